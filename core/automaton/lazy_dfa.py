@@ -296,6 +296,11 @@ class LazyAutomaton:
             else sum(map(_length, self.shortest_completion(state, before)))
         )
 
+    def certain_length(self, state: int) -> int:
+        """Return `completion_length` where it does not depend on the text so far, else -1."""
+        plan = self._plan(state)
+        return plan.length if plan.is_certain else -1
+
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
         """Return a short completion of the text: the shortest, unless a DYNAMIC place forbids it.
 

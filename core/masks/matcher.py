@@ -52,6 +52,9 @@ MASK_MEMORY = 64 * 2**20
 #: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
 
+#: In `Matcher.lengths_after`: a length that depends on more than the state.
+UNSURE = -1
+
 #: Maximum number of sets of tokens whose names one vocabulary keeps.
 MAX_BY_NAME = 256
 
@@ -91,6 +94,7 @@ class MaskEngine:
     _brief: Masks
     _briefs: set
     _specials: dict
+    _longest: dict
     _known: cython.int
     # Where tokens led from states that no DYNAMIC place followed.
     _steps: IntMap
@@ -106,8 +110,14 @@ class MaskEngine:
         self._brief = None
         self._briefs = set()
         self._specials = {}
+        self._longest = {}
         self._known = 0
         self._steps = IntMap()
+
+    @property
+    def longest(self) -> dict[int, int]:
+        """By state, the largest length of `Matcher.lengths_after`; kept for those who ask for it again."""
+        return self._longest
 
     @property
     def program(self) -> LazyAutomaton:
@@ -612,6 +622,42 @@ class Matcher:
             except LimitError as error:
                 self._make_room(error, tries)
             tries += 1
+
+    def lengths_after(self, token_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return, for tokens that the mask allows, where each leads and how long the shortest completion is from there.
+
+        Args:
+            token_ids: int64, ids of text tokens that are allowed.
+
+        Returns:
+            Two int64 arrays, one number for each token. The state after it: tokens with equal states can be followed by
+            the same texts; negative where the state does not tell. And the length in bytes and control tokens, as
+            `shortest_length` gives it after `accept`; `UNSURE` where it depends on more than the state.
+        """
+        states = np.full(len(token_ids), -1, np.int64)
+        lengths = np.full(len(token_ids), UNSURE, np.int64)
+        place: cython.Py_ssize_t
+        then: cython.longlong
+        known: dict = {}
+        tokens: tuple = self._tokens
+        with self._engine._lock:
+            program = self._engine._program
+            for place, token in enumerate(token_ids.tolist()):
+                data = tokens[token]
+                if not data:
+                    continue
+                try:
+                    then = self._automaton.advance(cython.cast(cython.int, self._state), data)
+                    if then < 0:
+                        continue
+                    length = known.get(then)
+                    if length is None:
+                        length = known[then] = program.certain_length(then)
+                except LimitError:
+                    continue
+                states[place] = then
+                lengths[place] = length
+        return states, lengths
 
     def describe(self) -> dict[str, Any]:
         """Return a summary of the present state, to debug a grammar."""

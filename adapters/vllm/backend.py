@@ -1,0 +1,190 @@
+"""The backend: vLLM's interface of structured output over our grammars. Imported inside vLLM only.
+
+Contract: ``vllm/v1/structured_output/backend_types.py``. Grammars are compiled in vLLM's thread pool and kept in one
+`ConstraintCache`, so requests with equal tools share everything but the state of their text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from vllm.exceptions import VLLMValidationError
+from vllm.v1.structured_output.backend_types import (
+    StructuredOutputBackend,
+    StructuredOutputGrammar,
+    StructuredOutputOptions,
+)
+from vllm.v1.structured_output.request import get_structured_output_key
+
+from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
+from toolgrammar.core.logs import logger_of
+
+from .cuts import cut_places
+from .envelope import Tokens, Wanted, refusal, wanted
+from .sequence import Ends, Sequence
+from .spelling import Spelling
+
+_LOG = logger_of("vllm")
+
+
+def placeholder(vocab_size: int) -> int:
+    """Return the token that `drafts.ForcedText` proposes in the place of each token that the grammar may force."""
+    return vocab_size - 1
+
+
+class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
+    """The structured-output backend of one engine.
+
+    Args:
+        vllm_config: the engine's configuration.
+        tokenizer: the model's tokenizer.
+        vocab_size: number of logits; it may exceed the tokenizer's number of tokens.
+    """
+
+    def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
+        super().__init__(vllm_config, tokenizer, vocab_size)
+        vocabulary = Vocabulary.from_transformers(tokenizer, size=self.vocab_size)
+        self.spelling = Spelling(vocabulary, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
+        template = getattr(tokenizer, "chat_template", None)
+        self._model = Tokens(template if isinstance(template, str) else "", frozenset(vocabulary.special))
+        self._cache = ConstraintCache()
+        self._bitmask: torch.Tensor | None = None
+        self.rows: np.ndarray[Any, np.dtype[np.uint32]] = np.zeros((0, 0), np.uint32)
+        self._ends: dict[frozenset[int], Ends] = {}
+        config = self.vllm_config.speculative_config
+        drafts = None if config is None else config.model
+        self.jumps = bool(config and config.method == "custom_class" and str(drafts).startswith(__package__ or ""))
+        self.most_drafts = int(getattr(self.vllm_config, "num_speculative_tokens", 0) or 0)
+
+    def compile_grammar(
+        self, request_type: StructuredOutputOptions, grammar_spec: str, stop_token_ids: set[int] | None = None
+    ) -> ToolGrammarSequence:
+        """Return the state of a new text of a request; see the contract."""
+        asked = wanted(request_type.name, grammar_spec, self._model)
+        for narrowed in asked.grammar.narrowed:
+            _LOG.info("narrowed: %s", narrowed)
+        constraint = self._cache.bind(asked.grammar, self.spelling.vocabulary)
+        stop = frozenset(stop_token_ids or ())
+        ends = self._ends.get(stop)
+        if ends is None:
+            if len(self._ends) >= 256:  # requests may bring stop tokens of their own
+                self._ends.clear()
+            ends = self._ends[stop] = Ends(self.spelling, stop)
+        return ToolGrammarSequence(self, constraint, ends, asked)
+
+    def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
+        """Return the bitmask of a whole batch; see the contract."""
+        self._bitmask = torch.full((max_num_seqs, (self.vocab_size + 31) // 32), -1, dtype=torch.int32)
+        self.rows = self._bitmask.numpy().view(np.uint32)
+        return self._bitmask
+
+    def row(self, bitmask: torch.Tensor, index: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """Return a row of a bitmask as an array over the same memory."""
+        # A view of a tensor's row takes longer than most masks.
+        row: np.ndarray[Any, np.dtype[np.uint32]]
+        row = self.rows[index] if bitmask is self._bitmask else bitmask[index].numpy().view(np.uint32)
+        return row
+
+    def destroy(self) -> None:
+        """Drop all that was compiled; see the contract."""
+        self._cache.clear()
+        self._bitmask, self.rows = None, np.zeros((0, 0), np.uint32)
+
+
+class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[misc]
+    """The text of one request; see the contract.
+
+    Args:
+        backend: the engine's backend.
+        constraint: the grammar over the model's vocabulary.
+        ends: the tokens that end the text.
+        asked: what the request asks for.
+    """
+
+    def __init__(self, backend: ToolGrammarBackend, constraint: Constraint, ends: Ends, asked: Wanted) -> None:
+        super().__init__(constraint, backend.spelling, ends)
+        self._backend = backend
+        self._asked = asked
+        self._request: Any = None
+        self._limit = sys.maxsize
+        self._before = 0  # tokens that the request wrote before the grammar began: its reasoning
+        self._committed = 0
+        self._reserve = 0
+
+    def belong_to(self, request: Any, max_model_len: int) -> None:
+        """Take the token budget of a request of vLLM, and report there what the budget cut."""
+        if request.sampling_params is None:
+            return
+        self._request = request
+        self._limit = min(request.max_tokens, max_model_len - request.num_prompt_tokens)
+        self._committed = request.num_output_tokens
+        # Drafts may hold the end of the reasoning; how many of them come before it shows when they are accepted.
+        self._reserve = self._backend.most_drafts
+        self.room = self._room
+
+    def _room(self) -> int:
+        if not self.steps:
+            self._before = self._request.num_output_tokens + (self._reserve if self._before_unknown() else 0)
+        return max(0, self._limit - self._before - self.steps)
+
+    def _before_unknown(self) -> bool:
+        structured = self._request.structured_output_request
+        return structured is not None and structured.reasoning_ended is False
+
+    def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
+        """Advance by tokens, drafted or written."""
+        taken = self.accept(tokens)
+        request = self._request
+        if request is not None and request.num_output_tokens != self._committed:
+            self._committed = request.num_output_tokens
+            self._before = self._committed - self.steps
+            if request.is_finished():
+                self._report()
+        return taken
+
+    def _report(self) -> None:
+        """Name in the request what its token budget cut, in the one field that reaches the client."""
+        if self.closed_at is None or self.closed_at > len(self.tokens):
+            return
+        asked = self._asked
+        parser = None if asked.make_parser is None else asked.make_parser()
+        places = cut_places(self._spelling.vocabulary, self.tokens, self.closed_at, parser, asked.is_json)
+        if places:
+            from vllm.v1.request import RequestStatus
+
+            self._request.stop_reason = json.dumps({"toolgrammar": {"cut": places}})
+            if self._request.status == RequestStatus.FINISHED_STOPPED:
+                self._request.status = RequestStatus.FINISHED_LENGTH_CAPPED
+
+    def validate_tokens(self, tokens: list[int]) -> list[int]:
+        """Return the drafts that the grammar takes; in the place of placeholders, the text that it forces."""
+        backend = self._backend
+        if backend.jumps and tokens and all(token == placeholder(backend.vocab_size) for token in tokens):
+            return self.jump(len(tokens))
+        return self.allowed_prefix(tokens)
+
+    def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+        """Write the mask of the next token into a row."""
+        self.fill(self._backend.row(bitmask, batch_index))
+
+    def is_terminated(self) -> bool:
+        """Return True once a token has ended the text."""
+        return self.is_over
+
+
+def validate(params: Any) -> None:
+    """Refuse a request that no model could be given, before it reaches the engine.
+
+    Raises:
+        VLLMValidationError: its schema, pattern or envelope cannot be taken, or another option would break the text.
+    """
+    kind, text = get_structured_output_key(params.structured_outputs)
+    reason = refusal(kind.name, text)
+    if params.min_tokens:
+        reason = "min_tokens forbids the end of a text where the grammar may allow nothing else; leave it out"
+    if reason is not None:
+        raise VLLMValidationError(f"toolgrammar: {reason}", parameter="structured_outputs")

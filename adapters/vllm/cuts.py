@@ -1,0 +1,64 @@
+"""Places of the values that a token budget cut, in a text that an engine wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolgrammar.core import Vocabulary
+from toolgrammar.core.errors import ParseError
+from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.generation.loop import Step
+from toolgrammar.core.generation.output import Output
+
+from .. import _shared
+
+
+@dataclass
+class _Written:
+    """What `Output` asks of a decoding, for a text that is already there."""
+
+    backend: Any
+    token_ids: list[int]
+    closed_at: int
+    reason: str = "length"
+    reasoning: Any = None
+    tracer: Any = None
+    stop_requested: bool = False
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
+    forced_tokens: int = 0
+    forward_passes: int = 0
+
+
+@dataclass
+class _Holder:
+    vocabulary: Vocabulary
+
+
+def cut_places(
+    vocabulary: Vocabulary, token_ids: Sequence[int], closed_at: int, parser: OutputParser | None, is_json: bool
+) -> list[str]:
+    """Return where the budget cut an answer: pointers into its text, or name and pointer for calls.
+
+    Args:
+        vocabulary: the bytes of the tokens.
+        token_ids: the tokens of the answer, without the one that ends it.
+        closed_at: number of tokens before the first that the budget had a say in.
+        parser: of the calls; None if the answer has none.
+        is_json: a text answer is JSON.
+    """
+    tokens = vocabulary.tokens
+    size = sum(len(tokens[token] or b"") for token in token_ids[:closed_at])
+    output = Output(_Written(_Holder(vocabulary), list(token_ids), size), parser, is_json=is_json)  # type: ignore[arg-type]
+    try:
+        for token in token_ids:
+            output.feed(Step(token, tokens[token] or b"", False))
+        output.close()
+    except ParseError:  # the budget was less than the shortest answer
+        return [""]
+    generation = output.generation(output.finish(0))
+    places = _shared.cut_places(generation.message, generation.cut)
+    # Of any other text than JSON, calls, and free text beside calls, nobody can say where it was cut.
+    return places if places or is_json or parser is not None else [""]

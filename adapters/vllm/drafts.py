@@ -1,0 +1,32 @@
+"""`ForcedText`: a proposer of drafts, by which vLLM writes text that the grammar forces several tokens at a time.
+
+Start vLLM with ``--speculative-config '{"method": "custom_class", "num_speculative_tokens": 12, "model":
+"toolgrammar.adapters.vllm.drafts.ForcedText"}'``. The proposer runs in the worker, which has no grammar: it proposes
+placeholders, and the grammar puts the forced tokens in their place when vLLM asks it which drafts are valid
+(`backend.ToolGrammarSequence.validate_tokens`). Only these tokens are allowed at their places, so each is accepted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .backend import placeholder
+
+
+class ForcedText:
+    """The proposer, by vLLM's interface of the method ``custom_class``.
+
+    Args:
+        vllm_config: the engine's configuration.
+    """
+
+    def __init__(self, vllm_config: Any) -> None:
+        drafts = vllm_config.speculative_config.num_speculative_tokens
+        self._drafts = [placeholder(vllm_config.model_config.get_vocab_size())] * drafts
+
+    def load_model(self, *arguments: Any, **options: Any) -> None:
+        """Do nothing: there is no model."""
+
+    def propose(self, sampled_token_ids: Any, *arguments: Any, **options: Any) -> list[list[int]]:
+        """Return the placeholders of each request of the batch; none where no token was written."""
+        return [list(self._drafts) if len(tokens) else [] for tokens in sampled_token_ids]

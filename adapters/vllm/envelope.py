@@ -1,0 +1,202 @@
+"""The envelope: the tools of one request and the rules of their calls, as a text that engines hand on unread.
+
+vLLM hands ``structured_outputs.grammar`` to its backend as it came, so that is where the envelope travels. It is a JSON
+object; ``toolgrammar`` is its version, and unknown fields are refused, so that nothing that was asked for is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from toolgrammar.core.errors import GrammarError, ToolGrammarError
+from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.options import ENVELOPE_VERSION
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import choose_format
+
+from .. import _shared
+
+#: Maximum number of tool sets that are kept, so that the requests of an agent share one.
+_TOOL_SETS = 256
+
+#: The fields of an envelope beside its version, and their defaults.
+_FIELDS: Mapping[str, Any] = {
+    "tools": None,
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "format": None,
+    "response_schema": None,
+    "thinking": "none",
+}
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """What the wire format of a model depends on.
+
+    Attributes:
+        chat_template: the template of its conversations; empty if there is none.
+        special: names of the control tokens.
+    """
+
+    chat_template: str = ""
+    special: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a request asks for.
+
+    Attributes:
+        grammar: the language of the answer.
+        make_parser: makes a parser of tool calls; None if the answer has none.
+        is_json: a text answer is JSON.
+    """
+
+    grammar: Grammar
+    make_parser: Callable[[], OutputParser] | None = None
+    is_json: bool = False
+
+
+def envelope(
+    tools: Sequence[Mapping[str, Any]],
+    *,
+    tool_choice: Any = "auto",
+    parallel_tool_calls: bool = True,
+    format: str | None = None,
+    response_schema: Any = None,
+    thinking: str = "none",
+) -> str:
+    """Return the envelope of a request, for ``structured_outputs.grammar``.
+
+    Args:
+        tools: OpenAI-style dicts.
+        tool_choice: ``"auto"``, ``"required"``, ``"none"``, a tool's name, or OpenAI's dict of a choice.
+        parallel_tool_calls: several calls in a turn.
+        format: the wire format; None: the one that the chat template of the served model shows.
+        response_schema: JSON Schema of an answer that calls no tool; None: such an answer is free text.
+        thinking: ``"none"``; ``"optional"``: reasoning between the format's markers may come first; ``"opened"``: the
+            prompt has opened it. Leave it out where vLLM has a reasoning parser: the grammar then begins behind it.
+    """
+    given = {
+        "tools": list(tools),
+        "tool_choice": tool_choice,
+        "parallel_tool_calls": parallel_tool_calls,
+        "format": format,
+        "response_schema": response_schema,
+        "thinking": thinking,
+    }
+    differing = {name: value for name, value in given.items() if value != _FIELDS[name]}
+    return json.dumps({"toolgrammar": ENVELOPE_VERSION, **differing})
+
+
+def is_envelope(text: str) -> bool:
+    """Return True if a text is meant to be an envelope."""
+    return text.lstrip().startswith("{") and '"toolgrammar"' in text
+
+
+def read_envelope(text: str, model: Tokens) -> Wanted:
+    """Return what an envelope asks for.
+
+    Args:
+        text: the envelope.
+        model: the model that writes the answer.
+
+    Raises:
+        GrammarError: it is no envelope of this version, or has a field that is unknown or of the wrong type.
+        ToolGrammarError: a tool, the choice or a schema cannot be taken.
+    """
+    given = _object(text)
+    version = given.pop("toolgrammar", None)
+    if version != ENVELOPE_VERSION:
+        raise GrammarError(
+            f"an envelope of version {version!r}", hint=f"this toolgrammar reads version {ENVELOPE_VERSION}"
+        )
+    if unknown := sorted(set(given) - set(_FIELDS)):
+        raise GrammarError(
+            f"unknown fields of the envelope: {', '.join(unknown)}", hint=f"known ones: {', '.join(_FIELDS)}"
+        )
+    fields = {**_FIELDS, **given}
+    schema, name = fields["response_schema"], fields["format"]
+    tools = [] if fields["tools"] is None else fields["tools"]
+    if not isinstance(tools, list) or not isinstance(fields["parallel_tool_calls"], bool):
+        raise GrammarError("tools is a list and parallel_tool_calls a boolean", hint="see docs/engines.md")
+    chosen, allowed = _shared.tool_choice(fields["tool_choice"], [*map(_shared.tool_name, tools)])
+    tool_set = _tool_set(json.dumps([tool for tool in tools if _shared.tool_name(tool) in allowed]))
+    wire = choose_format(name, model.chat_template, model.special)
+    grammar = tool_set.grammar(
+        wire,
+        tool_choice=chosen,
+        parallel=fields["parallel_tool_calls"],
+        response_schema=schema,
+        reasoning=fields["thinking"],
+    )
+    return Wanted(
+        grammar, lambda: tool_set.parser(wire, response_schema=schema, reasoning=fields["thinking"]), schema is not None
+    )
+
+
+def wanted(kind: str, text: str, model: Tokens) -> Wanted:
+    """Return what a request asks for.
+
+    Args:
+        kind: name of vLLM's request type: ``JSON``, ``JSON_OBJECT``, ``REGEX``, ``CHOICE``, ``GRAMMAR`` or
+            ``STRUCTURAL_TAG``.
+        text: its specification.
+        model: the model that writes the answer.
+
+    Raises:
+        ToolGrammarError: it cannot be enforced.
+    """
+    if kind == "JSON":
+        return Wanted(_json(_shared.closed(_value(text))), is_json=True)
+    if kind == "JSON_OBJECT":
+        return Wanted(_json({"type": "object"}), is_json=True)
+    if kind == "REGEX":
+        return Wanted(Grammar.from_regex(text))
+    if kind == "CHOICE":
+        return Wanted(Grammar.choice(*map(Grammar.literal, _value(text))))
+    if kind == "GRAMMAR" and is_envelope(text):
+        return read_envelope(text, model)
+    raise GrammarError(
+        "a grammar in EBNF or Lark" if kind == "GRAMMAR" else f"the request type {kind.lower()} is not taken",
+        hint="ask for a JSON Schema, a regular expression, a choice, or a tool set (docs/engines.md)",
+    )
+
+
+def _json(schema: Any) -> Grammar:
+    return Grammar.from_json_schema(schema, plain_integers=True)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GrammarError(f"not JSON: {error}", hint="give a JSON text") from error
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = _value(text)
+    if not isinstance(value, dict):
+        raise GrammarError("the envelope is not a JSON object", hint="write it with toolgrammar.adapters.vllm.envelope")
+    return value
+
+
+@lru_cache(maxsize=_TOOL_SETS)
+def _tool_set(text: str) -> ToolSet:
+    return ToolSet.from_any(json.loads(text))
+
+
+@lru_cache(maxsize=1_024)
+def refusal(kind: str, text: str) -> str | None:
+    """Return why a request cannot be met by any model, None if it can; kept, since agents repeat requests."""
+    try:
+        wanted(kind, text, Tokens()).grammar.check()
+    except ToolGrammarError as error:
+        return str(error)
+    return None

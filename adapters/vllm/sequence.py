@@ -1,0 +1,182 @@
+"""`Sequence`: one text that an engine writes under a grammar, with drafts, rollback, stop tokens and a token budget.
+
+It knows no engine. An engine asks for the mask of the next token (`fill`), says what was written (`accept`), takes
+drafted tokens back (`rollback`), and may ask for text that is certain to follow (`jump`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from collections.abc import Sequence as Tokens
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .budget import Budget
+from .spelling import Spelling
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from toolgrammar.core import Constraint
+
+
+class Ends:
+    """The tokens that end a text in an engine.
+
+    Args:
+        spelling: the model's tokens.
+        stop: ids at which the engine ends the text; empty if it ignores them, and goes on to the end of its budget.
+    """
+
+    def __init__(self, spelling: Spelling, stop: Collection[int]) -> None:
+        vocabulary = spelling.vocabulary
+        self.ids = frozenset(stop) or vocabulary.eos
+        self.is_ignored = not stop
+        words = (vocabulary.size + 31) // 32
+        #: What may be written at the end of a text.
+        self.mask = bits(self.ids, words)
+        #: Ends for the vocabulary and not for the engine, which would go on behind them.
+        self.foreign = bits(vocabulary.eos - self.ids, words) if vocabulary.eos - self.ids else None
+        #: Ends for the engine alone: text or control tokens that the grammar may want in the midst of the text.
+        self.own = tuple(sorted(self.ids - vocabulary.eos))
+
+
+class Sequence:
+    """One text that an engine writes.
+
+    Args:
+        constraint: the grammar over the model's vocabulary.
+        spelling: the model's tokenizer.
+        ends: the tokens that end the text.
+
+    Attributes:
+        matcher: the state of the text.
+        tokens: the tokens that the grammar took, without the one that ended the text.
+        room: how many tokens may follow the ones that the engine has committed, and how many of `steps` these are;
+            None: there is no budget.
+    """
+
+    def __init__(self, constraint: Constraint, spelling: Spelling, ends: Ends) -> None:
+        self._constraint = constraint
+        self._spelling = spelling
+        self._ends = ends
+        self._budget = Budget(spelling)
+        self.room: Callable[[], int] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Go back to the beginning of the text."""
+        self.matcher = self._constraint.matcher()
+        self.tokens: list[int] = []
+        self._over = 0  # number of tokens from the one that ended the text on
+        self._drafted: dict[int, int] = {}  # the only token that is allowed at a step
+        self._budget.reset()
+
+    @property
+    def steps(self) -> int:
+        """Number of tokens so far, those at and behind the end included."""
+        return len(self.tokens) + self._over
+
+    @property
+    def is_over(self) -> bool:
+        """True if a token has ended the text, and the engine ends it there."""
+        return self._over > 0 and not self._ends.is_ignored
+
+    @property
+    def closed_at(self) -> int | None:
+        """Number of tokens before the first place where the budget left the model less than the grammar does."""
+        return self._budget.closed_at
+
+    def accept(self, tokens: Tokens[int]) -> bool:
+        """Advance by tokens; False at the first one that is not allowed. Tokens behind the end are ignored."""
+        for token in tokens:
+            if self._over:
+                self._over += 1
+            elif token in self._ends.ids and self.matcher.is_accepting:
+                self._over = 1
+            elif self.matcher.accept(token):
+                self.tokens.append(token)
+            else:
+                return False
+        return True
+
+    def rollback(self, count: int) -> None:
+        """Take back the last tokens."""
+        behind = min(count, self._over)
+        self._over -= behind
+        if count > behind:
+            self.matcher.rollback(count - behind)
+            del self.tokens[len(self.tokens) - (count - behind) :]
+        self._budget.rollback(len(self.tokens))
+
+    def allowed_prefix(self, tokens: Tokens[int]) -> list[int]:
+        """Return the first of some tokens, as far as the text may go on with them; the state is left as it was."""
+        steps = 0
+        for token in tokens:
+            if self._over or not self.accept((token,)):
+                break
+            steps += 1
+        self.rollback(steps)
+        return list(tokens[:steps])
+
+    def fill(self, row: npt.NDArray[np.uint32]) -> None:
+        """Write the mask of the next token.
+
+        Args:
+            row: uint32, ``ceil(V / 32)`` words; bit ``t % 32`` of word ``t // 32`` is set where token ``t`` is allowed.
+        """
+        if self._over:
+            row[:] = self._ends.mask
+            return
+        drafted = self._drafted.get(self.steps)
+        if drafted is not None:
+            row[:] = 0
+            row[drafted >> 5] = 1 << (drafted & 31)
+            return
+        self.matcher.fill_mask(row)
+        ends = self._ends
+        if self.matcher.is_accepting:
+            if ends.foreign is not None:
+                row &= ~ends.foreign
+            row |= ends.mask
+        else:
+            for token in ends.own:
+                if row[token >> 5] >> (token & 31) & 1 and not self._may_end_with(token):
+                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        if self.room is not None:
+            self._budget.narrow(self.matcher, self.tokens, row, self.room())
+
+    def _may_end_with(self, token: int) -> bool:
+        """Return True for a control token that the grammar wants, and that makes the text whole.
+
+        A text token is no part of the text that it ends, so it must not.
+        """
+        if self._spelling.vocabulary.tokens[token] or not self.matcher.accept(token):
+            return False
+        is_whole = self.matcher.is_accepting
+        self.matcher.rollback(1)
+        return is_whole
+
+    def jump(self, most: int) -> list[int]:
+        """Return tokens that are certain to follow, in the tokenizer's own spelling; they become the only ones allowed.
+
+        Args:
+            most: maximum number of tokens.
+        """
+        if self._over:
+            return []
+        room = None if self.room is None else self.room()
+        ahead = self._spelling.certain(self.matcher, self.tokens, most, room)
+        begin = len(self.tokens)
+        self._drafted = {begin + number: token for number, token in enumerate(ahead)}
+        return ahead
+
+
+def bits(tokens: Collection[int], words: int) -> npt.NDArray[np.uint32]:
+    """Return the mask of some tokens."""
+    mask = np.zeros(words, np.uint32)
+    for token in tokens:
+        if 0 <= token < 32 * words:
+            mask[token >> 5] |= np.uint32(1 << (token & 31))
+    return mask

@@ -1,0 +1,90 @@
+"""`Spelling`: a served model's tokenizer, for text that the grammar forces and for completions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from toolgrammar.core.generation.completion import complete
+from toolgrammar.core.generation.retokenise import CONTEXT_TOKENS, Speller
+
+if TYPE_CHECKING:
+    from toolgrammar.core import Matcher, Vocabulary
+
+
+class Spelling:
+    """The tokenizer of a served model.
+
+    Args:
+        vocabulary: the bytes of its tokens.
+        encode: its spelling of a text, without tokens around it.
+
+    Attributes:
+        vocabulary: the bytes of its tokens.
+        is_text: for each token, True if it writes bytes.
+        control: the tokens that write none and have a name, or end the text.
+    """
+
+    name = "vllm"
+
+    def __init__(self, vocabulary: Vocabulary, encode: Callable[[str], list[int]]) -> None:
+        self.vocabulary = vocabulary
+        self.encode = encode
+        self.is_text = np.array([bool(token) for token in vocabulary.tokens])
+        self.control = tuple(sorted({*vocabulary.special.values(), *vocabulary.eos}))
+        self._speller = Speller(self)  # type: ignore[arg-type]  # it asks for these two only
+
+    def completion(self, matcher: Matcher) -> list[int]:
+        """Return the tokens of the shortest completion of a text, without the one that ends it."""
+        return complete(self, matcher)  # type: ignore[arg-type]
+
+    def certain(self, matcher: Matcher, before: Sequence[int], most: int, room: int | None) -> list[int]:
+        """Return tokens that are certain to follow a text, as the tokenizer spells them whatever comes behind.
+
+        Args:
+            matcher: after the text; left as it was.
+            before: the tokens of the text.
+            most: maximum number of tokens.
+            room: maximum number of tokens of the rest of the text; None: there is none.
+        """
+        tokens = self.vocabulary.tokens
+        steps: list[int] = []
+        ahead = matcher.fork()
+        while len(steps) < most:
+            forced = ahead.forced_bytes()
+            if not forced:
+                token = _single(ahead)
+                if token is None or token in self.vocabulary.eos or not ahead.accept(token):
+                    break
+                steps.append(token)
+                continue
+            after = ahead.fork()
+            after.accept_bytes(forced)
+            text: list[int] = []
+            for token in reversed((*before[-CONTEXT_TOKENS:], *steps)):
+                if not tokens[token]:
+                    break
+                text.insert(0, token)
+            settled = self._speller.settle(text, forced, after, forced)
+            run = [] if settled is None else settled.ids[: most - len(steps)]
+            if not run or not all(ahead.accept(token) for token in run):
+                break
+            steps += run
+            if settled is None or settled.among is not None or len(run) < len(settled.ids):
+                break
+        if room is not None and steps and len(steps) + len(self.completion(ahead)) > room:
+            return []
+        return steps
+
+
+def _single(matcher: Matcher) -> int | None:
+    """Return the only token that is allowed; None if there are several."""
+    mask = np.zeros(matcher.constraint.words, np.uint32)
+    matcher.fill_mask(mask)
+    (found,) = np.nonzero(mask)
+    if len(found) != 1:
+        return None
+    word = int(mask[found[0]])
+    return None if word & (word - 1) else int(found[0]) * 32 + word.bit_length() - 1

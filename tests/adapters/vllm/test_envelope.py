@@ -1,0 +1,111 @@
+"""The envelope: what it carries, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolgrammar.adapters.vllm import envelope
+from toolgrammar.adapters.vllm.envelope import Tokens, read_envelope, refusal, wanted
+from toolgrammar.core.errors import GrammarError, ToolGrammarError
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+    }
+    for name in ("one", "two")
+]
+
+
+def call(name: str, n: int = 1) -> str:
+    """A call as Hermes models write it."""
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {{"n": {n}}}}}\n</tool_call>'
+
+
+@pytest.mark.parametrize(
+    ("options", "taken", "refused"),
+    [
+        ({}, ["hello", call("one"), call("one") + "\n" + call("two")], [call("three")]),
+        ({"tool_choice": "required"}, [call("two")], ["hello", call("three")]),
+        ({"tool_choice": "two"}, [call("two")], [call("one")]),
+        ({"tool_choice": {"type": "function", "function": {"name": "one"}}}, [call("one")], [call("two"), "hello"]),
+        ({"tool_choice": "none"}, ["hello"], []),
+        ({"tool_choice": "required", "parallel_tool_calls": False}, [call("one")], [call("one") + "\n" + call("two")]),
+        ({"response_schema": {"type": "integer"}}, ["12", call("one")], ["hello"]),
+    ],
+)
+def test_what_an_envelope_allows(options: dict[str, Any], taken: list[str], refused: list[str]) -> None:
+    """The grammar is the tool set's union grammar under the choice."""
+    grammar = read_envelope(envelope(TOOLS, format="hermes", **options), Tokens()).grammar
+    assert all(grammar.matches(text) for text in taken)
+    assert not any(grammar.matches(text) for text in refused)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"toolgrammar": 2, "tools": []}',
+        '{"tools": []}',
+        '{"toolgrammar": 1, "tool": []}',
+        '{"toolgrammar": 1, "tools": {}}',
+        '{"toolgrammar": 1, "parallel_tool_calls": 1}',
+        '{"toolgrammar": 1, "format": "unheard"}',
+        '{"toolgrammar": 1, "tools": [], "tool_choice": "required"}',
+        '{"toolgrammar": 1, "thinking": "maybe"}',
+        '{"toolgrammar": 1',
+    ],
+)
+def test_an_envelope_that_cannot_be_read_is_refused(text: str) -> None:
+    """Nothing that was asked for is ignored."""
+    with pytest.raises(ToolGrammarError):
+        read_envelope(text, Tokens())
+
+
+def test_the_format_of_the_template_is_the_default() -> None:
+    """Without a format, calls are written as the chat template shows."""
+    template = '{% if tools %}<tool_call>{"name": ..., "arguments": ...}</tool_call>{% endif %}'
+    grammar = read_envelope(envelope(TOOLS, tool_choice="one"), Tokens(template)).grammar
+    assert grammar.matches(call("one"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "taken", "refused"),
+    [
+        (
+            "JSON",
+            '{"type": "array", "items": {"type": "integer"}, "uniqueItems": true, "not": {"maxItems": 1}}',
+            "[1, 2]",
+            "[1, 1]",
+        ),
+        ("JSON", '{"type": "object", "properties": {"a": {"type": "integer"}}}', '{"a": 1}', '{"b": 1}'),
+        ("JSON_OBJECT", "", '{"a": [1]}', "[1]"),
+        ("REGEX", "a{2,3}", "aa", "aaaa"),
+        ("CHOICE", '["yes", "no"]', "no", "maybe"),
+    ],
+)
+def test_request_types(kind: str, text: str, taken: str, refused: str) -> None:
+    """Each of vLLM's request types becomes a grammar."""
+    grammar = wanted(kind, text, Tokens()).grammar
+    assert grammar.matches(taken) and not grammar.matches(refused)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [("JSON", "{"), ("JSON", '{"type": "colour"}'), ("REGEX", "(a"), ("GRAMMAR", 'root ::= "a"')]
+)
+def test_a_request_that_cannot_be_met_is_refused(kind: str, text: str) -> None:
+    """The refusal comes before the engine, and says why."""
+    assert refusal(kind, text)
+
+
+def test_an_unknown_type_is_refused() -> None:
+    """A type of a later vLLM is no free text."""
+    with pytest.raises(GrammarError):
+        wanted("DIAGRAM", "", Tokens())
+
+
+def test_an_envelope_is_short() -> None:
+    """Defaults are left out."""
+    assert set(json.loads(envelope(TOOLS))) == {"toolgrammar", "tools"}

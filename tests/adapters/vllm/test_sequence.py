@@ -1,0 +1,210 @@
+"""The text of one request, as an engine drives it: masks, drafts, rollback, ends and budgets. No engine is needed."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from toolgrammar.adapters.vllm.cuts import cut_places
+from toolgrammar.adapters.vllm.sequence import Ends, Sequence
+from toolgrammar.adapters.vllm.spelling import Spelling
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.models import LocalModel, load_model
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
+        "more": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+        },
+    },
+    "required": ["name", "tags"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def spelling() -> Spelling:
+    """The tokenizer of the embedded model."""
+    model = load_model("embedded")
+    assert isinstance(model, LocalModel)
+    return Spelling(model.vocabulary, model.encode)
+
+
+def sequence(spelling: Spelling, grammar: Grammar, stop: Any = None) -> Sequence:
+    """A text at its beginning; by default it ends as the vocabulary says."""
+    ends = Ends(spelling, spelling.vocabulary.eos if stop is None else stop)
+    return Sequence(grammar.bind(spelling.vocabulary), spelling, ends)
+
+
+def allowed(text: Sequence, spelling: Spelling) -> list[int]:
+    """The tokens that the mask of a text allows."""
+    row = np.full((spelling.vocabulary.size + 31) // 32, 0xFFFFFFFF, np.uint32)
+    text.fill(row)
+    return np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+
+
+def written(text: Sequence, spelling: Spelling) -> str:
+    """What a text says."""
+    return spelling.vocabulary.decode(text.tokens).decode()
+
+
+def write(text: Sequence, spelling: Spelling, seed: int, budget: int | None = None) -> int:
+    """Write random tokens until the text is over or the budget is; return the number of tokens."""
+    rng, size = random.Random(seed), 0
+    if budget is not None:
+        text.room = lambda: budget - text.steps
+    while not text.is_over and (budget is None or size < budget):
+        choices = allowed(text, spelling)
+        ends = [token for token in choices if token in spelling.vocabulary.eos]
+        token = ends[0] if ends and rng.random() < 0.3 else rng.choice(choices)
+        assert text.accept([token])
+        size += 1
+    return size
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("budget", [24, 30, 48, 96, 200])
+def test_a_budget_closes_validly(spelling: Spelling, seed: int, budget: int) -> None:
+    """Whatever is chosen under the masks, the text is valid within its budget, and every cut is named."""
+    text = sequence(spelling, Grammar.from_json_schema(SCHEMA))
+    assert write(text, spelling, seed, budget) <= budget
+    assert text.matcher.is_accepting
+    jsonschema.validate(json.loads(written(text, spelling)), SCHEMA)
+    if text.closed_at is not None and text.closed_at <= len(text.tokens):
+        assert cut_places(spelling.vocabulary, text.tokens, text.closed_at, None, True)
+
+
+def test_an_ample_budget_changes_no_mask(spelling: Spelling) -> None:
+    """Where every completion fits, the masks are those without a budget."""
+    free, bound = (sequence(spelling, Grammar.from_json_schema(SCHEMA)) for _ in range(2))
+    bound.room = lambda: 100_000
+    rng = random.Random(3)
+    for _ in range(60):
+        choices = allowed(free, spelling)
+        assert allowed(bound, spelling) == choices
+        token = rng.choice(choices)
+        assert free.accept([token]) and bound.accept([token])
+        if free.is_over:
+            break
+    assert bound.closed_at is None
+
+
+def test_the_budget_leaves_out_no_token_that_fits(spelling: Spelling) -> None:
+    """A token is left out if and only if no completion of what it begins fits, the next token of the closing aside."""
+    grammar = Grammar.from_json_schema(SCHEMA)
+    for seed in range(6):
+        text = sequence(spelling, grammar)
+        rng = random.Random(seed)
+        text.room = lambda text=text: 40 - text.steps  # type: ignore[misc]
+        while not text.is_over and text.steps < 40:
+            mine = set(allowed(text, spelling))
+            room = 40 - text.steps
+            for token in rng.sample(text.matcher.allowed_tokens(), min(20, len(text.matcher.allowed_tokens()))):
+                if token in spelling.vocabulary.eos:
+                    assert token in mine
+                    continue
+                assert text.matcher.accept(token)
+                fits = text.matcher.shortest_length() < room
+                text.matcher.rollback(1)
+                assert token in mine or not fits
+            assert text.accept([rng.choice(sorted(mine))])
+
+
+def test_drafts_and_rollback_leave_no_trace(spelling: Spelling) -> None:
+    """Masks behind drafts that were taken back are those of a text that never had them."""
+    grammar = Grammar.from_json_schema(SCHEMA)
+    one, other = sequence(spelling, grammar), sequence(spelling, grammar)
+    rng = random.Random(1)
+    while not one.is_over and one.steps < 80:
+        drafts = 0
+        for _ in range(rng.randrange(5)):
+            choices = allowed(one, spelling)
+            if not one.accept([rng.choice(choices)]):
+                break
+            drafts += 1
+        one.rollback(drafts)
+        choices = allowed(one, spelling)
+        assert choices == allowed(other, spelling)
+        token = rng.choice(choices)
+        assert one.accept([token]) and other.accept([token])
+
+
+def test_the_valid_prefix_of_drafts(spelling: Spelling) -> None:
+    """Drafts are taken as far as the grammar takes them, and the text stays as it was."""
+    text = sequence(spelling, Grammar.from_regex("abc+"))
+    ids = [*spelling.encode("ab"), *spelling.encode("x")]
+    prefix = text.allowed_prefix(ids)
+    assert spelling.vocabulary.decode(prefix) == b"ab"
+    assert text.steps == 0 and text.allowed_prefix(prefix) == prefix
+
+
+def test_a_token_behind_the_end_is_ignored(spelling: Spelling) -> None:
+    """The end is a step like others: it can be taken back, and what follows it is ignored."""
+    (eos, *_) = sorted(spelling.vocabulary.eos)
+    text = sequence(spelling, Grammar.literal("a"))
+    assert text.accept([*spelling.encode("a"), eos, 5, 6]) and text.is_over
+    text.rollback(3)
+    assert not text.is_over and set(allowed(text, spelling)) == spelling.vocabulary.eos
+    assert not text.accept(spelling.encode("b"))
+
+
+def test_stop_tokens_end_whole_texts_only(spelling: Spelling) -> None:
+    """A text token that stops the engine is masked inside of the text, and allowed where it is whole."""
+    (eos, *_) = sorted(spelling.vocabulary.eos)
+    (brace,) = spelling.encode("}")
+    text = sequence(spelling, Grammar.from_regex(r"\{a*\}"), {eos, brace})
+    assert text.accept(spelling.encode("{"))
+    assert brace not in allowed(text, spelling)
+    text = sequence(spelling, Grammar.from_regex(r"\{a*\}?"), {eos, brace})
+    assert text.accept(spelling.encode("{")) and brace in allowed(text, spelling)
+    assert text.accept([brace]) and text.is_over
+
+
+def test_an_engine_that_ignores_the_end_writes_nothing_behind_it(spelling: Spelling) -> None:
+    """Without stop tokens (``ignore_eos``) only the end may follow the end."""
+    text = sequence(spelling, Grammar.literal("a"), ())
+    assert text.accept(spelling.encode("a")) and text.accept(sorted(spelling.vocabulary.eos)[:1])
+    assert not text.is_over and set(allowed(text, spelling)) == spelling.vocabulary.eos
+
+
+def test_forced_text_is_spelled_as_the_tokenizer_spells_it(spelling: Spelling) -> None:
+    """Jumps are certain, canonical, and the only thing that the masks then allow."""
+    whole = '{"temperature_in_celsius": true}'
+    schema = {
+        "type": "object",
+        "properties": {"temperature_in_celsius": {"enum": [True]}},
+        "required": ["temperature_in_celsius"],
+        "additionalProperties": False,
+    }
+    text = sequence(spelling, Grammar.from_json_schema(schema))
+    steps = 0
+    while not text.is_over:
+        ahead = text.jump(12)
+        for token in ahead:
+            assert allowed(text, spelling) == [token]
+            assert text.accept([token])
+        choices = allowed(text, spelling)
+        canonical = spelling.encode(whole)
+        token = next((one for one in choices if canonical[: text.steps + 1] == [*text.tokens, one]), choices[0])
+        assert text.accept([token])
+        steps += 1
+    assert written(text, spelling) == whole and text.tokens == spelling.encode(whole)
+    assert steps < len(text.tokens)
+
+
+def test_the_places_that_were_cut() -> None:
+    """Pointers name what the budget closed, in JSON and in calls."""
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos=[256])
+    text = b'{"name": "ab", "tags": []}'
+    assert cut_places(vocabulary, list(text), 11, None, True) == ["/name", "/tags"]
+    assert cut_places(vocabulary, list(text), 24, None, True) == ["/tags"]
+    assert cut_places(vocabulary, list(b"free text"), 3, None, False) == [""]
