@@ -5,6 +5,7 @@ Source: the types of the ``openai`` package, version 2.
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 import time
@@ -54,8 +55,9 @@ from .logprobs import TextTokens, checked, text_tokens
 #: Maximum number of characters of the conversations that are kept for ``previous_response_id``.
 MAX_KEPT = 32 << 20
 
-#: What a client may ask to have in an answer; all but log-probabilities is of tools that there are not here.
+#: What a client may ask to have in an answer; all the rest is of tools that there are not here.
 _LOGPROBS = "message.output_text.logprobs"
+_SEALED = "reasoning.encrypted_content"
 
 
 @dataclass(frozen=True)
@@ -172,12 +174,13 @@ class Responses(Protocol):
         reasoning.refuse("summary", "auto", hint="reasoning comes as it is")
         reasoning.refuse("generate_summary", "auto")
         reasoning.end()
+        included = _included(fields)
         options = {
             **sampling(fields),
             "max_tokens": fields.whole("max_output_tokens"),
             "parallel_tool_calls": parallel,
             "thinking": thinking_of(effort, "effort", model) if effort else None,
-            "logprobs": _logprobs(fields, model),
+            "logprobs": _logprobs(fields, included, model),
         }
         stream = fields.flag("stream")
         streaming = fields.inner("stream_options") or Fields({})
@@ -213,6 +216,7 @@ class Responses(Protocol):
             "echo": echo,
             "kept": kept if keeps else None,
             "custom": custom,
+            "seals": _SEALED in included,
             "vocabulary": None if params.logprobs is None else model.vocabulary,
         }
         return Asked(model_name, messages, params, stream, details=details)
@@ -223,8 +227,9 @@ class Responses(Protocol):
         head = _head(asked)
         custom = asked.details["custom"]
         told = text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
+        thoughts, seals = answer.message.reasoning, asked.details["seals"]
         output = [
-            *([_reasoning(openai_form.new_id("rs_"), answer.message.reasoning)] if answer.message.reasoning else []),
+            *([_reasoning(openai_form.new_id("rs_"), thoughts, seals=seals)] if thoughts else []),
             *([_text(openai_form.new_id("msg_"), answer.text, logprobs=told)] if answer.text else []),
             *(
                 _call(openai_form.new_id("fc_"), call, custom)
@@ -282,14 +287,19 @@ def _tool(fields: Fields, custom: set[str]) -> dict[str, Any]:
     return function_tool(fields)
 
 
-def _logprobs(fields: Fields, model: Model) -> int | None:
-    """Return how many likely tokens are asked for at each place; None: no log-probabilities."""
+def _included(fields: Fields) -> list[Any]:
+    """Return what is asked for besides the answer."""
     included = fields.items("include")
     for index, one in enumerate(included):
-        if one != _LOGPROBS:
+        if one not in (_LOGPROBS, _SEALED):
             raise RequestError(f"include {one!r} is not supported", field=f"include[{index}]", hint="leave it out")
+    return included
+
+
+def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | None:
+    """Return how many likely tokens are asked for at each place; None: no log-probabilities."""
     count = fields.whole("top_logprobs")
-    if not included and not count:
+    if _LOGPROBS not in included and not count:
         return None
     return checked(count or 0, "top_logprobs" if count else "include", model)
 
@@ -382,8 +392,21 @@ def _function_call_output(fields: Fields) -> Message:
 
 def _past_reasoning(fields: Fields) -> Message:
     texts = [part.text("text", "") for part in (*fields.objects("content"), *fields.objects("summary"))]
-    fields.ignore("encrypted_content")
-    return Message("assistant", reasoning="".join(texts) or None)
+    sealed = fields.text("encrypted_content", "")
+    return Message("assistant", reasoning="".join(texts) or _unsealed(sealed) or None)
+
+
+def _sealed(text: str) -> str:
+    """Return reasoning as the text that clients hand back without reading it. It is no secret here."""
+    return base64.b64encode(text.encode("utf-8", "replace")).decode()
+
+
+def _unsealed(text: str) -> str:
+    """Return the reasoning in such a text; empty for one of another server."""
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except ValueError:
+        return ""
 
 
 _READERS = {
@@ -426,9 +449,10 @@ def _end(reason: str, usage: Usage, output: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-def _reasoning(name: str, text: str, status: str = "completed") -> dict[str, Any]:
+def _reasoning(name: str, text: str, status: str = "completed", *, seals: bool = False) -> dict[str, Any]:
     content = [{"type": "reasoning_text", "text": text}] if text else []
-    return {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
+    made = {"type": "reasoning", "id": name, "summary": [], "content": content, "status": status}
+    return {**made, "encrypted_content": _sealed(text)} if seals and text else made
 
 
 def _part(text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
@@ -574,7 +598,9 @@ class _Events(StreamWriter):
         yield self._inner(word, content_index=0, text=self._text, **({"logprobs": self._told} if is_text else {}))
         yield self._inner("response.content_part.done", content_index=0, part=self._part())
         yield from self._done(
-            _text(self._id, self._text, logprobs=self._told) if is_text else _reasoning(self._id, self._text)
+            _text(self._id, self._text, logprobs=self._told)
+            if is_text
+            else _reasoning(self._id, self._text, seals=self._asked.details["seals"])
         )
 
     def _done(self, item: dict[str, Any]) -> Iterable[str]:

@@ -169,7 +169,7 @@ def test_responses_have_the_types_of_the_sdk(
         ({"reasoning": {"effort": "vast"}}, "reasoning.effort"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"tools": [{"type": "custom"}]}, "tools[0].name"),
-        ({"include": ["reasoning.encrypted_content"]}, "include[0]"),
+        ({"include": ["reasoning.encrypted_content", "file_search_call.results"]}, "include[1]"),
         ({"top_logprobs": 21}, "top_logprobs"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"input": []}, "input"),
@@ -201,6 +201,26 @@ def test_the_memory_is_bounded() -> None:
     for name in "abcd":
         with pytest.raises(RequestError, match="not kept"):
             memory.find(name)
+
+
+def test_reasoning_that_clients_hand_back_is_read(thinking: Model) -> None:
+    """Clients that keep only ``encrypted_content`` of it, whole or streamed, lose nothing; one of others is dropped."""
+    with client(thinking) as made:
+        asked: Any = {
+            "model": "scripted",
+            "input": "2 and 2?",
+            "include": ["reasoning.encrypted_content"],
+            "store": False,
+        }
+        whole: Any = made.responses.create(**asked).output[0]
+        last: Any = list(made.responses.create(**asked, stream=True))[-1]
+        assert last.response.output[0].encrypted_content == whole.encrypted_content
+        assert made.responses.create(model="scripted", input="x").output[0].encrypted_content is None  # type: ignore[union-attr]
+        for sealed, reasoning in ((whole.encrypted_content, "2 and 2"), ("gAAAA_of_another", None)):
+            item = {"type": "reasoning", "id": whole.id, "summary": [], "encrypted_content": sealed}
+            history: Any = [{"role": "user", "content": "2 and 2?"}, item, {"role": "assistant", "content": "Four."}]
+            made.responses.create(model="scripted", input=[*history, {"role": "user", "content": "Sure?"}])
+            assert thinking.requests[-1][1].reasoning == reasoning  # type: ignore[attr-defined]
 
 
 def test_a_kept_response_is_found_and_forgotten() -> None:
