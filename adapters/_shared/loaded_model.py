@@ -213,7 +213,7 @@ def guarantee(model: Model, params: GenerateParams) -> str:
     mode = params.json_mode
     afterwards = mode is not None and not (mode.strict and mode.constrained_decoding)
     left_out = params.grammar is not None and bool(params.grammar.unenforced)
-    return "validated" if afterwards or left_out or not model.capabilities.logits else "constrained"
+    return "validated" if afterwards or left_out or not model.enforces(params) else "constrained"
 
 
 def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | None) -> int:

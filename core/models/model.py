@@ -127,6 +127,10 @@ class Model(ABC):
     def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
         """Return the number of tokens of a prompt, the description of the tools included (remote: an estimate)."""
 
+    def enforces(self, params: GenerateParams) -> bool:
+        """Return True if every token of an answer to such a request is chosen under its grammar."""
+        return self.capabilities.logits
+
     @abstractmethod
     def close(self) -> None:
         """Free what the model holds; later requests are errors. Closing twice is allowed."""

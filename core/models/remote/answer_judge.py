@@ -34,12 +34,16 @@ class Verdict:
         calls: valid tool calls; the last may be truncated (`ToolCall.cut`), and cannot be run then.
         wrong: problems of the answer, for the model to read; empty for a valid answer.
         cut: the token budget ended inside an invalid structured answer, so asking again is of no use.
+        is_sent: all of it was certain while it came, and has been handed on.
+        places: pointers to the values of a JSON text that the server closed by force.
     """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     wrong: tuple[str, ...] = ()
     cut: bool = False
+    is_sent: bool = False
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

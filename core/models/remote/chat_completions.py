@@ -104,6 +104,7 @@ class Answer:
         usage: token counts, as far as the server gives them.
         model: the name under which the server answered.
         budget: the token budget that the request named; None if it named none.
+        cut: what a server with our plug-in closed by force: pointers into its text, or name and pointer for calls.
     """
 
     text: str = ""
@@ -114,6 +115,7 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     budget: int | None = None
+    cut: tuple[str, ...] = ()
     _by_index: dict[Any, RawCall] = field(default_factory=dict)
 
     def used_up(self, window: int | None = None) -> bool | None:
@@ -166,6 +168,7 @@ class Answer:
             if choice.get("index"):
                 continue  # another answer to the same request, which comes in between
             self.finish = choice.get("finish_reason") or self.finish
+            self.cut = _cut_places(choice.get("stop_reason")) or self.cut
             delta = choice.get("delta") or choice.get("message") or {}
             if not isinstance(delta, Mapping):
                 raise _odd(event)
@@ -208,6 +211,13 @@ class Answer:
             call.arguments += arguments
         elif arguments is not None:
             call.arguments = json.dumps(arguments)
+
+
+def _cut_places(stop_reason: Any) -> tuple[str, ...]:
+    """Return the places that a ``stop_reason`` of our plug-in for vLLM names."""
+    if not isinstance(stop_reason, str) or not stop_reason.startswith('{"toolgrammar"'):
+        return ()
+    return tuple(json.loads(stop_reason)["toolgrammar"]["cut"])
 
 
 def _text_of(content: Any) -> str:

@@ -37,6 +37,7 @@ from .answer_judge import AnswerReader, Task, Verdict
 from .chat_completions import Answer, openai_messages
 from .detect import detect
 from .dialect import Dialect
+from .enforced import EnforcedReader, has_plugin, is_enforceable
 from .instructions import correction, schema_text, with_system
 from .servers import Form, forms, sampling
 from .stream_state import RemoteFinish, remaining_events, remote_generation
@@ -91,8 +92,9 @@ class RemoteModel(Model):
 
     The server is asked to enforce as much as it can. Every call and answer is then validated here, repaired if that
     makes it valid, or requested again together with its problems. So each answer that you get is valid; the guarantee
-    is called ``validated``, since the answer was not constrained while it was written. Thread-safe; all requests share
-    their connections.
+    is called ``validated``, since the answer was not constrained while it was written. A vLLM server with our plug-in
+    (``toolgrammar.adapters.vllm``) constrains it: such answers are handed on as they come. Thread-safe; all requests
+    share their connections.
 
     Args:
         address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url``.
@@ -152,6 +154,7 @@ class RemoteModel(Model):
             place.base_url, sent, secrets, timeout, resent=max_retries, trust_env=trust_env, transport=transport
         )
         self._kind = server
+        self._has_plugin: bool | None = None  # None: it has not been asked
         self._window = context_window
         self._reported_window: int | None = None  # as the server reports it: only that can show that an answer was cut
         self._retries = retries
@@ -210,6 +213,10 @@ class RemoteModel(Model):
         if tools is not None and tools.names:
             size += len(json.dumps(tools.to_openai()))
         return -(-size // BYTES_PER_TOKEN)
+
+    def enforces(self, params: GenerateParams) -> bool:
+        """Return True if the server has our plug-in, as an earlier answer showed, and enforces such a request whole."""
+        return bool(self._has_plugin) and is_enforceable(Task.of(params, self._plans, repair=self._repair))
 
     def close(self) -> None:
         """Close the connections; later requests are errors. Closing twice is allowed."""
@@ -276,15 +283,16 @@ class RemoteModel(Model):
     async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the events of one answer, then the whole of it; ask again while it is not valid."""
         kind = await self._server()
+        enforced = is_enforceable(task) and await self._enforces(kind)
         asked, live = list(request.messages), request.live
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
-        for attempt in range(1, retries + 2):
-            held = task.held or attempt > 1
+        for attempt in range(1, 2 if enforced else retries + 2):
+            held = not enforced and (task.held or attempt > 1)
             answer = Answer()
             form = Form("text")
             verdict = Verdict()
-            async with aclosing(self._ask(kind, task, asked, answer, live and not held, held)) as events:
+            async with aclosing(self._ask(kind, task, asked, answer, live and not held, held, enforced)) as events:
                 async for event in events:
                     if isinstance(event, tuple):
                         form, verdict = event
@@ -296,18 +304,20 @@ class RemoteModel(Model):
                 for event in remaining_events(built.text, verdict):
                     built.add(event)
                     yield event
-                cut = any(call.cut for call in verdict.calls)
+                cut = bool(verdict.places) or any(call.cut for call in verdict.calls)
                 if cut and task.params.on_budget == "error":
                     raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
-                if task.is_json and not verdict.calls:
+                if task.is_json and not verdict.calls and not cut:
                     reason: FinishReason = "stop"  # it is whole, whatever would have followed
                 elif cut or answer.used_up(self._reported_window):
                     reason = "length"
                 else:
                     reason = "tool_calls" if verdict.calls else "stop"
                 if cut:
-                    _LOG.warning("the server cut a call of %s at its token budget", self._name)
-                finish = RemoteFinish(reason, usage, form=form.name, left_out=form.left_out, attempts=attempt)
+                    _LOG.warning("the server cut an answer of %s at its token budget", self._name)
+                finish = RemoteFinish(
+                    reason, usage, verdict.places, form=form.name, left_out=form.left_out, attempts=attempt
+                )
                 yield finish
                 yield remote_generation(built.message(), finish, answer.text)
                 return
@@ -331,19 +341,29 @@ class RemoteModel(Model):
         raise self._invalid(answer, verdict, attempt, task)
 
     async def _ask(
-        self, kind: str, task: Task, messages: Sequence[Message], answer: Answer, live: bool, held: bool
+        self,
+        kind: str,
+        task: Task,
+        messages: Sequence[Message],
+        answer: Answer,
+        live: bool,
+        held: bool,
+        enforced: bool,
     ) -> AsyncGenerator[Any, None]:
         """Yield the events of one answer that are certain at once, then its form and the verdict."""
-        descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown))
+        descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown, enforced))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
-            reader, reasoning = self._reader(task, held), ReasoningSplitter(*(task.params.thinking_markers or ()))
+            reader = EnforcedReader(task) if enforced else self._reader(task, held)
+            reasoning = ReasoningSplitter(*(task.params.thinking_markers or ()))
             try:
                 async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
                     async for piece in pieces:
                         thought, text = answer.add(piece)
                         more, text = reasoning.feed(text)
                         for event in _certain(thought + more, text, reader):
+                            yield event
+                        for event in reader.calls(answer) if isinstance(reader, EnforcedReader) else ():
                             yield event
             except RefusedError as refusal:
                 descent.refuse(refusal)
@@ -361,13 +381,20 @@ class RemoteModel(Model):
                     form.name,
                     len(form.left_out),
                 )
-            yield form, reader.verdict(answer, answer.used_up(self._reported_window))
+            verdict = reader.verdict(answer, answer.used_up(self._reported_window))
+            if isinstance(reader, EnforcedReader) and not verdict.wrong:
+                for event in reader.ends(verdict):
+                    yield event
+            yield form, verdict
             return
         raise descent.refusals[0].error  # the last form is always tried
 
-    def _forms(self, kind: str, task: Task, unknown: Collection[str]) -> list[Form]:
+    def _forms(self, kind: str, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
         if task.tools is not None:
-            return forms(kind, task.params, task.tools.to_openai(closed=True), task.schema, unknown)
+            tools = task.tools.to_openai(closed=True)
+            return forms(kind, task.params, tools, task.schema, unknown, enforced=enforced)
+        if enforced:
+            return forms(kind, task.params, (), task.schema, enforced=True)
         possible = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
         return possible[-1:] if task.free else possible
 
@@ -441,6 +468,12 @@ class RemoteModel(Model):
                 hint="ask for something else",
             )
 
+    async def _enforces(self, kind: str) -> bool:
+        """Return True if the server has our plug-in; it is asked once."""
+        if self._has_plugin is None:
+            self._has_plugin = kind == "vllm" and await has_plugin(self._transport, self._name)
+        return self._has_plugin
+
     async def _server(self) -> str:
         """Return the kind of the server; with ``"auto"`` it is asked once."""
         if self._kind == "auto":
@@ -480,6 +513,6 @@ def _stop_check(params: GenerateParams) -> Callable[[], None] | None:
     return check
 
 
-def _certain(reasoning: str, text: str, reader: AnswerReader) -> list[Event]:
+def _certain(reasoning: str, text: str, reader: AnswerReader | EnforcedReader) -> list[Event]:
     events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
     return [*events, *reader.feed(text)] if text else events

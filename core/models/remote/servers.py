@@ -12,7 +12,11 @@ from typing import Any
 
 from ...errors import ModelError
 from ...generation.params import GenerateParams
+from .enforced import envelope
 from .schema_dialects import anchored_schema, extra_keywords, plain_schema, strict_schema, without
+
+#: Name of the form of requests that a server with our plug-in enforces whole.
+ENFORCED = "toolgrammar"
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ def forms(
     tools: Sequence[Mapping[str, Any]],
     schema: Any,
     unknown: Collection[str] = (),
+    *,
+    enforced: bool = False,
 ) -> list[Form]:
     """Return the forms of a request, the strongest first; the last needs no support by the server.
 
@@ -64,7 +70,14 @@ def forms(
         tools: OpenAI-style dicts with closed schemas; none if no call is allowed.
         schema: schema of a text answer; None if it is free.
         unknown: keywords of JSON Schema that the server does not know; they are left out of what is sent.
+        enforced: the server has our plug-in, and enforces the whole request.
     """
+    if enforced:
+        if not tools:
+            return [Form(ENFORCED, {"structured_outputs": {"json": {} if isinstance(schema, bool) else schema}})]
+        asked = envelope(tools, params.tool_choice, params.parallel_tool_calls, schema)
+        given = {"tools": list(tools), **_choice(kind, params), "structured_outputs": {"grammar": asked}}
+        return [Form(ENFORCED, given, schema_in_prompt=schema is not None)]
     if not tools:
         if schema is None:
             return [Form("text")]

@@ -43,6 +43,8 @@ def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
         sent: the text that was streamed, of earlier attempts too.
         verdict: the valid answer.
     """
+    if verdict.is_sent:
+        return []
     more = verdict.text
     if sent and more.startswith(sent):
         more = more[len(sent) :]
@@ -58,6 +60,7 @@ def remote_generation(message: Message, finish: RemoteFinish, raw: str) -> Remot
         message,
         finish.reason,
         finish.usage,
+        finish.cut,
         raw=raw,
         form=finish.form,
         left_out=finish.left_out,

@@ -57,7 +57,8 @@ def chunks_of(whole: dict[str, Any], size: int = 3) -> list[dict[str, Any]]:
             for at in range(0, len(text), size)
         ]
     chunks = [{"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": each}]} for each in deltas]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    end = {name: choice[name] for name in ("finish_reason", "stop_reason") if name in choice}
+    chunks.append({"choices": [{"index": 0, "delta": {}, **end}]})
     chunks.append({"choices": [], "usage": whole["usage"]})
     return chunks
 
@@ -89,15 +90,20 @@ class Server:
     Attributes:
         asked: the bodies of the requests.
         requests: the requests.
+        plugin: it is vLLM with our plug-in.
     """
 
-    def __init__(self, *replies: Reply) -> None:
+    def __init__(self, *replies: Reply, plugin: bool = False) -> None:
+        self.plugin = plugin
         self._replies = list(replies)
         self.asked: list[dict[str, Any]] = []
         self.requests: list[httpx.Request] = []
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer a request with the next reply."""
+        if b'{\\"toolgrammar\\": 0}' in request.content:  # is the plug-in there?
+            refusal = "toolgrammar: an envelope of version 0" if self.plugin else "no such grammar"
+            return httpx.Response(400, json={"error": {"message": refusal}})
         self.requests.append(request)
         body = json.loads(request.content) if request.content else {}
         self.asked.append(body)

@@ -1,0 +1,280 @@
+"""A running server of vLLM, asked by real clients: is every call valid, or named as cut, and in how many steps?
+
+    python benchmarks/engines.py path/to/bfcl-dev.jsonl.gz --url http://127.0.0.1:8000/v1 --model NAME
+        [--clients openai langchain toolgrammar] [--requests 200] [--at-once 16] [--json FILE]
+
+The requests are those of the Berkeley Function Calling Leaderboard, in turn under ``required``, a named tool and
+``auto``, streamed and whole, with budgets from tiny to ample. Each call is checked by the ``jsonschema`` library. An
+answer counts as one of:
+
+- ``valid``: all its calls are valid; ``text``: it has none, and needs none;
+- ``cut``: the server says that its token budget ended it (``finish_reason`` or ``stop_reason``);
+- ``refused``: an error of the request (400), or a client's own error that names the budget;
+- ``invalid``, ``lost`` (no call where one was demanded) and ``error``: what must not be.
+
+Steps are the engine's own count (``vllm:iteration_tokens_total``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+
+from toolgrammar.core import BudgetError, GenerateParams, Message, load_model
+from toolgrammar.tools import ToolSet
+
+BUDGETS = (4, 12, 24, 40, 64, 128, 400)
+BAD = ("invalid", "lost", "error")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request.
+
+    Attributes:
+        name: id of the request in the file.
+        text: what the user says.
+        tools: OpenAI-style dicts.
+        choice: ``required``, ``auto`` or the name of a tool.
+        budget: maximum number of tokens.
+        stream: ask for a stream.
+    """
+
+    name: str
+    text: str
+    tools: list[dict[str, Any]]
+    choice: str
+    budget: int
+    stream: bool
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What came: calls as name and text of the arguments, and whether the server says that they are cut."""
+
+    calls: list[tuple[str, str]]
+    is_cut: bool
+    tokens: int
+
+
+def requests(path: Path, count: int) -> list[Asked]:
+    """The first requests of the file, each with a choice, a budget and a form of its own."""
+    asked: list[Asked] = []
+    budgets, streams, choices = cycle(BUDGETS), cycle([True, False]), cycle(["required", "named", "auto"])
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            if len(asked) == count:
+                break
+            given = json.loads(line)
+            tools = ToolSet.from_any(given["functions"]).to_openai()
+            text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
+            choice = next(choices)
+            choice = tools[0]["function"]["name"] if choice == "named" else choice
+            asked.append(Asked(given["id"], text, tools, choice, next(budgets), next(streams)))
+    return asked
+
+
+def with_openai(url: str, model: str) -> Any:
+    """Ask by OpenAI's SDK."""
+    from openai import BadRequestError, OpenAI
+
+    client = OpenAI(base_url=url, api_key="none", max_retries=0, timeout=600)
+
+    def ask(asked: Asked) -> Answered | str:
+        choice: Any = asked.choice
+        if choice not in ("required", "auto"):
+            choice = {"type": "function", "function": {"name": choice}}
+        body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": asked.text}]}
+        body |= {"tools": asked.tools, "tool_choice": choice, "max_tokens": asked.budget, "temperature": 0}
+        try:
+            if not asked.stream:
+                whole = client.chat.completions.create(**body)
+                (one,) = whole.choices
+                calls = [(call.function.name, call.function.arguments) for call in one.message.tool_calls or ()]
+                return Answered(calls, _is_cut(one), whole.usage.completion_tokens)
+            parts: dict[int, list[str]] = {}
+            is_cut, tokens = False, 0
+            for event in client.chat.completions.create(stream=True, stream_options={"include_usage": True}, **body):
+                tokens = event.usage.completion_tokens if event.usage else tokens
+                for one in event.choices:
+                    is_cut |= _is_cut(one)
+                    for call in one.delta.tool_calls or ():
+                        held = parts.setdefault(call.index, ["", ""])
+                        held[0] += call.function.name or ""
+                        held[1] += call.function.arguments or ""
+            return Answered([(name, text) for name, text in parts.values()], is_cut, tokens)
+        except BadRequestError as error:
+            return f"refused: {error}"
+
+    return ask
+
+
+def _is_cut(choice: Any) -> bool:
+    return choice.finish_reason == "length" or "toolgrammar" in str(getattr(choice, "stop_reason", ""))
+
+
+def with_langchain(url: str, model: str) -> Any:
+    """Ask by LangChain's ``ChatOpenAI``."""
+    from langchain_openai import ChatOpenAI
+    from openai import BadRequestError
+
+    def ask(asked: Asked) -> Answered | str:
+        chat = ChatOpenAI(
+            model=model,
+            base_url=url,
+            api_key="none",
+            max_tokens=asked.budget,
+            temperature=0,
+            max_retries=0,
+            timeout=600,
+        ).bind_tools(asked.tools, tool_choice=asked.choice)
+        try:
+            if asked.stream:
+                message: Any = None
+                for piece in chat.stream(asked.text):
+                    message = piece if message is None else message + piece
+            else:
+                message = chat.invoke(asked.text)
+        except BadRequestError as error:
+            return f"refused: {error}"
+        calls = [(call["name"], json.dumps(call["args"])) for call in message.tool_calls]
+        calls += [(call["name"] or "", call["args"] or "") for call in message.invalid_tool_calls]
+        reason = message.response_metadata.get("finish_reason")
+        # It drops `stop_reason`: beside `tool_calls` a cut is not shown, but then the arguments are valid all the same.
+        tokens = (message.usage_metadata or {}).get("output_tokens", 0)
+        return Answered(calls, reason == "length", tokens)
+
+    return ask
+
+
+def with_toolgrammar(url: str, model: str) -> Any:
+    """Ask by our ``vllm:`` address."""
+    remote = load_model(f"vllm:{model}@{url}", timeout=600.0)
+
+    def ask(asked: Asked) -> Answered | str:
+        params = GenerateParams(
+            tools=ToolSet.from_any(asked.tools), tool_choice=asked.choice, max_tokens=asked.budget, temperature=0
+        )
+        try:
+            if asked.stream:
+                calls: list[Any] = []
+                end: Any = None
+                for end in remote.stream([Message("user", asked.text)], params):
+                    if type(end).__name__ == "CallEnd":
+                        calls.append(end.call)
+            else:
+                end = remote.generate([Message("user", asked.text)], params)
+                calls = list(end.tool_calls)
+        except BudgetError as error:
+            return f"refused: {error}"
+        is_cut = end.finish_reason == "length" if hasattr(end, "finish_reason") else end.reason == "length"
+        is_cut |= any(call.cut for call in calls)
+        return Answered(
+            [(call.name, json.dumps(dict(call.arguments))) for call in calls], is_cut, end.usage.completion_tokens
+        )
+
+    return ask
+
+
+CLIENTS = {"openai": with_openai, "langchain": with_langchain, "toolgrammar": with_toolgrammar}
+
+
+def verdict(asked: Asked, answered: Answered | str) -> tuple[str, str]:
+    """What an answer counts as, and why."""
+    if isinstance(answered, str):
+        return "refused", answered
+    tools = {tool["function"]["name"]: tool["function"]["parameters"] for tool in asked.tools}
+    wrong = ""
+    for name, text in answered.calls:
+        if asked.choice not in ("required", "auto", name) or name not in tools:
+            wrong = f"{name!r} was called"
+            continue
+        try:
+            jsonschema.Draft202012Validator(tools[name]).validate(json.loads(text))
+        except (ValueError, jsonschema.ValidationError) as error:
+            wrong = f"{name}: {str(error)[:120]}; {text[:120]}"
+    if wrong:
+        return ("cut" if answered.is_cut else "invalid"), wrong
+    if answered.calls:
+        return "valid", ""
+    if asked.choice == "auto":
+        return ("cut" if answered.is_cut else "text"), ""
+    return ("cut" if answered.is_cut else "lost"), f"{answered.tokens} tokens of {asked.budget}"
+
+
+def steps(url: str) -> float:
+    """The engine's steps so far; 0 if it does not say."""
+    text = httpx.get(re.sub(r"/v1/?$", "/metrics", url), timeout=60).text
+    return sum(float(count) for count in re.findall(r"^vllm:iteration_tokens_total_count\S* (\S+)$", text, re.M))
+
+
+def measure(name: str, url: str, model: str, asked: list[Asked], at_once: int) -> dict[str, Any]:
+    """Ask everything by one client; return the counts."""
+    ask = CLIENTS[name](url, model)
+    examples: list[str] = []
+
+    def one(request: Asked) -> tuple[str, int, int]:
+        try:
+            answered = ask(request)
+        except Exception as error:
+            answered = None
+            kind, why = "error", repr(error)[:400]
+        else:
+            kind, why = verdict(request, answered)
+        if kind in BAD or kind == "refused":
+            examples.append(f"{kind} {request.name} {request.choice} {request.budget} {request.stream}: {why}")
+        tokens = answered.tokens if isinstance(answered, Answered) else 0
+        return kind, tokens, len(answered.calls) if isinstance(answered, Answered) else 0
+
+    before, begin = steps(url), time.monotonic()
+    with ThreadPoolExecutor(at_once) as pool:
+        done = list(pool.map(one, asked))
+    counts = Counter(kind for kind, _, _ in done)
+    return {
+        "client": name,
+        "requests": len(asked),
+        **{kind: counts[kind] for kind in ("valid", "text", "cut", "refused", *BAD)},
+        "calls": sum(calls for _, _, calls in done),
+        "tokens": sum(tokens for _, tokens, _ in done),
+        "steps": steps(url) - before,
+        "seconds": round(time.monotonic() - begin, 1),
+        "examples": sorted(examples)[:12],
+    }
+
+
+def main() -> int:
+    """Ask, print, and fail if an answer was invalid, lost or an error."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--at-once", type=int, default=16)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    asked = requests(options.data, options.requests)
+    results = []
+    for name in options.clients:
+        results.append(measure(name, options.url, options.model, asked, options.at_once))
+        print(json.dumps(results[-1], indent=1), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return int(any(result[kind] for result in results for kind in BAD))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""vLLM with our plug-in: it is recognised, sent the envelope, believed as it streams, and never asked twice."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from toolgrammar.adapters import _shared
+from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, Finish, GenerateParams, TextDelta, ToolCallError
+from toolgrammar.core.generation import JsonMode
+from toolgrammar.tools import ToolSet
+
+TOOLS = ToolSet.from_any(
+    [
+        {
+            "name": "look",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        }
+    ]
+)
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+def cut(whole: dict[str, Any], *places: str) -> dict[str, Any]:
+    """A completion that the server closed by force."""
+    whole["choices"][0] |= {"finish_reason": "length", "stop_reason": json.dumps({"toolgrammar": {"cut": places}})}
+    return whole
+
+
+def test_the_envelope_is_sent_and_nothing_is_held_back(serve: Any, complete: Any) -> None:
+    """Calls come piece by piece, and the request names the tools for the template and for the grammar."""
+    server = serve(complete("See: ", ("look", {"city": "Bergen"})), plugin=True)
+    model = server.model(server="vllm")
+    events = list(model.stream("Go", tools=TOOLS))
+    pieces = [event.text for event in events if isinstance(event, ArgumentsDelta)]
+    assert len(pieces) > 3 and "".join(pieces) == '{"city": "Bergen"}'
+    assert sum(isinstance(event, TextDelta) for event in events) > 1
+    assert [type(event) for event in events if isinstance(event, (CallStart, CallEnd))] == [CallStart, CallEnd]
+    (asked,) = server.asked
+    envelope = json.loads(asked["structured_outputs"]["grammar"])
+    assert envelope["toolgrammar"] == 1 and envelope["tools"] == asked["tools"] == TOOLS.to_openai(closed=True)
+    assert envelope["tool_choice"] == asked["tool_choice"] == "auto"
+
+
+def test_the_guarantee_is_constrained(serve: Any, complete: Any) -> None:
+    """It is `validated` before the first answer, and where the server cannot enforce all that was asked for."""
+    server = serve(complete(None, ("look", {"city": "Oslo"})), plugin=True)
+    model, params = server.model(server="vllm"), GenerateParams(tools=TOOLS, tool_choice="required")
+    assert _shared.guarantee(model, params) == "validated"
+    answer = model.generate("Go", params)
+    assert answer.form == "toolgrammar" and answer.attempts == 1
+    assert _shared.guarantee(model, params) == "constrained"
+    assert _shared.guarantee(model, GenerateParams(tools=TOOLS, tool_format="hermes")) == "validated"
+
+
+def test_json_is_streamed_as_it_comes(serve: Any, complete: Any) -> None:
+    """A JSON answer is handed on in pieces too."""
+    server = serve(complete('{"n": 12}'), plugin=True)
+    model = server.model(server="vllm")
+    events = list(model.stream("Go", json_mode=JsonMode(schema=SCHEMA)))
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ['{"n', '": ', "12}"]
+    assert server.asked[0]["structured_outputs"] == {"json": SCHEMA}
+    assert model.generate_json("Go", SCHEMA) == {"n": 12}
+
+
+def test_cut_values_are_named(serve: Any, complete: Any) -> None:
+    """What the server closed by force is in the call, or in the end of a JSON answer."""
+    server = serve(cut(complete(None, ("look", {"city": ""})), "look/city"), plugin=True)
+    answer = server.model(server="vllm").generate("Go", tools=TOOLS)
+    (call,) = answer.tool_calls
+    assert call.cut == ("/city",) and call.error is None and answer.finish_reason == "length"
+    server = serve(cut(complete('{"n": 1}'), "/n"), plugin=True)
+    events = list(server.model(server="vllm").stream("Go", json_mode=JsonMode(schema=SCHEMA)))
+    assert isinstance(events[-1], Finish) and events[-1].cut == ("/n",) and events[-1].reason == "length"
+
+
+def test_a_call_that_was_cut_open_does_not_run(serve: Any, complete: Any) -> None:
+    """A budget below the shortest call leaves arguments that do not parse."""
+    server = serve(cut(complete(None, ("look", '{"ci')), ""), plugin=True)
+    (call,) = server.model(server="vllm").generate("Go", tools=TOOLS, tool_choice="required").tool_calls
+    assert call.cut == ("",) and call.error
+
+
+def test_nothing_is_asked_twice(serve: Any, complete: Any) -> None:
+    """An answer that is not valid all the same is an error."""
+    server = serve(complete(None, ("look", {"town": 1})), plugin=True)
+    with pytest.raises(ToolCallError):
+        server.model(server="vllm").generate("Go", tools=TOOLS)
+    assert len(server.asked) == 1
+
+
+def test_a_server_without_the_plugin_is_asked_as_before(serve: Any, complete: Any) -> None:
+    """Its answers are validated, and the probe is sent once."""
+    server = serve(complete(None, ("look", {"city": "Oslo"})))
+    probes: list[Any] = []
+    model = server.model(server="vllm")
+    fetch = model._transport.fetch
+
+    async def counted(path: str, body: Any = None) -> Any:
+        if body is not None and body.get("max_tokens") == 1:
+            probes.append(body)
+        return await fetch(path, body)
+
+    model._transport.fetch = counted
+    for _ in range(2):
+        assert model.generate("Go", tools=TOOLS).form == "strict tools"
+    assert len(probes) == 1
+
+
+def test_a_server_that_fails_at_the_probe_is_asked_all_the_same(serve: Any, complete: Any) -> None:
+    """What is wrong with the server is said by the request itself."""
+    server = serve(httpx.Response(401, json={"error": {"message": "who are you?"}}))
+    with pytest.raises(Exception, match="who are you"):
+        server.model(server="vllm").generate("Go", tools=TOOLS)
