@@ -350,9 +350,9 @@ def draw_growth(result: Result) -> None:
     PICTURE.write_text(growth_picture(result), encoding="utf-8")
 
 
-def templates(result: Result) -> str:
-    """The machine, and the table of real chat templates."""
-    return f"{where(result)}.\n\n{templates_table(result)}"
+def below_machine(body: Callable[[Result], str]) -> Callable[[Result], str]:
+    """The machine, and a table."""
+    return lambda result: f"{where(result)}.\n\n{body(result)}"
 
 
 def templates_table(result: Result) -> str:
@@ -366,6 +366,26 @@ def templates_table(result: Result) -> str:
             rows.append([name, outcome["format"] or outcome["source"], failed])
     head = f"{len(outcomes) - len(rows)} of {len(outcomes)} templates pass all cases.\n\n"
     return head + table(["template", "format", "fails"], rows)
+
+
+def turns_table(result: Result) -> str:
+    """Templates with which models of random weights talk for three turns, by backend."""
+    rows = [
+        [
+            f"`{backend}:`",
+            f"{passed} of {passed + len(result['failed'][backend])}",
+            ", ".join(result["failed"][backend]),
+        ]
+        for backend, passed in result["passed"].items()
+    ]
+    return table(["models", "templates that pass", "fail"], rows)
+
+
+def vllm_parsers_table(result: Result) -> str:
+    """vLLM's tests of tool parsers, by file."""
+    rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
+    total = [sum(row[column] for row in rows) for column in (1, 2, 3)]
+    return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]])
 
 
 TABLES: dict[str, Callable[[Result], str]] = {
@@ -382,7 +402,9 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "vocabulary_cost": vocabulary,
     "real_model": real_model,
     "numpy_model": numpy_model,
-    "templates": templates,
+    "templates": below_machine(templates_table),
+    "turns": below_machine(turns_table),
+    "vllm_parsers": below_machine(vllm_parsers_table),
 }
 
 

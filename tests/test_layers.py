@@ -72,6 +72,7 @@ PIPELINE = (
     "tools.formats.pythonic",
     "tools.formats.gemma",
     "tools.formats.functionary",
+    "tools.formats.tag_families",
     "tools.formats.families",
     "tools.formats.probe",
     "tools.formats.learned",

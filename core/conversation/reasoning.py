@@ -49,7 +49,7 @@ class ReasoningSplitter:
     """
 
     def __init__(self, start: str = "<think>", end: str = "</think>", *, opened: bool = False) -> None:
-        self._start = start
+        self._start = start.lstrip()  # white space before it is passed over
         self._end = end
         self._pending = ""
         self._state = "inside" if opened else "before" if start else "after"

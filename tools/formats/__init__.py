@@ -1,8 +1,8 @@
 """Wire formats: how each family of models writes tool calls.
 
 `WireFormat` is the contract of a format, and `TurnSpec` the specification of one turn. A family of models is a row in
-``families.py``, of one of these shapes: ``template/`` (calls that are JSON), ``xml/`` (a tag for each argument),
-``pythonic/``, ``gemma.py`` and ``functionary.py``; the others are special cases of the first.
+``families.py`` or ``tag_families.py``, of one of these shapes: ``template/`` (calls that are JSON), ``xml/`` (a tag for
+each argument), ``pythonic/``, ``gemma.py`` and ``functionary.py``; the others are special cases of the first.
 `get_format` finds a format by name, `detect_format` by a model's chat template::
 
     from toolgrammar.tools.formats import get_format

@@ -13,11 +13,10 @@ from .base import WireFormat
 from .functionary import ALL, Recipients
 from .gemma import BareCalls
 from .pythonic.calls import PythonicCalls
+from .tag_families import TAG_FAMILIES
 from .template.format import WORD, TemplateFormat
-from .xml.calls import XmlCalls
 
 _LETTERS = r"[\w.\-]+"
-_KEY = r"""(?P<key>[^\s<>"'=]+)"""
 _DOTTED = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
 _OBJECT = '{"name": $quoted, "arguments": $args}'
 
@@ -43,41 +42,6 @@ HERMES = TemplateFormat(
         '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
     ),
     signs=("<tool_call>",),
-)
-
-_GLM_45 = XmlCalls(
-    name="glm-4.5",
-    call="<tool_call>$name\n$args</tool_call>",
-    separator="\n",
-    joint="\n",
-    lead="\n",
-    triggers=("<tool_call>",),
-    special=("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
-    head=rf"\s*(?P<name>{WORD})(?=\s*<)",
-    end_tokens=("<|observation|>", "<|user|>"),
-    parameter="<arg_key>$key</arg_key>\n<arg_value>$value</arg_value>\n",
-    parameter_head=rf"<arg_key>\s*{_KEY}\s*</arg_key>\s*<arg_value>",
-    thinking=reasoning.THINK,
-    result="<|observation|>\n<tool_response>\n$content\n</tool_response>",
-    signs=("<arg_key>",),
-)
-
-_QWEN3_CODER = XmlCalls(
-    name="qwen3-coder",
-    call="<tool_call>\n<function=$name>\n$args</function>\n</tool_call>",
-    separator="\n",
-    joint="\n",
-    # Models often forget the first tag.
-    triggers=("<tool_call>", "<function="),
-    openers=("<function=",),
-    head=rf"(?P<name>{WORD})\s*>",
-    end_tokens=("<|im_end|>",),
-    parameter="<parameter=$key>\n$value\n</parameter>\n",
-    parameter_head=rf"<parameter={_KEY}>\n?",
-    thinking=reasoning.THINK,
-    result="<tool_response>\n$content\n</tool_response>",
-    signs=("<function=", "<parameter="),
-    signs_against=("<seed:",),
 )
 
 _PYTHONIC = PythonicCalls(
@@ -175,128 +139,11 @@ _JAMBA = TemplateFormat(
     signs=("<tool_calls>", "<|bom|>"),
 )
 
-_DSML = XmlCalls(
-    name="deepseek-v3.2",
-    begin="<｜DSML｜function_calls>\n",
-    call='<｜DSML｜invoke name="$name">\n$args</｜DSML｜invoke>',
-    separator="\n",
-    finish="\n</｜DSML｜function_calls>",
-    joint="\n\n",
-    lead="\n\n",
-    triggers=("<｜DSML｜function_calls>",),
-    openers=('<｜DSML｜invoke name="',),
-    head=rf'(?P<name>{WORD})"\s*>',
-    end_tokens=("<｜end▁of▁sentence｜>",),
-    parameter='<｜DSML｜parameter name="$key" string="$raw">$value</｜DSML｜parameter>\n',
-    parameter_head=rf'<｜DSML｜parameter name="{_KEY}" string="(?P<raw>true|false)">',
-    thinking=reasoning.THINK,
-    result="<result>$content</result>",
-    signs=("｜DSML｜", "function_calls"),
-)
+_PLAMO = ("requests", "request", "name", "arguments")
 
 #: Every family, those first whose signs in a chat template are the most telling.
 FAMILIES: tuple[WireFormat, ...] = (
-    _DSML,
-    replace(
-        _DSML,
-        name="deepseek-v4",
-        begin="<｜DSML｜tool_calls>\n",
-        call='<｜DSML｜invoke name="$name">\n$args\n</｜DSML｜invoke>',
-        finish="\n</｜DSML｜tool_calls>",
-        triggers=("<｜DSML｜tool_calls>",),
-        parameter='<｜DSML｜parameter name="$key" string="$raw">$value</｜DSML｜parameter>',
-        gap="\n",
-        result="<tool_result>$content</tool_result>",
-        signs=("｜DSML｜tool_calls",),
-    ),
-    XmlCalls(
-        name="hunyuan-3",
-        begin="<tool_calls:opensource>\n",
-        call="<tool_call:opensource>$name<tool_sep:opensource>\n$args</tool_call:opensource>",
-        separator="\n",
-        finish="\n</tool_calls:opensource>",
-        triggers=("<tool_calls:opensource>",),
-        openers=("<tool_call:opensource>",),
-        head=rf"\s*(?P<name>{WORD})\s*<tool_sep:opensource>",
-        parameter=(
-            "<arg_key:opensource>$key</arg_key:opensource>\n<arg_value:opensource>$value</arg_value:opensource>\n"
-        ),
-        parameter_head=rf"<arg_key:opensource>\s*{_KEY}\s*</arg_key:opensource>\s*<arg_value:opensource>",
-        end_tokens=("<｜hy_eos:opensource｜>",),
-        thinking=reasoning.ReasoningMarkers("<think:opensource>", "</think:opensource>"),
-        signs=("<tool_calls:opensource>",),
-    ),
-    XmlCalls(
-        name="minicpm-5",
-        call='<function name="$name">$args</function>',
-        separator="\n",
-        joint="\n",
-        triggers=('<function name="',),
-        openers=('<function name="',),
-        head=rf'(?P<name>{WORD})"\s*>',
-        parameter='<param name="$key">$value</param>',
-        parameter_head=rf'<param name="{_KEY}">',
-        end_tokens=("<|im_end|>",),
-        python_words=True,
-        thinking=reasoning.THINK,
-        signs=('<function name="', '<param name="'),
-    ),
-    XmlCalls(
-        name="minimax-m2",
-        begin="<minimax:tool_call>\n",
-        call='<invoke name="$name">\n$args</invoke>\n',
-        finish="</minimax:tool_call>",
-        joint="\n",
-        lead="\n",
-        triggers=("<minimax:tool_call>",),
-        openers=("<invoke name=",),
-        head=rf"""["']?(?P<name>{WORD})["']?\s*>""",
-        end_tokens=("[e~[",),
-        parameter='<parameter name="$key">$value</parameter>\n',
-        parameter_head=rf"""<parameter name=["']?{_KEY}["']?>""",
-        thinking=reasoning.THINK,
-        result="<response>$content</response>",
-        signs=("<minimax:tool_call>",),
-    ),
-    XmlCalls(
-        name="seed-oss",
-        call="<seed:tool_call>\n<function=$name>\n$args</function>\n</seed:tool_call>",
-        separator="\n",
-        joint="\n",
-        lead="\n",
-        triggers=("<seed:tool_call>",),
-        openers=("<function=",),
-        head=rf"(?P<name>{WORD})\s*>",
-        end_tokens=("<seed:eos>",),
-        parameter="<parameter=$key>$value</parameter>\n",
-        parameter_head=rf"<parameter={_KEY}>",
-        thinking=reasoning.SEED,
-        signs=("<seed:tool_call>",),
-    ),
-    replace(
-        _GLM_45,
-        name="glm-4.7",
-        call="<tool_call>$name$args</tool_call>",
-        separator="",
-        joint="",
-        lead="",
-        parameter="<arg_key>$key</arg_key><arg_value>$value</arg_value>",
-        result="<|observation|><tool_response>$content</tool_response>",
-        signs=("<arg_key>",),
-        signs_against=("\\n<arg_value>", "\n<arg_value>"),
-    ),
-    _GLM_45,
-    _QWEN3_CODER,
-    replace(
-        _QWEN3_CODER,
-        name="mimo-2",
-        call="<tool_call><function=$name>$args</function></tool_call>",
-        separator="",
-        joint="",
-        parameter="<parameter=$key>$value</parameter>",
-        parameter_head=rf"<parameter={_KEY}>",
-        signs=(),
-    ),
+    *TAG_FAMILIES,
     BareCalls(
         name="gemma-4",
         call="<|tool_call>call:$name$args<tool_call|>",
@@ -620,6 +467,92 @@ FAMILIES: tuple[WireFormat, ...] = (
         end_tokens=("<|eos|>",),
         result="<tool_response>$content</tool_response>",
         signs=("<tool_calls>", "<|extra_0|>"),
+    ),
+    replace(
+        HERMES,
+        name="longcat",
+        call=f"<longcat_tool_call>\n{_OBJECT}\n</longcat_tool_call>",
+        begin="",
+        separator="\n",
+        triggers=("<longcat_tool_call>",),
+        openers=("<longcat_tool_call>",),
+        skips=("</longcat_tool_call>",),
+        thinking=reasoning.ReasoningMarkers("<longcat_think>", "</longcat_think>"),
+        end_tokens=("<longcat_s>", "</longcat_s>"),
+        result="<longcat_tool_response>$content</longcat_tool_response>",
+        instructions="",
+        signs=("<longcat_tool_call>",),
+    ),
+    TemplateFormat(
+        name="granite-20b-fc",
+        call=f"<function_call> {_OBJECT}",
+        separator="\n",
+        joint="\n",
+        triggers=("<function_call>",),
+        openers=("<function_call>",),
+        end_tokens=("<|endoftext|>",),
+        signs=("<function_call>",),
+        signs_against=("</function_call>",),
+    ),
+    replace(
+        _JAMBA,
+        name="apriel",
+        begin="<tool_calls>[",
+        separator=", ",
+        finish="]</tool_calls>",
+        joint="\n",
+        lead="\n",
+        end_tokens=("<|end|>",),
+        signs=("<tool_calls>[", "[BEGIN FINAL RESPONSE]"),
+    ),
+    replace(
+        _JSON,
+        name="phi-4-mini-functools",
+        begin="functools[",
+        separator=",",
+        triggers=("functools[",),
+        skips=("[", "]", ","),
+        end_tokens=("<|end|>",),
+        signs=("functools[", "<|tool|>"),
+    ),
+    TemplateFormat(
+        name="command-r",
+        begin="Action: ```json\n[\n    ",
+        call='{\n        "tool_name": $quoted,\n        "parameters": $args\n    }',
+        separator=",\n    ",
+        finish="\n]\n```",
+        triggers=("Action:",),
+        openers=("{",),
+        prose=False,
+        skips=("```json", "[", "]", ",", "```"),
+        name_key="tool_name",
+        end_tokens=("<|END_OF_TURN_TOKEN|>",),
+        result="<results>\n$content</results>",
+        signs=("Action:", "tool_name"),
+    ),
+    TemplateFormat(
+        name="plamo-3",
+        begin="<|plamo:begin_tool_requests:plamo|>",
+        call=(
+            "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>$name<|plamo:end_tool_name:plamo|>"
+            "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>$args"
+            "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+        ),
+        finish="<|plamo:end_tool_requests:plamo|>",
+        triggers=("<|plamo:begin_tool_requests:plamo|>",),
+        special=(
+            *(f"<|plamo:{side}_tool_{part}:plamo|>" for side in ("begin", "end") for part in _PLAMO),
+            "<|plamo:constrain|>",
+            "<|plamo:msg|>",
+        ),
+        openers=("<|plamo:begin_tool_request:plamo|>",),
+        head=(
+            rf"\s*<\|plamo:begin_tool_name:plamo\|>\s*(?P<name>{WORD})\s*<\|plamo:end_tool_name:plamo\|>\s*"
+            r"<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json)?<\|plamo:msg\|>"
+        ),
+        end_tokens=("<|plamo:tag|>",),
+        thinking=reasoning.ReasoningMarkers("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),
+        signs=("<|plamo:begin_tool_requests:plamo|>",),
     ),
     TemplateFormat(
         name="minimax-m1",

@@ -37,6 +37,14 @@ DEFAULT_WINDOW = 4096
 _CROPPABLE_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer")
 
 
+#: Prelude of a chat template: transformers leaves out members that are None, and some templates ask ``is none``.
+_NONE_AGAIN = (
+    "{%- set told = namespace(messages=[]) -%}{%- for message in messages -%}"
+    "{%- set told.messages = told.messages + [message if 'content' in message else dict(message, content=none)] -%}"
+    "{%- endfor -%}{%- set messages = told.messages -%}"
+)
+
+
 class HFBackend(LocalBackend):
     """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
 
@@ -141,11 +149,19 @@ class HFBackend(LocalBackend):
         if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
 
-        def render(turns: list[Any], known: list[Any] | None, variables: dict[str, Any]) -> list[int]:
-            with self._tokenizer_lock:
-                return list(self._tokenizer.apply_chat_template(turns, tools=known, **{**options, **variables}))
+        source = str(self._tokenizer.chat_template)
 
-        return first_rendered(str(self._tokenizer.chat_template), messages, tools, tool_prompt, render)
+        def render(turns: list[Any], known: list[Any] | None, variables: dict[str, Any]) -> list[int]:
+            more = {**options, **variables}
+            if any(turn.get("content", "") is None for turn in turns):
+                more["chat_template"] = _NONE_AGAIN + source
+            for name in ("bos_token", "eos_token"):  # a template may ask for one that the tokenizer lacks
+                if getattr(self._tokenizer, name, None) is None:
+                    more[name] = ""
+            with self._tokenizer_lock:
+                return list(self._tokenizer.apply_chat_template(turns, tools=known, **more))
+
+        return first_rendered(source, messages, tools, tool_prompt, render)
 
     def new_session(self) -> HFSession:
         """Return an empty sequence."""

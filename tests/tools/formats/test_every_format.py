@@ -14,6 +14,7 @@ from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, Tex
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
 from toolgrammar.tools.formats.template.format import TemplateFormat
+from toolgrammar.tools.formats.xml.calls import XmlCalls
 
 from ..strategies import TRICKY, cuts, texts
 from .common import BREAKING, EVERY, byte_vocabulary, events_of, is_spelled, token_ids, turns
@@ -131,7 +132,9 @@ def test_choices(wire: WireFormat) -> None:
 
 
 #: In these, ``5`` is a way to write the string.
-RAW = ("minimax-m2", "seed-oss", "glm-4.5", "glm-4.7", "qwen3-coder", "mimo-2", "hunyuan-3", "minicpm-5")
+RAW = tuple(
+    name for name, wire in EVERY.items() if isinstance(wire, XmlCalls) and wire.arguments.after_name_raw is None
+)
 
 
 @each_format

@@ -166,3 +166,16 @@ def test_markers_that_a_vocabulary_does_not_have_are_text() -> None:
     model = ScriptedModel(["[TOOL_CALLS]now[ARGS]{}"], vocabulary=plain)
     result = model.generate("x", tools=TOOLS, tool_choice="required", tool_format="mistral-v13", max_tokens=200)
     assert [call.name for call in result.tool_calls] == ["now"]
+
+
+def test_a_template_that_asks_for_content_that_is_none(load: Any) -> None:
+    """transformers leaves out members that are None; calls are in the history of such a template all the same."""
+    call = "{{ c.function.name }}{{ c.function.arguments | tojson }}"
+    template = (
+        "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' and m.content is none %}"
+        f"{{% for c in m.tool_calls %}}<call>{call}</call>{{% endfor %}}"
+        "{% elif m.role != 'assistant' or not m.tool_calls %}{{ m.role }}:{{ m.content }};{% endif %}{% endfor %}"
+    )
+    model = load(template, ())
+    shown = model.vocabulary.decode(prompt_of(model)).decode()
+    assert '<call>edit{"on": true, "text": "y z"}</call><call>now{}</call>tool:42;' in shown

@@ -69,7 +69,8 @@ def calls(draw: st.DrawFn, family: XmlCalls) -> list[ToolCall]:
 def test_round_trip(family: XmlCalls, data: st.DataObject) -> None:
     """Rendered calls are in the grammar, and the parser returns them, however the text is cut."""
     wanted = data.draw(calls(family))
-    written = family.render("Sure.", wanted)
+    text = "Sure." if family.prose else ""
+    written = family.render(text, wanted)
     assert TOOLS.grammar(family).matches(written)
     assert TOOLS.grammar(family, tool_choice="required").matches(family.render("", wanted))
     whole = events_of(family, [written])
@@ -77,7 +78,7 @@ def test_round_trip(family: XmlCalls, data: st.DataObject) -> None:
     assert [(call.name, call.arguments, call.error) for call in ended] == [
         (call.name, call.arguments, None) for call in wanted
     ]
-    assert whole[0] == "Sure."
+    assert not text or whole[0] == text
     assert events_of(family, data.draw(cuts(written))) == whole
 
 

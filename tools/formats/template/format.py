@@ -214,10 +214,10 @@ class TemplateFormat(WireFormat):
         elif not self.anchored:
             text = Grammar.text(excluding=self.markers, min_chars=1)
         else:
-            # The first character that is not white space begins no trigger. (A text of white space alone is none.)
-            first = "".join(re.escape(char) for char in sorted({trigger[0] for trigger in self.triggers}))
+            # What is not white space begins with no trigger. (A text of white space alone is none.)
+            begun = "|".join(re.escape(trigger.lstrip(SPACE)) for trigger in self.triggers)
             without = f"(?![\\s\\S]*(?:{'|'.join(map(re.escape, self.markers))}))" if self.markers else ""
-            text = Grammar.from_regex(rf"{without}[ \t\n\r]*[^ \t\n\r{first}][\s\S]*")
+            text = Grammar.from_regex(rf"{without}[ \t\n\r]*(?!{begun})[^ \t\n\r][\s\S]*")
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _calls(self, turn: TurnSpec) -> Grammar:

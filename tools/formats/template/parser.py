@@ -96,16 +96,18 @@ class TemplateParser(StreamParser):
         """Read the beginning of a turn whose triggers count only there."""
         buffer, syntax = self._buffer, self._syntax
         self._space.append(buffer.take_space())
-        if not self._final and buffer.may_begin((*self._anchors, *self._drops, *syntax.beginnings)):
+        drops = tuple(mark.lstrip(SPACE) for mark in self._drops)
+        if not self._final and buffer.may_begin((*self._anchors, *drops, *syntax.beginnings)):
             return False
+        for mark, stripped in zip(self._drops, drops, strict=True):
+            if stripped and buffer.startswith(stripped):
+                self._space.clear()
+                buffer.unread(mark[: len(mark) - len(stripped)])
+                return self._drop(mark)
         if buffer.startswith(self._anchors) and (not syntax.beginnings or buffer.startswith(syntax.beginnings)):
             self._space.clear()
             self._state = self._between
             return True
-        for mark in self._drops:
-            if buffer.startswith(mark):
-                self._space.clear()
-                return self._drop(mark)
         self._give_back_space()
         self._state = self._plain
         return True

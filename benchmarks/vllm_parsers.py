@@ -1,0 +1,514 @@
+"""vLLM's own tests of tool parsers, run against the library's parsers behind a stand-in for vLLM.
+
+    python benchmarks/vllm_parsers.py --cache FOLDER [--only NAME] [--keep] [--show]
+
+Takes ``tests/tool_parsers`` of vLLM's source distribution, which `templates.py` fetches, and a package ``vllm`` of a
+few hundred lines that has the names the tests import; behind its parser classes are the library's formats. Constants
+are read from vLLM's sources, nothing of which is run. Tokenizers of the Hugging Face Hub are replaced by one that cuts
+text into words. Tests that ask for something else than reading calls (vLLM's structural tags, its protocol classes and
+its registry) are left out, by name, in `OUT`; what else fails is listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.abc
+import importlib.machinery
+import json
+import re
+import sys
+import tarfile
+import tempfile
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+from report import vllm_parsers_table
+from results_io import show
+from templates import fetch
+
+from toolgrammar.core import CallEnd, CallStart, ParseError, TextDelta
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import MALFORMED
+
+VERSION = "0.33.0"
+
+#: The library's format for each class of parsers.
+FORMATS = {
+    "ApertusToolParser": "apertus",
+    "DeepSeekV3ToolParser": "deepseek-v3",
+    "DeepSeekV31ToolParser": "deepseek-v3.1",
+    "DeepSeekV32EngineToolParser": "deepseek-v3.2",
+    "DeepSeekV4EngineToolParser": "deepseek-v4",
+    "DeepSeekV41EngineToolParser": "deepseek-v4.1",
+    "DotsToolParser": "dots",
+    "Ernie45ToolParser": "ernie-4.5",
+    "FunctionGemmaToolParser": "functiongemma",
+    "Gemma4EngineToolParser": "gemma-4",
+    "GigaChat3ToolParser": "gigachat-3",
+    "Glm47MoeModelToolParser": "glm-4.7",
+    "Granite4ToolParser": "granite-4",
+    "Granite20bFCToolParser": "granite-20b-fc",
+    "GraniteEngineToolParser": "granite-3",
+    "Hermes2ProToolParser": "hermes",
+    "HYV3ToolParser": "hunyuan-3",
+    "HunyuanA13BToolParser": "hunyuan-a13b",
+    "Internlm2ToolParser": "internlm-2",
+    "JambaToolParser": "jamba",
+    "K2HorizonToolParser": "k2-horizon",
+    "KimiK2ToolParser": "kimi-k2",
+    "KimiK3ToolParser": "kimi-k3",
+    "Lfm2ToolParser": "lfm2",
+    "Llama3JsonToolParser": "llama-json",
+    "Llama4PythonicToolParser": "llama-4",
+    "LongcatFlashToolParser": "longcat",
+    "MiMoToolParser": "mimo-2",
+    "MiniCPM5XMLToolParser": "minicpm-5",
+    "MinimaxM2ToolParser": "minimax-m2",
+    "MinimaxM3ToolParser": "minimax-m3",
+    "MistralToolParser": "mistral-v13",
+    "Olmo3PythonicToolParser": "olmo-3",
+    "Phi4MiniJsonToolParser": "phi-4-mini",
+    "Plamo3EngineToolParser": "plamo-3",
+    "PoolsideV1ToolParser": "glm-4.7",
+    "PythonicToolParser": "pythonic",
+    "Qwen3EngineToolParser": "qwen3-coder",
+    "SeedOssEngineToolParser": "seed-oss",
+    "Step3ToolParser": "step-3",
+    "Step3p5ToolParser": "qwen3-coder",
+    "xLAMToolParser": "xlam",
+}
+
+#: Tests that are not about reading calls: pattern of the test's name, and what it is about.
+OUT = {
+    r"test_structural_tag_registry|structural_tag|strict|guided|adjust_request|named_tool_choice": "vLLM's grammars",
+    r"test_utils\.py": "vLLM's helpers",
+    r"regist|is_registered|_is_lazy|parser_manager|lazy": "vLLM's registry",
+    r"Delegat|serving|responses_api|parse_delta|engine_|build_response": "vLLM's server",
+}
+
+
+# -- the stand-in -----------------------------------------------------------------------------------------------
+
+
+class Value(BaseModel):
+    """A value with any members."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class FunctionCall(Value):
+    """A name and its arguments."""
+
+    id: Any = None
+    name: str = ""
+    arguments: str = ""
+
+
+class ToolCall(Value):
+    """A call."""
+
+    id: str = ""
+    type: str = "function"
+    function: FunctionCall
+
+
+class DeltaFunctionCall(Value):
+    """What is new of a name and arguments."""
+
+    name: Any = None
+    arguments: Any = None
+
+
+class DeltaToolCall(Value):
+    """What is new of a call."""
+
+    id: Any = None
+    type: Any = None
+    index: int
+    function: Any = None
+
+
+class DeltaMessage(Value):
+    """What is new of a message."""
+
+    role: Any = None
+    content: Any = None
+    reasoning: Any = None
+    tool_calls: list[DeltaToolCall] = []
+
+
+class ExtractedToolCallInformation(Value):
+    """What a whole text holds."""
+
+    tools_called: bool
+    tool_calls: list[ToolCall]
+    content: Any = None
+
+
+class FunctionDefinition(Value):
+    """A tool's signature."""
+
+    name: str = ""
+    description: Any = None
+    parameters: Any = None
+
+
+class ChatCompletionToolsParam(Value):
+    """A tool."""
+
+    type: str = "function"
+    function: FunctionDefinition
+
+
+class ChatCompletionRequest(Value):
+    """A request."""
+
+    messages: Any = []
+    model: Any = None
+    tools: Any = None
+    tool_choice: Any = None
+    skip_special_tokens: bool = True
+    include_reasoning: bool = True
+
+    def model_post_init(self, context: Any) -> None:
+        """Read tools that are dicts."""
+        if isinstance(self.tools, list):
+            self.tools = [ChatCompletionToolsParam(**t) if isinstance(t, dict) else t for t in self.tools]
+
+
+class ToolParser:
+    """A parser of vLLM, on a format of the library."""
+
+    tool_format = ""
+
+    def __init__(self, tokenizer: Any, tools: Any = None) -> None:
+        if not self.tool_format or self.tool_format not in known():
+            pytest.skip(f"no format for {type(self).__name__}")
+        self.model_tokenizer = tokenizer
+        self.tools = tools or []
+        self.prev_tool_call_arr: list[dict[str, Any]] = []
+        self.streamed_args_for_tool: list[str] = []
+        self.current_tool_id = -1
+        self._stream: Any = None
+
+    @property
+    def vocab(self) -> dict[str, int]:
+        """The tokenizer's."""
+        found: dict[str, int] = self.model_tokenizer.get_vocab()
+        return found
+
+    def adjust_request(self, request: Any) -> Any:
+        """Return the request."""
+        request.skip_special_tokens = False
+        return request
+
+    def _tool_set(self, request: Any) -> ToolSet:
+        tools = []
+        given = self.tools or getattr(request, "tools", None) or []
+        for tool in given if isinstance(given, (list, tuple)) else []:
+            part = getattr(tool, "function", tool)
+            name, parameters = getattr(part, "name", None), getattr(part, "parameters", None)
+            if isinstance(name, str) and name not in [each.name for each in tools]:
+                tools.append(Tool(name, "", parameters if isinstance(parameters, dict) else {"type": "object"}))
+        return ToolSet(tools)
+
+    def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
+        """Read a whole text."""
+        tools = self._tool_set(request)
+        parser = tools.parser(self.tool_format)
+        try:
+            events = [*parser.feed(model_output), *parser.close()]
+        except ParseError:
+            events = [TextDelta(model_output)]
+        calls, text = [], ""
+        for event in events:
+            if isinstance(event, TextDelta):
+                text += event.text
+            elif isinstance(event, CallEnd):
+                call = event.call
+                if call.error and call.name in tools:
+                    call = tools.check_call(call, repair=True)
+                if (call.error or "").startswith(MALFORMED):
+                    text += call.raw
+                    continue
+                arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+                calls.append(ToolCall(id=call.id, function=FunctionCall(name=call.name, arguments=arguments)))
+        return ExtractedToolCallInformation(tools_called=bool(calls), tool_calls=calls, content=text or None)
+
+    def extract_tool_calls_streaming(
+        self,
+        previous_text: str = "",
+        current_text: str = "",
+        delta_text: str = "",
+        previous_token_ids: Sequence[int] = (),
+        current_token_ids: Sequence[int] = (),
+        delta_token_ids: Sequence[int] = (),
+        request: Any = None,
+    ) -> DeltaMessage | None:
+        """Read a piece."""
+        if self._stream is None or not previous_text:
+            self._stream = self._tool_set(request).parser(self.tool_format)
+        content, calls = "", {}
+        for event in self._stream.feed(delta_text):
+            if isinstance(event, TextDelta):
+                content += event.text
+            elif isinstance(event, CallStart):
+                calls[event.index] = DeltaToolCall(
+                    id=event.id, type="function", index=event.index, function=DeltaFunctionCall(name=event.name)
+                )
+                self.current_tool_id = event.index
+                self.prev_tool_call_arr.append({"name": event.name, "arguments": {}})
+                self.streamed_args_for_tool.append("")
+            elif hasattr(event, "text") and hasattr(event, "index"):
+                delta = calls.setdefault(event.index, DeltaToolCall(index=event.index, function=DeltaFunctionCall()))
+                delta.function.arguments = (delta.function.arguments or "") + event.text
+                self.streamed_args_for_tool[event.index] += event.text
+            elif isinstance(event, CallEnd):
+                self.prev_tool_call_arr[event.index]["arguments"] = dict(event.call.arguments)
+        if not content and not calls:
+            return None
+        return DeltaMessage(content=content or None, tool_calls=list(calls.values()))
+
+
+def known() -> tuple[str, ...]:
+    """Return the names of the library's formats."""
+    from toolgrammar.tools.formats import format_names
+
+    return format_names()
+
+
+class ToolParserManager:
+    """Of vLLM."""
+
+    names: dict[str, str] = {}
+
+    @classmethod
+    def get_tool_parser(cls, name: str) -> Any:
+        """Return the class of a name."""
+        return parser_class(cls.names.get(name, name))
+
+
+def parser_class(name: str) -> Any:
+    """Return the stand-in for a class of parsers."""
+    if name not in CLASSES:
+        CLASSES[name] = type(name, (ToolParser,), {"tool_format": FORMATS.get(name, "")})
+    return CLASSES[name]
+
+
+CLASSES: dict[str, Any] = {}
+
+
+class Words:
+    """A tokenizer that cuts text into words, single marks and control tokens."""
+
+    all_special_tokens: tuple[str, ...] = ()
+    all_special_ids: tuple[int, ...] = ()
+    eos_token_id = 0
+    bos_token_id = 0
+    unk_token_id = 0
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._words: list[str] = []
+
+    def tokenize(self, text: str, **options: Any) -> list[str]:
+        """Return the pieces of a text."""
+        return re.findall(r"<[|｜][^<>\s]+[|｜]>|</?[a-z_:|]+>|\s?\w{1,6}|\s|[^\w\s]", text)
+
+    def encode(self, text: str, **options: Any) -> list[int]:
+        """Return the numbers of the pieces."""
+        numbers = []
+        for word in self.tokenize(text):
+            if word not in self._ids:
+                self._ids[word] = len(self._words)
+                self._words.append(word)
+            numbers.append(self._ids[word])
+        return numbers
+
+    def decode(self, ids: Any, **options: Any) -> str:
+        """Return the text of numbers."""
+        return "".join(self._words[i] for i in ([ids] if isinstance(ids, int) else ids))
+
+    def convert_ids_to_tokens(self, ids: Any, **options: Any) -> Any:
+        """Return pieces."""
+        return self._words[ids] if isinstance(ids, int) else [self._words[i] for i in ids]
+
+    def convert_tokens_to_ids(self, tokens: Any) -> Any:
+        """Return numbers."""
+        return self.encode(tokens)[0] if isinstance(tokens, str) else [self.encode(t)[0] for t in tokens]
+
+    def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
+        """Return the text of pieces."""
+        return "".join(tokens)
+
+    def get_vocab(self) -> dict[str, int]:
+        """Return the numbers of the markers that parsers ask for."""
+        return _Vocab(self)
+
+    vocab = property(get_vocab)
+    is_fast = True
+
+    def get_added_vocab(self) -> dict[str, int]:
+        """Return nothing."""
+        return {}
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+
+class _Vocab(dict):  # type: ignore[type-arg]
+    def __init__(self, words: Words) -> None:
+        super().__init__()
+        self._of = words
+
+    def __contains__(self, token: object) -> bool:
+        return True
+
+    def get(self, token: Any, default: Any = None) -> Any:
+        return self._of.encode(token)[0] if token else default
+
+    __getitem__ = get
+
+
+def detokenize_incrementally(
+    tokenizer: Any,
+    all_input_ids: Sequence[int],
+    prev_tokens: Any,
+    prefix_offset: int = 0,
+    read_offset: int = 0,
+    **options: Any,
+) -> tuple[list[str], str, int, int]:
+    """Return the text of the last token."""
+    word = tokenizer.decode([all_input_ids[-1]])
+    return [word], word, prefix_offset, read_offset
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules of ``vllm``, made as they are imported."""
+
+    def __init__(self, sources: Path) -> None:
+        self._sources = sources
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """Take every module below ``vllm``, and xgrammar, which only tests of vLLM's grammars use."""
+        if name.partition(".")[0] in ("vllm", "xgrammar"):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> Any:
+        """Return a module whose names are found when they are asked for."""
+        module = types.ModuleType(spec.name)
+        constants = dict(self._constants(spec.name))
+
+        def name_of(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if name in constants:
+                return constants[name]
+            own = globals().get(name)
+            if own is not None and name[0].isupper():
+                return own
+            if name.endswith("Parser") and name != "ToolParser":
+                return parser_class(name)
+            if name == "get_tokenizer":
+                return lambda *given, **options: Words()
+            if name == "detokenize_incrementally":
+                return detokenize_incrementally
+            return type(name, (Value,), {})
+
+        module.__getattr__ = name_of  # type: ignore[method-assign]
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        """Nothing is run."""
+
+    def _constants(self, name: str) -> Iterator[tuple[str, Any]]:
+        source = self._sources / (name.replace(".", "/") + ".py")
+        for node in ast.parse(source.read_text()).body if source.exists() else ():
+            targets = node.targets if isinstance(node, ast.Assign) else ()
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    try:
+                        yield target.id, ast.literal_eval(node.value)  # type: ignore[union-attr]
+                    except ValueError:
+                        continue
+
+
+class Collector:
+    """Outcomes of the tests, by test."""
+
+    def __init__(self, only: str) -> None:
+        self.outcomes: dict[str, str] = {}
+        self.notes: dict[str, str] = {}
+        self._only = only
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Leave out what is not about reading calls."""
+        items[:] = [
+            i for i in items if re.search(self._only, i.nodeid) and not any(re.search(o, i.nodeid) for o in OUT)
+        ]
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keep an outcome."""
+        if report.when == "call" or report.outcome != "passed":
+            kind = report.outcome
+            if report.outcome == "failed" and "XPASS(strict)" in str(report.longrepr):
+                kind = "passed"  # where vLLM's own parser fails
+            elif hasattr(report, "wasxfail"):
+                kind = "expected"
+            self.outcomes[report.nodeid] = kind
+            if kind in ("failed", "skipped"):
+                self.notes[report.nodeid] = str(report.longrepr)[-1_500:]
+
+
+def main() -> None:
+    """Run the tests, and print what failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fetch("vllm", VERSION, options.cache)) as archive:
+        wanted = re.compile(
+            r"[^/]+/(tests/(tool_parsers|parser/engine)/|tests/__init__|vllm/(tool_parsers|parser)/).*\.py$"
+        )
+        archive.extractall(folder, [m for m in archive if wanted.match(m.name)], filter="data")
+        root = Path(folder) / f"vllm-{VERSION}"
+        registry = (root / "vllm/tool_parsers/__init__.py").read_text()
+        for name, cls in re.findall(r'"([\w-]+)": \([^"]*"\w+",[^"]*"(\w+)"', registry):
+            ToolParserManager.names[name] = cls
+        sys.meta_path.insert(0, Finder(root))
+        import transformers
+
+        transformers.AutoTokenizer.from_pretrained = lambda *given, **more: Words()  # type: ignore[method-assign]
+        sys.path.insert(0, str(root))
+        for name in ("tests", "tests.parser", "tests.parser.engine", "tests.tool_parsers"):
+            file = root / name.replace(".", "/") / "__init__.py"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        (root / "pytest.ini").write_text("[pytest]\nmarkers =\n    skip_global_cleanup\n    slow_test\n    cpu_test\n")
+        collector = Collector(options.only)
+        ini = root / "pytest.ini"
+        given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+        given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(root), "-c", str(ini)]
+        pytest.main([*given, str(root / "tests/tool_parsers")], plugins=[collector])
+    files: dict[str, dict[str, int]] = {}
+    for test, kind in collector.outcomes.items():
+        file = test.split("::")[0].rpartition("/test_")[2].removesuffix("_tool_parser.py")
+        counts = files.setdefault(file, dict.fromkeys(("passed", "failed", "skipped"), 0))
+        counts["passed" if kind == "expected" else kind] += 1
+    failed = sorted(test.rpartition("/")[2] for test, kind in collector.outcomes.items() if kind == "failed")
+    result = {"files": files, "failed": failed}
+    show("vllm_parsers", result, vllm_parsers_table(result), keep=options.keep)
+    for test in failed:
+        print(test)
+
+
+if __name__ == "__main__":
+    main()
