@@ -26,15 +26,13 @@ cdef class ClassExits:
     cdef int nodes
 
 cdef class ClassRuns:
-    cdef int[::1] token_node
-    cdef int[::1] token
-    cdef int[::1] token_chars
+    cdef int[::1] token_at
+    cdef short[::1] chars
     cdef int tokens
     cdef int[::1] end_node
     cdef int[::1] end_chars
     cdef int ends
     cdef int longest
-    cdef short[::1] between
 
 cdef int first_from(int[::1] ordered, int size, int node) noexcept
 
@@ -47,10 +45,18 @@ cdef class CharacterCounts:
     cdef list taken
     cdef long long visited
 
+    # scratch: the bytes of a path in the trie
+    cdef unsigned char[::1] path
+
     cdef TokenCounts counts(self)
     cdef ClassRuns runs(self, int number)
     cdef int has_runs(self, int state) except -1
+    cdef TokenCounts _find_counts(self, int star)
+    cdef int is_wide_run(self, int state) except -1
+    cdef long long _after_path(self, long long state, int size) except -9
+    cdef int _load(self, int node) noexcept
     cdef ClassRuns _find_runs(self, int star)
+    cdef int chars_before(self, int number, int node) except -9
     cdef int is_counted(self, int state) except -1
     cdef ClassExits exits(self, int number)
     cdef ClassExits _find_exits(self, long long star)

@@ -21,12 +21,17 @@ if not cython.compiled:  # else they are declared
     from .self_loops import SelfLoops
     from .trie import Trie
 
+from .trie import GROUPS
+
 #: Maximum number of character classes whose runs, or exits, one vocabulary keeps.
 MAX_CLASSES = cython.declare(cython.int, 24)
 #: Minimum number of times that a class is met before its `ClassRuns` are made where a walk would do as well, and
 #: maximum number of classes whose times are counted.
 OFTEN = cython.declare(cython.int, 8)
 MAX_MET = cython.declare(cython.int, 256)
+_ALL_GROUPS = cython.declare(cython.ulonglong, 2**64 - 1)
+#: Minimum part of the trie's nodes, as its reciprocal, from which on `ClassRuns` are quicker than a walk.
+WIDE = cython.declare(cython.int, 8)
 
 
 @cython.cclass
@@ -91,10 +96,10 @@ class ClassExits:
 
 @cython.cclass
 class ClassRuns:
-    """`TokenCounts` for strings of one class of characters, with their trie nodes: for queries about any subtree.
+    """`TokenCounts` for strings of one class of characters, for queries about any subtree.
 
-    ``token_node`` and ``end_node`` are in pre-order. ``between`` has for each trie node the number of characters before
-    it if it lies between two characters of a string of the class, else -1.
+    ``token_at`` has the places of the tokens in the trie's order; like ``end_node``, they ascend. ``chars`` has the
+    number of characters by token.
     """
 
 
@@ -131,20 +136,15 @@ class CharacterCounts:
         self.loops = loops
         self.index = index
         self.taken = []
+        self.path = grown(None, "B", trie.longest + 2)
         self.visited = 0
 
     @cython.cfunc
     def counts(self) -> TokenCounts:
-        """Return the `TokenCounts`, taken from the runs of any characters; once for the vocabulary."""
+        """Return the `TokenCounts`; made once for the vocabulary."""
         if self.index.counts is None:
             rows = self.automaton.given
-            runs: ClassRuns = self.runs(rows.class_number(rows.terms.ANY))
-            counts: TokenCounts = TokenCounts.__new__(TokenCounts)
-            counts.token, counts.token_chars, counts.tokens = runs.token, runs.token_chars, runs.tokens
-            counts.end, counts.end_chars, counts.ends = runs.end_node, runs.end_chars, runs.ends
-            counts.longest = runs.longest
-            _sort_counts(counts)
-            self.index.counts = counts
+            self.index.counts = self._find_counts(rows.character_class(rows.class_number(rows.terms.ANY))[1])
         return self.index.counts
 
     @cython.cfunc
@@ -168,8 +168,8 @@ class CharacterCounts:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def has_runs(self, state: cython.int) -> cython.int:
-        """Return 1 if a bounded run of one class follows a row state and `ClassRuns` of the class pay off: they exist,
-        self loops are of no help, or the class was met often."""
+        """Return 1 if a run of one class follows a row state and `ClassRuns` of the class pay off: they exist, self
+        loops are of no help, or the class was met often."""
         automaton: Positions = self.automaton
         number: cython.int = automaton.facts[encoding.FACTS * state + encoding.CLASS] - 1
         if number < 0:
@@ -186,22 +186,19 @@ class CharacterCounts:
         return 1 if met[key] > OFTEN else 0
 
     @cython.cfunc
-    def _find_runs(self, star: cython.int) -> ClassRuns:
-        """Walk the whole trie once from row state ``star``, the free string of a class between two characters."""
+    def _find_counts(self, star: cython.int) -> TokenCounts:
+        """Walk the whole trie once from row state ``star``, the free string between two characters."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
-        runs: ClassRuns = ClassRuns.__new__(ClassRuns)
-        runs.longest = 0
-        rooms = [grown(None, "i", trie.vocabulary + 1) for _ in range(3)]
-        token_nodes: cython.int[::1] = rooms[0]
-        tokens: cython.int[::1] = rooms[1]
-        token_chars: cython.int[::1] = rooms[2]
+        counts: TokenCounts = TokenCounts.__new__(TokenCounts)
+        counts.longest = 0
+        tokens: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
+        token_chars: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
         # Small at first, since few tokens end a string: fresh memory is slower than the walk.
         ends: cython.int[::1] = grown(None, "i", 1024)
         end_chars: cython.int[::1] = grown(None, "i", 1024)
         token_count: cython.int = 0
         end_count: cython.int = 0
-        between: cython.short[::1] = array("h", [-1]) * trie.nodes
         chars: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
         i: cython.int = 1
         depth: cython.int
@@ -215,7 +212,6 @@ class CharacterCounts:
         then: cython.int
         token: cython.int
         visited: cython.int = 0
-        between[0] = 0
         stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # the shared one may be in use
         star_at: cython.longlong = automaton.row_at(star)
         stack[0] = star_at
@@ -240,12 +236,9 @@ class CharacterCounts:
                 i += size[i]
                 continue
             chars[depth] = chars[depth - 1] + (1 if at == star_at else 0)
-            if chars[depth] > runs.longest:
-                runs.longest = chars[depth]
-            if then == star:
-                between[i] = chars[depth]
+            if chars[depth] > counts.longest:
+                counts.longest = chars[depth]
             for token in range(first[i], first[i + 1]):
-                token_nodes[token_count] = i
                 tokens[token_count] = trie.order[token]
                 token_chars[token_count] = chars[depth]
                 token_count += 1
@@ -253,14 +246,144 @@ class CharacterCounts:
                 stack[depth] = automaton.row_at(then)
             i += 1
         self.visited += visited
-        runs.tokens = token_count
-        runs.ends = end_count
-        if 2 * token_count < trie.vocabulary:  # else copies cost more than the memory they save
-            rooms = [each[: token_count + 1] for each in rooms]
-        runs.token_node, runs.token, runs.token_chars = rooms
+        counts.token, counts.token_chars, counts.tokens = tokens, token_chars, token_count
+        counts.end, counts.end_chars, counts.ends = ends, end_chars, end_count
+        _sort_counts(counts)
+        return counts
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def is_wide_run(self, state: cython.int) -> cython.int:
+        """Return 1 if a run of one class follows a row state, and a large part of the trie begins with bytes that it
+        takes, so that a walk would be long."""
+        trie: Trie = self.trie
+        if self.automaton.facts[encoding.FACTS * state + encoding.CLASS] == 0 or self.index.counts is None:
+            return 0  # the counts of a small vocabulary take a long walk themselves
+        nodes: cython.int = 0
+        byte: cython.int
+        for byte in range(256):
+            if trie.child[byte] >= 0 and self.automaton.after(state, byte) > 0:
+                nodes += trie.size[trie.child[byte]]
+        return 1 if WIDE * nodes > trie.nodes else 0
+
+    @cython.cfunc
+    def _find_runs(self, star: cython.int) -> ClassRuns:
+        """Choose the tokens and ends of a class among those of the free string. ``star`` is a row state between two
+        characters of a string of the class.
+
+        Where the groups of bytes in a subtree tell which of them leave ``star``, and that there is no way back, the
+        tokens are told by their groups. The rest is walked.
+        """
+        trie: Trie = self.trie
+        counts: TokenCounts = self.counts()
+        automaton: Positions = self.automaton
+        groups: cython.ulonglong[::1] = GROUPS
+        runs: ClassRuns = ClassRuns.__new__(ClassRuns)
+        marks: cython.ulonglong[::1] = trie.marks
+        order: cython.int[::1] = trie.order
+        first: cython.int[::1] = trie.first
+        chars: cython.short[::1] = counts.chars
+        known: cython.int = len(counts.chars)
+        token_at: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
+        ends: cython.int[::1] = grown(None, "i", counts.ends + 1)
+        end_chars: cython.int[::1] = grown(None, "i", counts.ends + 1)
+        stack: cython.longlong[::1] = array("q", [0]) * (trie.longest + 2)  # the shared one may be in use
+        escaped: cython.uchar[::1] = grown(None, "B", trie.longest + 2)
+        dead: cython.ulonglong = _ALL_GROUPS & ~encoding.SEPARATOR  # groups of which no byte goes on
+        byte: cython.int
+        for byte in range(256):
+            if automaton.after(star, byte) >= 0:
+                dead &= ~groups[byte]
+        unsure: cython.ulonglong = self.loops.left_by(star) & ~dead & ~groups[0x22]  # inside, a quote is escaped
+        longest: cython.int = 0
+        count: cython.int = 0
+        depth: cython.int
+        then: cython.longlong
+        is_told: cython.bint
+        node: cython.int
+        until: cython.int
+        i: cython.int = 0
+        k: cython.int
+        token: cython.int
+        stack[0] = star
+        while i < trie.nodes:
+            self.visited += 1
+            depth = trie.depth[i]
+            then = star
+            if i:
+                then = automaton.after(stack[depth - 1], trie.byte[i])
+                escaped[depth] = escaped[depth - 1] or trie.byte[i] == 0x5C
+            if then <= 0:
+                i += trie.size[i]
+                continue
+            is_told = then == star and not escaped[depth] and not trie.below[i] & unsure
+            until = first[i + trie.size[i] if is_told else i + 1]
+            for k in range(first[i], until):
+                token = order[k]
+                if token < known and chars[token] and not (is_told and marks[k] & dead):
+                    token_at[count] = k
+                    if chars[token] > longest:
+                        longest = chars[token]
+                    count += 1
+            stack[depth] = then
+            i += trie.size[i] if is_told else 1
+        runs.tokens = count
+        # A copy of many costs more than the memory that it saves.
+        runs.token_at = token_at if 2 * count > trie.vocabulary else copied("i", token_at[: count + 1])
+        runs.chars = chars
+        count = 0
+        for i in range(counts.ends):
+            node = counts.end[i]
+            if self._after_path(star, self._load(node)) != encoding.DONE:
+                continue
+            ends[count] = node
+            end_chars[count] = counts.end_chars[i]
+            if end_chars[count] > longest:
+                longest = end_chars[count]
+            count += 1
+        runs.ends = count
         runs.end_node, runs.end_chars = ends, end_chars
-        runs.between = between
+        runs.longest = longest
         return runs
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _load(self, node: cython.int) -> cython.int:
+        """Write the bytes that lead to a trie node to ``path``; return their number."""
+        trie: Trie = self.trie
+        size: cython.int = trie.depth[node]
+        at: cython.int
+        for at in range(size - 1, -1, -1):
+            self.path[at] = trie.byte[node]
+            node = trie.parent[node]
+        return size
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _after_path(self, state: cython.longlong, size: cython.int) -> cython.longlong:
+        """Return the row state after the first bytes of ``path``, `DONE` if the text ends with them; else `DEAD`."""
+        i: cython.int
+        for i in range(size):
+            state = self.automaton.after(state, self.path[i])
+            if state <= 0 and (state < 0 or i + 1 < size):
+                return encoding.DEAD
+        return state
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def chars_before(self, number: cython.int, node: cython.int) -> cython.int:
+        """Return the number of characters before a trie node, if it lies between two characters of a string of a class;
+        else -1."""
+        star: cython.longlong = self.automaton.given.character_class(number)[1]
+        state: cython.longlong = star
+        chars: cython.int = 0
+        i: cython.int
+        for i in range(self._load(node)):
+            chars += 1 if state == star else 0
+            state = self.automaton.after(state, self.path[i])
+            if state <= 0:
+                return -1
+        return chars if state == star else -1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -23,6 +23,7 @@ cdef class SelfLoops:
     cdef int[::1] reached
 
     cdef long long bytes_held(self) except -1
+    cdef unsigned long long left_by(self, int state) except? 0
     cdef int stays(self, int node, int state) except -1
     cdef object _find_safe(self, int state)
     cdef object _find_exits(self, int state)

@@ -23,6 +23,7 @@ if not cython.compiled:  # else they are declared
 SOME = cython.declare(cython.int, 16)
 #: The groups that are not plain: the quote, the backslash, and everything except printable ASCII.
 MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
+_ALL_GROUPS = cython.declare(cython.ulonglong, 2**64 - 1)
 #: Maximum number of states, and of bytes ahead, that are inspected for the end of a text.
 MOST_REACHED = cython.declare(cython.int, 32)
 FURTHEST = cython.declare(cython.int, 8)
@@ -57,6 +58,21 @@ class SelfLoops:
     def bytes_held(self) -> cython.longlong:
         """Return the bytes that the facts take."""
         return 18 * len(self.leaves) + 4 * len(self.exits_array)
+
+    @cython.cfunc
+    @cython.exceptval(0, check=True)
+    def left_by(self, state: cython.int) -> cython.ulonglong:
+        """Return the groups of bytes (see `GROUPS`) that may lead from a row state to another one than itself; all
+        others do not, in whatever order they come."""
+        if state >= len(self.leaves):
+            self._make_room(state)
+        if self.leaves[state] == 0:
+            self._find_leaves(state)
+        if self.usual[state] != state:
+            return _ALL_GROUPS
+        if not self.is_wide[state]:
+            self._find_wide(state)
+        return self.leaves[state]
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

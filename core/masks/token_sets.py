@@ -104,6 +104,8 @@ class TokenSets:
                     found = self._near_set(atom, free)
                 elif open_class >= 0:
                     found = self._open_set(atom, open_class)
+                elif self.characters.is_wide_run(cython.cast(cython.int, atom)):
+                    found = self._class_set(atom)
             if found is None:
                 found = self._build(atom, free)
             if key is not None:
@@ -329,7 +331,7 @@ class TokenSets:
         if state >= automaton.row_room or automaton.facts[at_state + encoding.CLASS] == 0:
             return 0
         runs: ClassRuns = self.characters.runs(automaton.facts[at_state + encoding.CLASS] - 1)
-        begin: cython.int = runs.between[node]
+        begin: cython.int = self.characters.chars_before(automaton.facts[at_state + encoding.CLASS] - 1, node)
         if begin < 0:
             return 0
         stop: cython.int = node + self.trie.size[node]
@@ -337,10 +339,12 @@ class TokenSets:
         most: cython.int = runs.longest
         if automaton.facts[at_state + encoding.MOST] >= 0 and begin + automaton.facts[at_state + encoding.MOST] < most:
             most = begin + automaton.facts[at_state + encoding.MOST]
-        at: cython.int = first_from(runs.token_node, runs.tokens, node + 1)
-        while at < runs.tokens and runs.token_node[at] < stop:
-            if runs.token_chars[at] <= most:
-                self.walk.emit_one(runs.token[at])
+        token: cython.int
+        at: cython.int = first_from(runs.token_at, runs.tokens, self.trie.first[node + 1])
+        while at < runs.tokens and runs.token_at[at] < self.trie.first[stop]:
+            token = self.trie.order[runs.token_at[at]]
+            if runs.chars[token] <= most:
+                self.walk.emit_one(token)
             at += 1
         at = first_from(runs.end_node, runs.ends, node + 1)
         while at < runs.ends and runs.end_node[at] < stop:
@@ -362,6 +366,8 @@ class TokenSets:
             left = automaton.facts[at_state + encoding.MOST]
         token_set: TokenSet = new_token_set()
         i: cython.int
+        token: cython.int
+        order: cython.int[::1] = self.trie.order
         key = ("inside", automaton.facts[at_state + encoding.CLASS], left)
         inside = self.known.get(key)
         self.built += 1
@@ -369,8 +375,9 @@ class TokenSets:
             token_set.dense = grown(None, "I", self.words)
             token_set.size += 4 * self.words
             for i in range(runs.tokens):
-                if runs.token_chars[i] <= left:
-                    token_set.dense[runs.token[i] >> 5] |= cython.cast(cython.uint, 1) << (runs.token[i] & 31)
+                token = order[runs.token_at[i]]
+                if runs.chars[token] <= left:
+                    token_set.dense[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
                     token_set.count += 1
             self.known[key] = token_set
         else:

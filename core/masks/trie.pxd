@@ -17,6 +17,7 @@ cdef class Trie:
     cdef int[::1] first
     cdef unsigned long long[::1] below
     cdef unsigned short[::1] height
+    cdef unsigned long long[::1] marks
     cdef int nodes
     cdef int vocabulary
     cdef int longest

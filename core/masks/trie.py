@@ -50,7 +50,8 @@ class Trie:
     Node 0 is the root; the subtree of node ``i`` is ``i .. i + size[i]``. Tokens with equal bytes are chained.
     Empty tokens are left out: no mask ever allows them. ``order`` lists all tokens in pre-order; those of the nodes
     ``i .. j`` are ``order[first[i] : first[j]]``. ``below`` has the groups of bytes (see `GROUPS`) beneath each node,
-    with OTHER for bytes that UTF-8 does not allow there; ``height`` the number of levels.
+    with OTHER for bytes that UTF-8 does not allow there; ``height`` the number of levels. ``marks`` has the groups
+    of each token's own bytes, in the order of ``order``.
 
     Args:
         tokens: the bytes of each token id, None for ids that are not text.
@@ -135,11 +136,13 @@ class Trie:
         self.first = grown(None, "i", nodes + 1)
         self.below = grown(None, "Q", nodes)
         self.height = grown(None, "H", nodes)
+        self.marks = grown(None, "Q", self.vocabulary + 1)
         groups: cython.ulonglong[::1] = GROUPS
-        # Of the path to the present node: the nodes, their own groups, the number of bytes their characters lack, and
-        # the bits of these characters so far.
+        # Of the path to the present node: the nodes, their own groups, all groups up to them, the number of bytes their
+        # characters lack, and the bits of these characters so far.
         path: cython.int[::1] = grown(None, "i", self.longest + 1)
         own: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
+        marks: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
         lack: cython.int[::1] = grown(None, "i", self.longest + 1)
         code: cython.int[::1] = grown(None, "i", self.longest + 1)
         tokens: cython.int = 0
@@ -161,6 +164,7 @@ class Trie:
                     own[depth] |= encoding.SEPARATOR
             elif lack[depth] > 0:
                 code[depth] = self.byte[i] & (0x3F >> lack[depth])
+            marks[depth] = marks[here] | own[depth]
             path[depth] = i
             here = depth
             if depth == 1:
@@ -171,6 +175,7 @@ class Trie:
                 if tokens == self.vocabulary or token >= self.vocabulary:
                     raise ValueError("these are not the tokens of a vocabulary")
                 self.order[tokens] = token
+                self.marks[tokens] = marks[depth]
                 tokens += 1
                 token = self.same[token]
         self.first[nodes] = tokens
@@ -214,4 +219,4 @@ class Trie:
 
     def byte_count(self) -> int:
         """Return the bytes that the trie takes."""
-        return 29 * self.nodes + 4 * len(self.same) + 4 * len(self.order)
+        return 29 * self.nodes + 4 * len(self.same) + 12 * len(self.order)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.automaton.encoding import REFUSED
+from toolgrammar.core.language.lookback import Written
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -93,3 +95,29 @@ def test_threads_share_a_constraint(tekken: Vocabulary) -> None:
         results = list(pool.map(digests, range(8)))
     assert all(result == results[0] for result in results)
     assert results[0] == digests(0)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^[\w\s-]{2,40}$",
+        r"^[A-Za-z0-9 &'()*,./@£]{1,32}$",
+        r"^\S{0,9}$",
+        r"^.{1,7}$",
+        r'^[^a-m"]{0,12}$',
+        r"^[\\\n 0-5n-z]{3,60}$",
+        r"^[一-龥 e]{1,5}$",
+        r"^[^\u0100-\u2fff]{1,20}$",
+    ],
+)
+def test_masks_of_wide_classes_equal_steps(tekken: Vocabulary, pattern: str) -> None:
+    """In a string of one class, every token of the vocabulary is in the mask iff the automaton takes its bytes."""
+    constraint = Grammar.from_json_schema({"type": "string", "pattern": pattern}).bind(tekken)
+    program, before = constraint.program, Written()
+    state = program.advance(program.start, b'"', before)
+    matcher = constraint.matcher()
+    assert matcher.accept(tekken.tokens.index(b'"'))
+    mask = mask_of(matcher, tekken.size)
+    for token, data in enumerate(tekken.tokens):
+        if data is not None and token % 3 == len(pattern) % 3:
+            assert bool(mask[token]) == (program.advance(state, data, before) != REFUSED), data
