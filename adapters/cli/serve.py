@@ -35,7 +35,9 @@ def serve(
     max_running: Annotated[int, typer.Option(min=1, help="Requests that one model works on at a time.")] = 4,
     max_waiting: Annotated[int, typer.Option(min=0, help="Requests that wait for one model; more get 429.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request's body.")] = 4 << 20,
-    body_seconds: Annotated[float, typer.Option(help="Time in which a body must arrive.")] = 30.0,
+    body_seconds: Annotated[
+        float, typer.Option(help="Time in which the head of a request, and its body, arrive; and for reading on.")
+    ] = 30.0,
     answer_seconds: Annotated[float, typer.Option(help="Time for one answer.")] = 600.0,
     grace: Annotated[int, typer.Option(help="Seconds that running requests get when the server is stopped.")] = GRACE,
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error; lines of JSON on stderr.")] = "info",
@@ -64,17 +66,18 @@ def serve(
         loaded, limits=limits, defaults=GenerateParams(temperature=temperature), api_keys=keys, metrics=True
     )
     try:
-        _run(app, host, port, grace, lambda address: _announce(address, list(loaded), bool(keys), grace))
+        _run(app, host, port, grace, body_seconds, lambda address: _announce(address, list(loaded), bool(keys), grace))
     finally:
         for model in loaded.values():
             model.close()
 
 
-def _run(app: Any, host: str, port: int, grace: int, announce: Callable[[str], None]) -> None:
+def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: Callable[[str], None]) -> None:
     try:
         import uvicorn
     except ImportError:
         fail("uvicorn is not installed", "pip install 'toolgrammar[server]'")
+    from toolgrammar.adapters.server.connections import Connections
 
     class Server(uvicorn.Server):
         """A server that tells its address once it listens."""
@@ -89,7 +92,7 @@ def _run(app: Any, host: str, port: int, grace: int, announce: Callable[[str], N
         app,
         host=host,
         port=port,
-        http="h11",  # it bounds the headers of a request
+        http=Connections(seconds).protocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -161,6 +162,49 @@ def test_a_fault_client(server: Running) -> None:
     assert status.match(server.raw(surrogate))[1] == b"400"  # type: ignore[index]
     with server.plain() as client:
         assert client.get("/ready").status_code == 200
+
+
+def test_slow_clients_are_cut_off(server: Running) -> None:
+    """One that sends its head byte by byte, or nothing at all, gets 408; a whole request in between is answered."""
+    host, port = server.url.removeprefix("http://").split(":")
+    begin = time.monotonic()
+    with socket.create_connection((host, int(port)), timeout=20) as silent:
+        with socket.create_connection((host, int(port)), timeout=20) as slow:
+            slow.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            while b'"ok"' not in answer:
+                answer += slow.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 200")
+            answer = b""
+            for byte in b"GET /health HTTP/1.1\r\nHost: " + b"x" * 200:
+                slow.sendall(bytes((byte,)))
+                slow.settimeout(0.1)
+                with contextlib.suppress(TimeoutError):
+                    if answer := slow.recv(65536):
+                        break
+            assert answer.startswith(b"HTTP/1.1 408")
+        assert silent.recv(65536).startswith(b"HTTP/1.1 408")
+    assert time.monotonic() - begin < 15
+    with server.plain() as client:
+        assert client.get("/health").status_code == 200
+
+
+def test_a_client_that_does_not_read_frees_its_place(server: Running) -> None:
+    """A stream that nobody reads ends when the time for it is over, and the next request has its turn."""
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 500}
+    form = {"type": "json_schema", "json_schema": {"name": "long", "schema": schema}}
+    much = {"logprobs": True, "top_logprobs": 20, "n": 8, "max_tokens": 1500}  # more than the system's buffers take
+    asked = {"model": "small", "messages": HELLO, "stream": True, "response_format": form, **much}
+    body = json.dumps(asked).encode()
+    host, port = server.url.removeprefix("http://").split(":")
+    with server.plain() as other, socket.socket() as unread:
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        unread.connect((host, int(port)))
+        unread.sendall(post(body, "Content-Type: application/json", f"Content-Length: {len(body)}"))
+        wait_for(lambda: gauge(other, "toolgrammar_running") == 1)
+        wait_for(lambda: gauge(other, "toolgrammar_running") == 0)
+        lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
+        assert [line["status"] for line in lines if line["event"] == "request" and line["stream"]][-1] == 499
 
 
 def gauge(client: httpx.Client, name: str, model: str = "small") -> float:

@@ -1,0 +1,75 @@
+"""Connections of `toolgrammar serve`: HTTP/1.1 by h11, which bounds headers, with limits of time for slow clients."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class Connections:
+    """Makes the protocol of a connection for uvicorn, which asks for a class.
+
+    Args:
+        seconds: maximum time in which the head of a request arrives, and for which a client may leave unread what is
+            sent to it; then the connection ends, and with it the request.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.protocol = type("_Connection", (_Connection,), {"seconds": seconds})
+
+
+class _Connection(H11Protocol):
+    """One connection."""
+
+    seconds: float
+    _head: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and wait for a head."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._head = _stopped(self._head)
+        self._unread = _stopped(self._unread)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read data: the head of the first request, or of another."""
+        if self._head is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_head()
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Read what has arrived; wait no longer for a head that is whole."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._head = _stopped(self._head)
+
+    def pause_writing(self) -> None:
+        """Wait for a client that reads slowly."""
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: it has read."""
+        self._unread = _stopped(self._unread)
+        super().resume_writing()
+
+    def _await_head(self) -> None:
+        self._head = self.loop.call_later(self.seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        self.transport.close()
+
+
+def _stopped(timer: asyncio.TimerHandle | None) -> None:
+    """Stop a timer; return None in its place."""
+    if timer is not None:
+        timer.cancel()
