@@ -17,7 +17,7 @@ OnUnsupported = Literal["narrow", "error", "validate"]
 
 
 #: Kinds of servers with an OpenAI-compatible API, which are the schemes of their models' addresses.
-SERVERS = ("openai", "vllm", "llama.cpp", "ollama")
+SERVERS = ("openai", "vllm", "sglang", "llama.cpp", "ollama")
 
 #: Version of the envelopes in which a tool set travels to an engine (see `toolgrammar.adapters.vllm.envelope`).
 ENVELOPE_VERSION = 1

@@ -93,6 +93,10 @@ STYLES: dict[str, tuple[Arguments, ...]] = {
 }
 
 
+#: Keywords beside which a schema says only that values are of its type.
+_ANNOTATIONS = frozenset({"type", "title", "description", "$schema"})
+
+
 @dataclass
 class StructuralTag:
     """A structural tag that was read.
@@ -192,12 +196,12 @@ class _Reader:
 
     def _legacy(self, tag: Mapping[str, Any], place: _Inside) -> Expression:
         """Read the legacy form: begins, schemas, ends, and their triggers."""
-        members = self._members(tag, place, ("structures", "triggers"), ("type",))
+        members = self._members(tag, place, ("structures", "triggers"), ("type", "at_least_one"))
         tags = []
         for number, item in enumerate(self._list(members["structures"], place.at("structures"))):
             inner = place.at("structures", number)
-            parts = self._members(item, inner, ("begin", "schema", "end"))
-            schema = parts["schema"]
+            parts = self._members(item, inner, ("begin", "end"), ("schema",))
+            schema = parts.get("schema")
             if isinstance(schema, str):
                 try:
                     schema = json.loads(schema)
@@ -207,7 +211,8 @@ class _Reader:
             content = self._json(schema, inner.at("schema"), self.whitespace)
             tags.append((begin, sequence(content, self._marked(end)), inner))
         triggers = self._texts(members["triggers"], place.at("triggers"))
-        return self._triggered(tags, triggers, (), place, at_least_one=False, once=False)
+        at_least_one = self._flag(members, "at_least_one", place)  # SGLang's addition
+        return self._triggered(tags, triggers, (), place, at_least_one=at_least_one, once=False)
 
     # -- values ------------------------------------------------------------------------------------------------
 
@@ -344,6 +349,26 @@ class _Reader:
                 f"the style {style!r} cannot be enforced",
                 hint=f"use one of json, {', '.join(STYLES)}; or the wire format of the model, with ToolSet.grammar",
             )
+        kind = schema.get("type", "object") if isinstance(schema, Mapping) else "object"
+        if kind == "string":
+            if not _ANNOTATIONS.issuperset(schema):
+                place.fail(
+                    "a string without quotes, on its own and with constraints, cannot be enforced",
+                    hint="use const_string, regex or or instead of json_schema",
+                )
+            return free_text((layouts[0].raw_end or "", *place.ends))
+        if kind != "object":
+            return self._json(schema, place, self.whitespace)
+        if schema is None or schema is True or _ANNOTATIONS.issuperset(schema or ()):
+            schema = {"type": "object", "additionalProperties": False}
+            self.narrowed.append(
+                UnsupportedSchemaError(
+                    "tags need the names of the arguments: this schema has none",
+                    hint="declare the properties, or use the style json",
+                    place=Place(pointer=place.pointer, keyword="type"),
+                    left_out="objects with members",
+                )
+            )
         before = len(self.narrowed), len(self.problems)
         parts = []
         for layout in layouts:
@@ -369,7 +394,8 @@ class _Reader:
     def _compiled(self, schema: Any, options: SchemaOptions, place: _Inside) -> Expression:
         """Return the texts of a JSON Schema."""
         try:
-            compiled = compile_schema(schema, options)
+            # SGLang has no schema for a tool without parameters.
+            compiled = compile_schema({} if schema is None else schema, options)
             self._check(compiled)
         except ToolGrammarError as error:
             raise _moved(error, place.pointer) from None

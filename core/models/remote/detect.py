@@ -13,7 +13,7 @@ from .transport import RefusedError, Transport
 async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
     """Return the kind of a server, and its context window if it reports one.
 
-    vLLM and llama.cpp name themselves as the owners of their models; Ollama has ``/api/version``.
+    vLLM, SGLang and llama.cpp name themselves as the owners of their models; Ollama has ``/api/version``.
     """
     listed: Any = {}
     with suppress(RefusedError):
@@ -22,8 +22,8 @@ async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
     entries = [entry for entry in entries or () if isinstance(entry, Mapping)]
     entry = next((one for one in entries if one.get("id") == model), entries[0] if entries else {})
     owner = str(entry.get("owned_by", ""))
-    if owner == "vllm":
-        return "vllm", _positive(entry.get("max_model_len"))
+    if owner in ("vllm", "sglang"):
+        return owner, _positive(entry.get("max_model_len"))
     if owner == "llamacpp":
         meta = entry.get("meta")
         return "llama.cpp", _positive(meta.get("n_ctx") or meta.get("n_ctx_train")) if isinstance(

@@ -1,7 +1,7 @@
 """Forms of requests for each kind of server, the one that enforces most of an answer's shape first.
 
 Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored by
-now); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
+now); SGLang 0.5.23 (``openai/protocol.py``); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[s
     sent, left_out, is_strict = [], [], False
     for tool in tools:
         function = dict(tool["function"])
-        if kind == "vllm":
+        if kind in ("vllm", "sglang"):
             function["strict"] = is_strict = True
         elif kind == "openai" and (taken := strict_schema(function.get("parameters"))) is not None:
             function |= {"parameters": taken[0], "strict": True}
@@ -177,6 +177,7 @@ def _json_forms(kind: str, schema: Any) -> list[Form]:
 _SAMPLING = {
     "openai": {},
     "vllm": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"},
+    "sglang": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repetition_penalty"},
     "llama.cpp": {"top_k": "top_k", "min_p": "min_p", "repetition_penalty": "repeat_penalty"},
     "ollama": {},
 }
@@ -205,7 +206,7 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
             raise _not_taken(kind, "logit_bias")
         fields["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
     if params.thinking not in (None, "auto"):
-        if kind not in ("vllm", "llama.cpp") or not isinstance(params.thinking, bool):
+        if kind not in ("vllm", "sglang", "llama.cpp") or not isinstance(params.thinking, bool):
             raise _not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
         fields["chat_template_kwargs"] = {"enable_thinking": params.thinking}
     for name in ("prefix", "trace", "logprobs"):

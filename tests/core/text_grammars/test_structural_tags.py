@@ -126,6 +126,14 @@ CASES: list[tuple[dict[str, Any], dict[str, bool]]] = [
             "<parameter=s>a</parameter>": False,
         },
     ),
+    (
+        tag("<a>", {"type": "json_schema", "json_schema": {"type": "string"}, "style": "qwen_xml"}, "</a>"),
+        {"<a>b\n<c></a>": True, "<a></a>": True, "<a></parameter></a>": False},
+    ),
+    (
+        {"type": "json_schema", "json_schema": {"type": "integer"}, "style": "qwen_xml"},
+        {"12": True, '"12"': False},
+    ),
     ({"type": "qwen_xml_parameter", "json_schema": SCHEMA}, {"<parameter=x>\n-1\n</parameter>": True}),
     (
         {"type": "json_schema", "json_schema": SCHEMA, "style": "glm_xml"},
@@ -301,6 +309,16 @@ def test_schemas_are_judged_where_they_are() -> None:
     with pytest.raises(ToolGrammarError) as unsatisfiable:
         Grammar.from_structural_tag({"format": {"type": "json_schema", "json_schema": {"not": {}}}})
     assert (unsatisfiable.value.place.pointer or "").startswith("/format/json_schema")
+
+
+def test_styles_without_names() -> None:
+    """A schema that names no argument, of a tool without parameters, is closed in a style that needs the names."""
+    for schema in ({}, True, {"type": "object"}):
+        form = {"type": "json_schema", "json_schema": schema, "style": "glm_xml"}
+        grammar = Grammar.from_structural_tag({"format": form})
+        assert grammar.matches("") and not grammar.begins("<")
+        (problem,) = grammar.narrowed
+        assert problem.place.pointer == "/format/json_schema" and problem.left_out
 
 
 # -- control tokens --------------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def test_text_is_streamed_as_it_comes(serve: Any, complete: Any) -> None:
         assert (message.text, message.reasoning) == ("Hello you", "hm hm")
 
 
-@pytest.mark.parametrize("kind", ["openai", "vllm", "llama.cpp", "ollama"])
+@pytest.mark.parametrize("kind", ["openai", "vllm", "sglang", "llama.cpp", "ollama"])
 def test_json_is_demanded_and_checked(serve: Any, kind: str) -> None:
     """The schema goes out as a response format; what is not valid is asked for again, and comes in one spelling."""
     server = serve('{"name": "Åsa", "age": -3}', '```json\n{"age":3,"name":"Åsa"}\n```')

@@ -51,7 +51,7 @@ def refusing(status: int, words: str, *keywords: str, reply: Any = GOOD) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("kind", ["openai", "vllm", "llama.cpp"])
+@pytest.mark.parametrize("kind", ["openai", "vllm", "sglang", "llama.cpp"])
 @pytest.mark.parametrize(
     "words", ['Grammar error: Unimplemented keys: ["{}"]', "the keyword {} is unsupported", "schema not supported"]
 )

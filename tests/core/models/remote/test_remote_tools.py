@@ -241,7 +241,7 @@ def test_servers_without_tools(serve: Any, complete: Any) -> None:
     assert len(server.asked) == asked + 1
 
 
-@pytest.mark.parametrize("kind", ["openai", "vllm", "llama.cpp", "ollama"])
+@pytest.mark.parametrize("kind", ["openai", "vllm", "sglang", "llama.cpp", "ollama"])
 def test_each_kind_is_asked_in_its_own_way(serve: Any, complete: Any, kind: str) -> None:
     """The strongest form that a kind of server takes is tried first; the schemas sent are never narrower."""
     server = serve(complete(None, ("lamp", {"on": True})))
@@ -250,8 +250,8 @@ def test_each_kind_is_asked_in_its_own_way(serve: Any, complete: Any, kind: str)
     weather, lamp = (each["function"] for each in body["tools"])
     assert lamp["parameters"]["additionalProperties"] is False
     assert weather["parameters"]["properties"]["city"]["minLength"] == 2  # optional members: no strict mode of OpenAI's
-    assert lamp.get("strict") == (True if kind in ("openai", "vllm") else None)
-    assert weather.get("strict") == (True if kind == "vllm" else None)
+    assert lamp.get("strict") == (True if kind in ("openai", "vllm", "sglang") else None)
+    assert weather.get("strict") == (True if kind in ("vllm", "sglang") else None)
     assert body.get("tool_choice") == (None if kind == "ollama" else "required")
     assert answer.form == ("tools" if kind in ("llama.cpp", "ollama") else "strict tools")
 
