@@ -102,8 +102,8 @@ class RemoteModel(Model):
         api_key: sent as a bearer token; ``"env:NAME"`` reads it from the environment. It is never shown.
         timeout: seconds of silence after which a request has failed.
         headers: additional headers of every request; each value may be ``"env:NAME"``.
-        server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"sglang"``, ``"llama.cpp"``, ``"ollama"``,
-            ``"auto"``, which asks the server when it is first needed.
+        server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"sglang"``, ``"llama.cpp"``,
+            ``"ollama"``, or ``"auto"``, which asks the server when it is first needed.
         context_window: context window in tokens; by default as the server reports it (``"auto"``), or 8,192.
         retries: maximum number of further attempts when an answer is not valid.
         max_retries: maximum number of times that a request is sent again to a server that is busy or has failed.

@@ -238,6 +238,7 @@ def test_what_a_server_is_asked_about_itself(serve: Any, complete: Any) -> None:
     assert model.context_window == 4_096
     assert model.generate("Hi", top_k=3).text == "Hi"
     assert [request.url.path for request in vllm.requests] == ["/v1/models", "/v1/chat/completions"]
+    assert serve(listing("sglang", max_model_len=1_024)).model(server="auto").context_window == 1_024
     llama = serve(listing("llamacpp", meta={"n_ctx_train": 2_048}))
     assert llama.model(server="auto").context_window == 2_048
     ollama = serve(listing("library"), httpx.Response(200, json={"version": "0.9"}), complete("Hi"))
