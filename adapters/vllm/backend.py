@@ -50,7 +50,7 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         vocabulary = Vocabulary.from_transformers(tokenizer, size=self.vocab_size)
         self.spelling = Spelling(vocabulary, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
         template = getattr(tokenizer, "chat_template", None)
-        self._model = Tokens(template if isinstance(template, str) else "", frozenset(vocabulary.special))
+        self._model = Tokens(template if isinstance(template, str) else "", vocabulary)
         self._cache = ConstraintCache()
         self._bitmask: torch.Tensor | None = None
         self.rows: np.ndarray[Any, np.dtype[np.uint32]] = np.zeros((0, 0), np.uint32)

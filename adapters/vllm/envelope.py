@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from toolgrammar.core import Vocabulary
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
@@ -41,11 +42,11 @@ class Tokens:
 
     Attributes:
         chat_template: the template of its conversations; empty if there is none.
-        special: names of the control tokens.
+        vocabulary: the bytes of its tokens; None if they are not known yet.
     """
 
     chat_template: str = ""
-    special: frozenset[str] = frozenset()
+    vocabulary: Vocabulary | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
         raise GrammarError("tools is a list and parallel_tool_calls a boolean", hint="see docs/engines.md")
     chosen, allowed = _shared.tool_choice(fields["tool_choice"], [*map(_shared.tool_name, tools)])
     tool_set = _tool_set(json.dumps([tool for tool in tools if _shared.tool_name(tool) in allowed]))
-    wire = choose_format(name, model.chat_template, model.special)
+    special = () if model.vocabulary is None else model.vocabulary.special
+    wire = choose_format(name, model.chat_template, special)
     grammar = tool_set.grammar(
         wire,
         tool_choice=chosen,
@@ -163,10 +165,11 @@ def wanted(kind: str, text: str, model: Tokens) -> Wanted:
         return Wanted(Grammar.choice(*map(Grammar.literal, _value(text))))
     if kind == "GRAMMAR" and is_envelope(text):
         return read_envelope(text, model)
-    raise GrammarError(
-        "a grammar in EBNF or Lark" if kind == "GRAMMAR" else f"the request type {kind.lower()} is not taken",
-        hint="ask for a JSON Schema, a regular expression, a choice, or a tool set (docs/engines.md)",
-    )
+    if kind == "GRAMMAR":
+        return Wanted(Grammar.from_ebnf(text, vocabulary=model.vocabulary))
+    if kind == "STRUCTURAL_TAG":
+        return Wanted(Grammar.from_structural_tag(text, whitespace="single", vocabulary=model.vocabulary))
+    raise GrammarError(f"the request type {kind.lower()} is not known", hint="see docs/engines.md")
 
 
 def _json(schema: Any) -> Grammar:
@@ -198,5 +201,6 @@ def refusal(kind: str, text: str) -> str | None:
     try:
         wanted(kind, text, Tokens()).grammar.check()
     except ToolGrammarError as error:
-        return str(error)
+        needs_tokens = error.hint is not None and "vocabulary" in error.hint
+        return None if needs_tokens else str(error)  # the engine, which has them, reads it again
     return None

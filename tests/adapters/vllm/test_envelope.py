@@ -84,6 +84,13 @@ def test_the_format_of_the_template_is_the_default() -> None:
         ("JSON_OBJECT", "", '{"a": [1]}', "[1]"),
         ("REGEX", "a{2,3}", "aa", "aaaa"),
         ("CHOICE", '["yes", "no"]', "no", "maybe"),
+        ("GRAMMAR", 'root ::= "(" root ")" | "x"', "((x))", "((x)"),
+        (
+            "STRUCTURAL_TAG",
+            '{"type": "structural_tag", "format": {"type": "json_schema", "json_schema": {"enum": [1, 2]}}}',
+            "2",
+            "3",
+        ),
     ],
 )
 def test_request_types(kind: str, text: str, taken: str, refused: str) -> None:
@@ -93,7 +100,7 @@ def test_request_types(kind: str, text: str, taken: str, refused: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("JSON", "{"), ("JSON", '{"type": "colour"}'), ("REGEX", "(a"), ("GRAMMAR", 'root ::= "a"')]
+    ("kind", "text"), [("JSON", "{"), ("JSON", '{"type": "colour"}'), ("REGEX", "(a"), ("GRAMMAR", 'start: "a"')]
 )
 def test_a_request_that_cannot_be_met_is_refused(kind: str, text: str) -> None:
     """The refusal comes before the engine, and says why."""
@@ -109,3 +116,8 @@ def test_an_unknown_type_is_refused() -> None:
 def test_an_envelope_is_short() -> None:
     """Defaults are left out."""
     assert set(json.loads(envelope(TOOLS))) == {"toolgrammar", "tools"}
+
+
+def test_token_ids_wait_for_the_vocabulary() -> None:
+    """A grammar that names tokens by id is not refused where no vocabulary is at hand."""
+    assert refusal("GRAMMAR", "root ::= Token(3)") is None

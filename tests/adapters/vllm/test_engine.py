@@ -1,0 +1,152 @@
+"""vLLM itself, on a tiny model of noise: the plug-in is found by its entry point, and everything that comes is valid.
+
+Start-up takes one to two minutes; `.ci/engines` runs this.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+
+from toolgrammar.adapters.vllm import envelope
+from toolgrammar.core.models import load_model
+from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
+from toolgrammar.tools import ToolSet
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150, "not": {"multipleOf": 10}},
+        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
+    },
+    "required": ["name", "age", "tags"],
+    "additionalProperties": False,
+}
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 10},
+        "temperature_unit": {"enum": ["celsius", "fahrenheit"]},
+    },
+    "required": ["city", "temperature_unit"],
+}
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
+
+
+@pytest.fixture(scope="module")
+def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A Llama of two layers with random weights, and the embedded model's tokens."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    path: Path = tmp_path_factory.mktemp("tiny")
+    vocabulary = load_model("embedded").vocabulary
+    shown = {byte: character for character, byte in byte_alphabet().items()}
+    (eos, *_) = sorted(vocabulary.eos)
+    tokens = {
+        "".join(shown[byte] for byte in data) if data else f"<|{number}|>": number
+        for number, data in enumerate(vocabulary.tokens)
+    }
+    made = Tokenizer(models.BPE(vocab=tokens, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=f"<|{eos}|>")
+    tokenizer.save_pretrained(path)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokens),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        max_position_embeddings=1024,
+        eos_token_id=eos,
+        bos_token_id=eos,
+    )
+    LlamaForCausalLM(config).to(torch.float32).save_pretrained(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def engine(model_path: str) -> Any:
+    """The engine, with forced text as drafts."""
+    from vllm import LLM
+
+    drafts = {
+        "method": "custom_class",
+        "model": "toolgrammar.adapters.vllm.drafts.ForcedText",
+        "num_speculative_tokens": 8,
+    }
+    return LLM(
+        model_path,
+        dtype="float32",
+        max_model_len=512,
+        max_num_seqs=8,
+        enforce_eager=True,
+        structured_outputs_config={"backend": "outlines"},
+        speculative_config=drafts,
+    )
+
+
+def answers(engine: Any, asked: list[dict[str, Any]], max_tokens: int) -> list[Any]:
+    """What the engine writes at temperature 1."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    params = [
+        SamplingParams(
+            temperature=1.0, seed=seed, max_tokens=max_tokens, structured_outputs=StructuredOutputsParams(**one)
+        )
+        for seed, one in enumerate(asked)
+    ]
+    outputs = engine.generate(["Hello there"] * len(asked), params, use_tqdm=False)
+    return [output.outputs[0] for output in outputs]
+
+
+@pytest.mark.parametrize("max_tokens", [60, 300])
+def test_answers_are_valid(engine: Any, max_tokens: int) -> None:
+    """JSON, calls, patterns and choices in one batch; those that the budget closed say where."""
+    asked: list[dict[str, Any]] = [{"json": SCHEMA}] * 8
+    asked += [{"grammar": envelope(TOOLS, tool_choice="required", format="hermes")}] * 4
+    asked += [{"regex": "[0-9]{4}"}, {"choice": ["yes", "no"]}, {"json_object": True}]
+    outputs = answers(engine, asked, max_tokens)
+    for output in outputs[:8]:
+        jsonschema.validate(json.loads(output.text), SCHEMA)
+    for output in outputs[8:12]:
+        message = ToolSet.from_any(TOOLS).parse(output.text, "hermes")
+        assert message.tool_calls and not any(call.error for call in message.tool_calls)
+    assert len(outputs[12].text) == 4 and outputs[13].text in ("yes", "no")
+    assert isinstance(json.loads(outputs[14].text), dict)
+    for output in outputs[:12]:
+        assert output.finish_reason == "stop" or output.stop_reason or len(output.token_ids) == max_tokens
+
+
+def test_a_request_that_cannot_be_met_fails_alone(engine: Any) -> None:
+    """The error names the reason, and the engine goes on."""
+    from vllm.exceptions import VLLMValidationError
+
+    with pytest.raises(VLLMValidationError, match="toolgrammar"):
+        answers(engine, [{"json": {"type": "colour"}}], 20)
+    assert answers(engine, [{"choice": ["yes"]}], 20)[0].text == "yes"
+
+
+def test_forced_text_takes_fewer_steps_than_tokens(engine: Any) -> None:
+    """The engine's own count: most tokens of a call are drafts that were accepted."""
+    envelopes = [{"grammar": envelope(TOOLS, tool_choice="required", format="hermes", parallel_tool_calls=False)}] * 4
+    outputs = answers(engine, envelopes, 200)
+    metrics = {metric.name: metric for metric in engine.get_metrics()} if hasattr(engine, "get_metrics") else {}
+    accepted = metrics.get("vllm:spec_decode_num_accepted_tokens")
+    if accepted is None:
+        pytest.skip("this vLLM keeps no metrics of an engine in this process")
+    assert accepted.value > 0 and sum(len(output.token_ids) for output in outputs) > 0
