@@ -297,6 +297,37 @@ class ToolSet:
             )
         return replace(turn, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
 
+    def to_structural_tag(
+        self,
+        format: str | WireFormat = "hermes",
+        *,
+        tool_choice: str = "auto",
+        parallel: bool = True,
+        min_calls: int | None = None,
+        max_calls: int | None = None,
+    ) -> dict[str, Any]:
+        """Return the assistant's turn as a structural tag, for engines that read xgrammar's JSON (vLLM, SGLang, ...).
+
+        It says no more than `grammar` does, but for ids that are counted, and for keywords of JSON Schema that the
+        engine does not enforce: check calls with `parse`. Markers that are control tokens are written as text, as
+        engines expect them.
+
+        Args:
+            format: wire format.
+            tool_choice: as for `grammar`.
+            parallel: as for `grammar`.
+            min_calls: least calls in a turn that has calls.
+            max_calls: most calls in a turn, instead of the set's own bound.
+
+        Raises:
+            GrammarError: a structural tag cannot say how the format writes calls.
+            UnknownToolError, ToolGrammarError: as for `grammar`.
+        """
+        from .structural_tag import structural_tag
+
+        turn = self._turn(tool_choice, parallel, "single", None)
+        return structural_tag(get_format(format), self._counted(turn, min_calls, max_calls, False))
+
     def parser(
         self,
         format: str | WireFormat = "hermes",

@@ -70,12 +70,13 @@ def _dsml(tag: str) -> tuple[Arguments, ...]:
     return _layouts(end, *forms, raw='" string="true">')
 
 
-#: The styles of JSON Schemas that can be enforced, each in the layout that models are trained to write, and without
+#: The styles of JSON Schemas that can be enforced, each in the layouts that models are trained to write, and without
 #: white space. xgrammar takes other white space too.
 STYLES: dict[str, tuple[Arguments, ...]] = {
     "qwen_xml": _layouts(
         "</parameter>",
         ("<parameter=", ">\n", "\n</parameter>", "\n"),
+        ("<parameter=", ">", "</parameter>", "\n"),
         ("<parameter=", ">", "</parameter>", ""),
     ),
     "minimax_xml": _layouts(

@@ -1,0 +1,146 @@
+"""Turns of a wire format as structural tags, for engines that read xgrammar's JSON.
+
+What a structural tag cannot say is left out, so that a tag never admits more than the format's own grammar, but for
+these: which calls are distinct, the counting of ids, and keywords of JSON Schema that the reader does not enforce.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from toolgrammar.core.errors import GrammarError, ToolGrammarError
+from toolgrammar.core.language.json_text import dump_json
+
+from .closed_schema import close_objects
+from .formats.base import TurnSpec, WireFormat
+from .formats.template.format import TemplateFormat
+from .formats.xml.calls import XmlCalls
+from .tool import Tool
+
+_HOLES = re.compile(r"(\$name|\$quoted|\$args|\$id)")
+
+#: The styles of a structural tag by the template of one argument, without the white space around it.
+STYLES = {
+    "<parameter=$key>\n$value\n</parameter>": "qwen_xml",
+    "<parameter=$key>$value</parameter>": "qwen_xml",
+    '<parameter name="$key">$value</parameter>': "minimax_xml",
+    "<arg_key>$key</arg_key>\n<arg_value>$value</arg_value>": "glm_xml",
+    "<arg_key>$key</arg_key><arg_value>$value</arg_value>": "glm_xml",
+    '<｜DSML｜parameter name="$key" string="$raw">$value</｜DSML｜parameter>': "deepseek_xml",
+}
+
+
+def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
+    """Return a turn as a structural tag, in the present form.
+
+    Raises:
+        GrammarError: a structural tag cannot say how the format writes calls, or what may stand beside them.
+        ToolGrammarError: the format cannot spell a tool's name.
+    """
+    if type(wire) not in (TemplateFormat, XmlCalls):
+        raise GrammarError(
+            f"a structural tag cannot say how the format {wire.name} writes calls",
+            hint="choose a format that writes JSON, such as hermes, or give the engine the tools in another way",
+        )
+    assert isinstance(wire, TemplateFormat)
+    text = _text(wire) if turn.text and turn.min_calls == 0 else None
+    if not turn.tools or turn.max_calls == 0:
+        answer = {"type": "any_text"} if text is None else text
+    else:
+        calls = _calls(wire, turn)
+        answer = calls if text is None else _either(wire, text, calls)
+    return {"type": "structural_tag", "format": answer}
+
+
+def _either(wire: TemplateFormat, text: dict[str, Any], calls: dict[str, Any]) -> dict[str, Any]:
+    """Return text, or calls with or without text before them."""
+    if wire.anchored:
+        raise GrammarError(
+            f"in the format {wire.name}, a text could begin as calls do, which a structural tag cannot exclude",
+            hint='demand calls with tool_choice="required", or choose another format',
+        )
+    ways = [text, calls]
+    if wire.prose:
+        ways.append(_sequence([_free(wire), _constant("" if wire.glued else wire.joint), calls]))
+    return {"type": "or", "elements": ways}
+
+
+def _free(wire: TemplateFormat) -> dict[str, Any]:
+    """Return free text, in which nothing begins a call."""
+    return {"type": "any_text", "excludes": list(wire.markers)}
+
+
+def _text(wire: TemplateFormat) -> dict[str, Any]:
+    """Return a turn of text alone."""
+    return _sequence([_constant(wire.text_start), _free(wire), _constant(wire.text_end)])
+
+
+def _calls(wire: TemplateFormat, turn: TurnSpec) -> dict[str, Any]:
+    """Return the calls of a turn, with what stands around them."""
+    one = {"type": "or", "elements": [_tag(wire, tool, turn) for tool in turn.tools]}
+    parts = [_constant(wire.begin), one]
+    most = turn.max_calls if wire.parallel else 1
+    least = max(turn.min_calls, turn.least_calls) - 1
+    if most is None or most > 1:
+        more = _sequence([_constant(wire.separator), one])
+        parts.append({"type": "repeat", "min": least, "max": -1 if most is None else most - 1, "content": more})
+    return _sequence([*parts, _constant(wire.finish)])
+
+
+def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
+    """Return the call of a tool."""
+    if not re.fullmatch(wire.name_pattern, tool.name):
+        raise ToolGrammarError(
+            f"the format {wire.name} cannot spell the tool name {tool.name!r}", hint=f"names match {wire.name_pattern}"
+        )
+    schema, is_open = turn.schema(tool)
+    content: dict[str, Any] = {"type": "json_schema", "json_schema": schema if is_open else close_objects(schema)}
+    names = {"$name": tool.name, "$quoted": dump_json(tool.name)}
+    parts: list[dict[str, Any]] = []
+    for piece in _HOLES.split(wire.call):
+        if piece == "$id":
+            parts.append({"type": "regex", "pattern": wire.ids or r"[A-Za-z0-9_\-]+"})
+        else:
+            parts.append(content if piece == "$args" else _constant(names.get(piece, piece)))
+    if isinstance(wire, XmlCalls):
+        content["style"] = _style(wire)
+        space = wire.parameter[len(wire.parameter.rstrip()) :]
+        if space:  # after the last argument, and not there without arguments
+            parts.insert(parts.index(content) + 1, {"type": "optional", "content": _constant(space)})
+    return _joined(parts)
+
+
+def _style(wire: XmlCalls) -> str:
+    style = STYLES.get(wire.parameter.rstrip())
+    if style is None:
+        raise GrammarError(
+            f"structural tags have no style for the arguments of the format {wire.name}",
+            hint="choose a format that writes JSON, such as hermes",
+        )
+    return style
+
+
+def _joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return a sequence in which neighbouring constants are one; as a tag where it is begin, content, end."""
+    joined: list[dict[str, Any]] = []
+    for part in parts:
+        if joined and part["type"] == joined[-1]["type"] == "const_string":
+            joined[-1] = _constant(joined[-1]["value"] + part["value"])
+        elif part != _constant(""):
+            joined.append(part)
+    kinds = [part["type"] for part in joined]
+    if kinds == ["const_string", "json_schema", "const_string"]:
+        begin, content, end = joined
+        return {"type": "tag", "begin": begin["value"], "content": content, "end": end["value"]}
+    return _sequence(joined)
+
+
+def _sequence(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    kept = [part for part in parts if part != _constant("")]
+    return kept[0] if len(kept) == 1 else {"type": "sequence", "elements": kept}
+
+
+def _constant(value: str) -> dict[str, Any]:
+    return {"type": "const_string", "value": value}
