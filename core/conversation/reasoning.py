@@ -30,10 +30,11 @@ GEMMA = ReasoningMarkers("<|channel>thought\n", "<channel|>")  # Gemma 4
 APERTUS = ReasoningMarkers("<|inner_prefix|>", "<|inner_suffix|>")
 SEED = ReasoningMarkers("<seed:think>", "</seed:think>")
 MINIMAX_M3 = ReasoningMarkers("<mm:think>", "</mm:think>")
+KIMI_K3 = ReasoningMarkers("<|open|>think<|sep|>", "<|close|>think<|sep|>")
 THINK = ReasoningMarkers()  # Qwen, DeepSeek, GLM, Kimi, MiniMax M2, Nemotron, Granite, SmolLM, ...
 
 #: All markers, the most particular first.
-REASONING_MARKERS = (GPT_OSS, MISTRAL, COMMAND, GEMMA, APERTUS, SEED, MINIMAX_M3, THINK)
+REASONING_MARKERS = (GPT_OSS, MISTRAL, COMMAND, GEMMA, APERTUS, SEED, MINIMAX_M3, KIMI_K3, THINK)
 
 
 class ReasoningSplitter:

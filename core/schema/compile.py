@@ -110,6 +110,7 @@ class CompiledSchema:
         if arguments is not None:
             marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
             marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]
+            marks += [mark for _, mark in arguments.after_name_by_type]
         return frozenset(text for mark in marks for text, control in mark if control)
 
     @cached_property

@@ -174,7 +174,10 @@ def _end(body: str, after: str, ends: Sequence[str]) -> str:
     tail = body[len(body) - same :]
     starts = [at for at, char in enumerate(tail) if char in "<[" + _END]
     if starts and same:
-        body = body[: len(body) - same + starts[0]]
+        whole = len(body) - same
+        # A word between two control tokens belongs to both: the end begins after it.
+        inside = len(starts) > 1 and re.search(r"<\|[^<>]*>[a-z_]+$", body[: whole + starts[0]]) is not None
+        body = body[: whole + starts[inside]]
     last = max(body.rfind(word) for word in _LAST)
     cuts = [at for mark in (*ends, _END) if (at := body.find(mark, last)) >= 0]
     cuts += [match.start() for match in _EOS.finditer(body, last)][:1]

@@ -84,16 +84,24 @@ class ArgumentsObject:
     def _raw(self, name: str, goal: Goal) -> int:
         nodes, lowering, style = self._nodes, self._lowering, self.style
         strings, others = [], []
+        marks = dict(style.after_name_by_type)
+        marked: list[int] = []  # values of the types that have markup of their own
         for branch in lowering.branches(goal):
             if branch.values is None:
                 if "string" in branch.types:
                     strings.append(lowering.string_term(branch))
-                others.append(lowering.branch(branch.of_types(branch.types - {"string"})))
+                others.append(lowering.branch(branch.of_types(branch.types - {"string", *marks})))
+                for kind in sorted(marks.keys() & branch.types):
+                    value = lowering.branch(branch.of_types(frozenset({kind})))
+                    marked.append(nodes.seq(mark_node(nodes, marks[kind]), value))
                 continue
             values = [value for value in branch.values if lowering.holds(branch, value)]
             words = [value for value in values if isinstance(value, str)]
             strings += [nodes.terms.words(words)] if words else []
-            others.append(lowering.listed([value for value in values if not isinstance(value, str)]))
+            others.append(lowering.listed([v for v in values if not isinstance(v, str) and type_of(v) not in marks]))
+            for kind in sorted(marks.keys() & {type_of(value) for value in values}):
+                value = lowering.listed([value for value in values if type_of(value) == kind])
+                marked.append(nodes.seq(mark_node(nodes, marks[kind]), value))
         if style.python_words:
             others += [nodes.literal(repr(word).encode()) for word in (True, False, None) if self._takes(goal, word)]
         term = without(nodes.terms, nodes.terms.alt(strings), style.raw_end or "")
@@ -103,7 +111,7 @@ class ArgumentsObject:
                 term = nodes.terms.and_([term, nodes.terms.not_(reading)])
         raw_mark = self._after_name if style.after_name_raw is None else mark_node(nodes, style.after_name_raw)
         written = nodes.alt(
-            [nodes.seq(raw_mark, nodes.text(term)), nodes.seq(self._after_name, nodes.alt(others))],
+            [nodes.seq(raw_mark, nodes.text(term)), nodes.seq(self._after_name, nodes.alt(others)), *marked],
         )
         return nodes.seq(written, self._after_value)
 

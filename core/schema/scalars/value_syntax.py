@@ -67,6 +67,7 @@ class Arguments:
         after_name_raw: the markup between a name and a string, where that differs from other values: a string is then
             never mistaken for one of them.
         python_words: true, false and null, as whole values, are ``True``, ``False`` and ``None`` too.
+        after_name_by_type: the markup between a name and a value of these JSON types, where that differs by type.
     """
 
     names: str
@@ -77,6 +78,7 @@ class Arguments:
     raw_end: str | None = None
     after_name_raw: Mark | None = None
     python_words: bool = False
+    after_name_by_type: tuple[tuple[str, Mark], ...] = ()
 
 
 class ValueSyntax(ABC):

@@ -283,6 +283,7 @@ def _text(turn: str, wire: WireFormat) -> str:
     """Return what a turn without calls says."""
     for end in getattr(wire, "ends", ()):
         turn = turn.removesuffix(end)
+    turn = turn.removesuffix(getattr(wire, "trail", ""))
     start, end = (getattr(wire, each, "") for each in ("text_start", "text_end"))
     return turn.removeprefix(start).removesuffix(end).strip()
 

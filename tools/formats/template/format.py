@@ -70,7 +70,7 @@ class TemplateFormat(WireFormat):
         argument_keys: the keys under which arguments are read; the template has the one that is written.
         names: `name_pattern`; empty: `WORD` where the call has the name as it is, any name where it is quoted.
         ids: regular expression of the ids on the wire.
-        counted_ids: ids number the calls from 0.
+        counted_ids: ids number the calls of a turn, from this number on; None: they do not.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
         result: a result; ``$content``, ``$json`` (the content as a JSON string), ``$name`` and ``$id`` are filled in.
         instructions: the prompt for models whose template knows no tools; ``{tools}`` is the place of the tools.
@@ -107,7 +107,7 @@ class TemplateFormat(WireFormat):
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     names: str = ""
     ids: str = ""
-    counted_ids: bool = False
+    counted_ids: int | None = None
     call_id: str = ""
     thinking: ReasoningMarkers | None = None
     result: str = "$content"
@@ -148,7 +148,10 @@ class TemplateFormat(WireFormat):
         alternatives = []
         calls_allowed = bool(turn.tools) and turn.max_calls != 0
         if turn.min_calls == 0 and turn.text:
-            alternatives.append(self._text(turn, calls_allowed))
+            said = self._text(turn, calls_allowed)
+            if self.trail and self.text_start:
+                said += Grammar.choice(Grammar.literal(""), self.markup(self.trail))
+            alternatives.append(said)
         if calls_allowed:
             if not self.parallel and max(turn.min_calls, turn.least_calls) > 1:
                 raise GrammarError(
@@ -197,7 +200,8 @@ class TemplateFormat(WireFormat):
 
     def _prose(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of text before calls."""
-        return Grammar.text(excluding=self.markers, min_chars=1)
+        text = Grammar.text(excluding=self.markers, min_chars=1)
+        return self.markup(self.text_start) + text + self.markup(self.text_end)
 
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
@@ -364,8 +368,8 @@ class TemplateFormat(WireFormat):
                 own = own[len(before) : len(own) - len(after)]
         if re.fullmatch(self.ids, own):
             return own
-        if self.counted_ids:
-            return str(index)
+        if self.counted_ids is not None:
+            return str(index + self.counted_ids)
         return (re.sub("[^A-Za-z0-9]", "", own)[-9:]).rjust(9, "0")
 
     def render(self, text: str, calls: Sequence[ToolCall]) -> str:
@@ -378,7 +382,8 @@ class TemplateFormat(WireFormat):
             return f"{self.text_start}{text}{self.text_end}" if text else ""
         if text and not self.prose:
             raise ToolGrammarError(f"the format {self.name} writes text or calls, not both", hint="leave out the text")
-        return (text + self.joint if text else self.lead) + self.render_calls(calls) + self.trail
+        before = f"{self.text_start}{text}{self.text_end}{self.joint}" if text else self.lead
+        return before + self.render_calls(calls) + self.trail
 
     def render_result(self, message: Message) -> str:
         """Return a result as the model reads it."""

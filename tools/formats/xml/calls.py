@@ -16,6 +16,8 @@ from typing import Any
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.schema.normal.conjunction import type_of
+from toolgrammar.core.schema.read.keywords import TYPES
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, mark
 
 from ...tool import Tool
@@ -25,7 +27,8 @@ from ..template.format import TemplateFormat, unspellable
 from ..template.parser import Syntax, TemplateParser
 from .parser import XmlCallsParser, XmlSyntax
 
-_HOLE = re.compile(r"(\$key|\$raw|\$value)")
+_HOLE = re.compile(r"(\$key|\$raw|\$type|\$value)")
+_TYPES = frozenset(TYPES) - {"integer"}
 _NAME = r"""[^\s<>"'=]+"""
 
 
@@ -35,9 +38,9 @@ class XmlCalls(TemplateFormat):
 
     Attributes:
         parameter: the template of one argument, with ``$key``, ``$value`` and perhaps ``$raw`` (whether it is a raw
-            string).
-        parameter_head: regular expression of what a parser reads before a value, with the group ``key``, and ``raw`` if
-            the template has it.
+            string) or ``$type`` (the value's JSON type).
+        parameter_head: regular expression of what a parser reads before a value, with the group ``key``, and ``raw`` or
+            ``type`` if the template has it.
         gap: text between two arguments.
         python_words: booleans and null are written as Python has them; JSON's words are in the grammar too.
     """
@@ -50,7 +53,7 @@ class XmlCalls(TemplateFormat):
     @property
     def _templates(self) -> tuple[str, ...]:
         """The templates of a call and of its parts."""
-        return (*super()._templates, *re.split(r"\$key|\$raw|\$value", self.parameter))
+        return (*super()._templates, *_HOLE.split(self.parameter)[::2])
 
     @property
     def parameter_end(self) -> str:
@@ -68,14 +71,17 @@ class XmlCalls(TemplateFormat):
         control = sorted(set(self.special).difference(self.as_text))
         before, rest = self.parameter.split("$key")
         between, after = rest.split("$value")
+        types = sorted(_TYPES - {"string"}) if "$type" in between else []
+        says = "$raw" in between or "$type" in between
         return Arguments(
             names=_NAME,
             separator=mark(self.gap, control) if self.gap else (),
             before_name=mark(before, control),
             after_name=mark(between.replace("$raw", "false"), control),
+            after_name_by_type=tuple((kind, mark(between.replace("$type", kind), control)) for kind in types),
             after_value=mark(after, control),
             raw_end=self.parameter_end,
-            after_name_raw=mark(between.replace("$raw", "true"), control) if "$raw" in between else None,
+            after_name_raw=mark(between.replace("$raw", "true").replace("$type", "string"), control) if says else None,
             python_words=self.python_words,
         )
 
@@ -91,6 +97,7 @@ class XmlCalls(TemplateFormat):
             values = {
                 "$key": key,
                 "$raw": "true" if raw else "false",
+                "$type": type_of(value),
                 "$value": value if raw else self._written(value),
             }
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))

@@ -28,7 +28,7 @@ class XmlSyntax:
 
     Attributes:
         head: markup before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
-            value is a raw string).
+            value is a raw string) or ``type`` (``string``: likewise).
         end: markup that ends a value.
         padding: text that is dropped on both sides of a value.
         call_ends: markers that end the arguments.
@@ -72,7 +72,8 @@ class XmlCallsParser(TemplateParser):
             if match.end() == len(buffer.text) and not self._final:
                 return False  # white space that belongs to the head may follow
             key = match["key"]
-            marked = match.groupdict().get("raw")
+            groups = match.groupdict()
+            marked = groups.get("raw") or {None: None, "string": "true"}.get(groups.get("type"), "false")
             self._broken.append(buffer.take(match.end()))
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is there twice", events)
