@@ -38,7 +38,11 @@ def manager(tokenizer: Any, backend: str, rows: int) -> Any:
         parallel_config=SimpleNamespace(distributed_executor_backend="uni"),
         scheduler_config=SimpleNamespace(max_num_seqs=rows),
         model_config=SimpleNamespace(
-            skip_tokenizer_init=False, get_vocab_size=lambda: len(tokenizer), max_model_len=4096, is_diffusion=False
+            skip_tokenizer_init=False,
+            get_vocab_size=lambda: len(tokenizer),
+            max_model_len=4096,
+            is_diffusion=False,
+            hf_config=SimpleNamespace(model_type="llama"),
         ),
         structured_outputs_config=SimpleNamespace(
             backend=backend,
