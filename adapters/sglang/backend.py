@@ -61,18 +61,25 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
         self._matcher = constraint.matcher()
         self._is_over = False
         self._ignored = 0  # tokens after the end, as speculation brings them
+        self._error: ToolGrammarError | None = None  # a limit that was met while a mask was computed
         self.grammar_stats = stats
 
     def accept_token(self, token: int) -> None:
         """Advance; what comes after the end is ignored.
 
         Raises:
-            ValueError: the token is not allowed.
+            ValueError: the token is not allowed, or the grammar met a limit; SGLang ends this request with an error.
         """
+        if self._error is not None:
+            raise ValueError(str(self._error))
         if self._is_over:
             self._ignored += 1
             return
-        if not self._matcher.accept(token):
+        try:
+            is_allowed = self._matcher.accept(token)
+        except ToolGrammarError as error:
+            raise ValueError(str(error)) from error
+        if not is_allowed:
             raise ValueError(f"token {token} is not allowed here")
         self._is_over = token in self._eos
         self.current_token = token
@@ -99,8 +106,14 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
 
     def _fill(self, row: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
         words = (self._constraint.vocabulary.size + 31) // 32
-        self._matcher.fill_mask(row[:words])
         row[words:] = 0
+        try:
+            self._matcher.fill_mask(row[:words])
+        except ToolGrammarError as error:  # an exception here would end SGLang's scheduler, and all requests with it
+            self._error = error
+            row[:] = 0
+            for token in self._eos:
+                row[token >> 5] |= np.uint32(1 << (token & 31))
 
     @staticmethod
     def fill_vocab_mask_batched(entries: Iterable[GrammarRow], vocab_mask: torch.Tensor) -> None:

@@ -55,7 +55,7 @@ with warnings.catch_warnings():
 from toolgrammar.adapters.sglang import NAME, register  # noqa: E402
 from toolgrammar.adapters.sglang.backend import Backend, GrammarObject, create_backend  # noqa: E402
 from toolgrammar.adapters.sglang.plugin import require_supported  # noqa: E402
-from toolgrammar.core import ModelError, apply_mask, fill_masks  # noqa: E402
+from toolgrammar.core import LimitError, ModelError, apply_mask, fill_masks  # noqa: E402
 
 WIDTH = 300  # the model has more logits than the tokenizer has tokens
 WORDS = (WIDTH + 31) // 32
@@ -346,6 +346,31 @@ def test_reasoning() -> None:
     masks.fill_(-1)
     grammar.fill_vocab_mask(masks, 0)
     assert (masks == -1).all()
+
+
+def test_limits_end_one_request(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grammar that meets a limit while a text is written ends this request, and not SGLang's scheduler."""
+    grammar = requested(backend, "ebnf", 'root ::= "a" root | "b"')
+    grammar.accept_token(ids("a")[0])
+
+    class Full:
+        """A matcher of a grammar that has grown too large."""
+
+        def fill_mask(self, row: Any) -> None:
+            raise LimitError("too many states")
+
+        def accept(self, token: int) -> bool:
+            raise LimitError("too many states")
+
+    monkeypatch.setattr(grammar, "_matcher", Full())
+    with pytest.raises(ValueError, match="too many states"):
+        grammar.accept_token(ids("a")[0])
+    masks = grammar.allocate_vocab_mask(WIDTH, 1, "cpu")
+    grammar.fill_vocab_mask(masks, 0)
+    bits = np.unpackbits(masks.numpy().view(np.uint8), bitorder="little")
+    assert np.flatnonzero(bits).tolist() == [EOS]
+    with pytest.raises(ValueError, match="too many states"):
+        grammar.accept_token(EOS)
 
 
 def test_templates_are_bounded(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
