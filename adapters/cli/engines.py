@@ -68,13 +68,17 @@ class Ours:
     Args:
         vocabulary: of the masks.
         encode: is not needed.
+        warm_seconds: of `Constraint.warm`, which `warm` calls; 0: it does nothing.
         options: of ``Grammar.from_json_schema``.
     """
 
     name = "toolgrammar"
 
-    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None, **options: Any) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, encode: Encode | None = None, *, warm_seconds: float = 0, **options: Any
+    ) -> None:
         self.vocabulary = vocabulary
+        self.warm_seconds = warm_seconds
         self.version = importlib.metadata.version("toolgrammar")
         self.options = options
         self.mask = self.bits = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
@@ -87,6 +91,11 @@ class Ours:
         constraint = Grammar.from_json_schema(schema, **self.options).bind(self.vocabulary)
         constraint.matcher().fill_mask(self.mask)
         return constraint
+
+    def warm(self, compiled: Any) -> None:
+        """Derive ahead of any text what the first one would derive, for ``warm_seconds``."""
+        if self.warm_seconds:
+            compiled.warm(self.warm_seconds)
 
     def start(self, compiled: Any) -> Any:
         """Return the state at the beginning of a text."""
