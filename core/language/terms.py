@@ -38,9 +38,6 @@ else:
 
 COMPILED: bool = bool(cython.compiled)
 
-#: A piecewise constant function: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``.
-Segments = tuple[tuple[int, ...], tuple[int, ...]]
-
 #: Maximum number of terms in one store, unless `Terms.room` is set.
 MAX_TERMS = term_kinds.MAX_TERMS
 
@@ -771,7 +768,8 @@ class Terms:
     # -- derivative rows ---------------------------------------------------------------------------------------
 
     def segments(self, term: cython.int) -> tuple:
-        """Return the whole derivative row of ``term``."""
+        """Return the whole derivative row of ``term``, a piecewise constant function, as a pair of ``starts`` and
+        ``targets``: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``."""
         found = self.segments_of.get(term)
         if found is None:
             self.depth = 0

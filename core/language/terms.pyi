@@ -7,8 +7,6 @@ from ..unicode.charset import CharSet
 COMPILED: bool
 MAX_TERMS: int
 
-Segments = tuple[tuple[int, ...], tuple[int, ...]]
-
 def plain_text(text: object) -> str: ...
 
 class Terms:
