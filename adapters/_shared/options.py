@@ -132,14 +132,15 @@ def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
     kind = given.get("type")
     if kind == "allowed_tools":  # OpenAI's chat completions put the rest into a dict of its own, its responses do not
         inner = given["allowed_tools"] if isinstance(given.get("allowed_tools"), Mapping) else given
-        return inner.get("mode", "auto"), [_name_of(tool) for tool in inner.get("tools") or ()]
+        return inner.get("mode", "auto"), [_name_of(tool) for tool in _listed(inner.get("tools") or ())]
     if kind in ("function", "tool", "custom"):
-        return given.get(kind, given).get("name", given), None
+        inner = given.get(kind, given)
+        return inner.get("name", given) if isinstance(inner, Mapping) else given, None
     if kind in ("auto", "any", "none"):  # Anthropic
         return kind, None
     if "mode" in given:  # Agent Framework
         allowed = given.get("allowed_tools")
-        return given.get("required_function_name") or given["mode"], None if allowed is None else list(allowed)
+        return given.get("required_function_name") or given["mode"], None if allowed is None else _listed(allowed)
     if isinstance(given.get("tool"), Mapping):  # Bedrock, which says the words as keys
         return given["tool"].get("name", given), None
     if isinstance(given.get("function"), Mapping):
@@ -149,6 +150,12 @@ def _choice_of_dict(given: Mapping[str, Any]) -> tuple[Any, list[Any] | None]:
     return given.get("name", given) if set(given) <= {"name"} else given, None
 
 
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) else [value]
+
+
 def _name_of(tool: Any) -> Any:
-    inner = tool.get(tool.get("type"), tool) if isinstance(tool, Mapping) else {"name": tool}
+    if not isinstance(tool, Mapping):
+        return tool
+    inner = next((tool[kind] for kind in ("function", "custom") if isinstance(tool.get(kind), Mapping)), tool)
     return inner.get("name")
