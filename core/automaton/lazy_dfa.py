@@ -421,7 +421,7 @@ class LazyAutomaton:
                 yield data.translate(_UNRANKED) + ending
                 heappush(heap, (length + 0.5, data, here, b""))  # longer ones that begin so
                 continue
-            following = self._following(here)
+            following = set(self.automaton.following(here))
             if 0x22 in following and _QUOTE not in data:  # whitespace before a string makes no other string of it
                 following -= _WHITESPACE
             for byte in range(0x100):
@@ -438,19 +438,6 @@ class LazyAutomaton:
                         heappush(heap, (size + 0.5, longer, then, b""))
                     else:
                         heappush(heap, (size, longer, then, ending))
-
-    def _following(self, state: int) -> set[int]:
-        """Return a superset of the bytes that may be next."""
-        following: set[int] = set()
-        for atom in {atom for atom, _ in self.automaton.threads(state)}:
-            kind, what, *_ = self.automaton.unpack(atom)
-            if kind == "literal":
-                following.add(what[0])
-            elif kind == "row":
-                following.update(byte for byte, target in enumerate(self.rows.row(what)) if target != DEAD)
-            elif kind == "counted":
-                return set(range(0x100))
-        return following
 
     def _plan(self, state: int) -> Rope:
         """Return the shortest completion, as if DYNAMIC places forbade nothing."""

@@ -467,6 +467,18 @@ class Automaton(Positions):
             out.append(choice)
         return bytes(out)
 
+    def following(self, state: cython.int) -> bytes:
+        """Return the bytes that may come next, ascending; the text so far may forbid some at a DYNAMIC place."""
+        seen = bytearray(256)
+        i: cython.int
+        byte: cython.int
+        self._load(state)
+        for i in range(self.now_count):
+            for byte in range(256):
+                if not seen[byte] and self.after(self.now_atom[i], byte) >= 0:
+                    seen[byte] = 1
+        return bytes([byte for byte in range(256) if seen[byte]])
+
     def state_bytes(self) -> int:
         """Return the bytes that states and their threads take."""
         return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + self.interned.byte_count()

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from .extract import ends_early, extract_json, may_go_on
+from .nearest import Edit, Repaired, repair
 
-__all__ = ["ends_early", "extract_json", "may_go_on"]
+__all__ = ["Edit", "Repaired", "ends_early", "extract_json", "may_go_on", "repair"]

@@ -1,0 +1,123 @@
+"""`repair`: the nearest text of a grammar to a text that no grammar held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import ParseError
+from ..grammar import Grammar
+from .search import Search
+
+#: Default of the maximum time of a repair, in seconds.
+SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of a text.
+
+    Attributes:
+        start, end: the characters of the broken text that were replaced.
+        old: these characters.
+        new: what was written instead.
+        cost: how much was changed; 1 is one character of a value, and spelling alone costs next to nothing.
+        why: what was wrong, for people.
+        is_invented: it writes what neither the text nor the grammar determines (`repair` with ``invent=True``).
+    """
+
+    start: int
+    end: int
+    old: str
+    new: str
+    cost: float
+    why: str
+    is_invented: bool = False
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A text of a grammar, and how it was made of another text.
+
+    Attributes:
+        text: the text of the grammar.
+        edits: what was changed, in the order of the broken text; empty if nothing was.
+        cost: the sum of their costs.
+        is_cut: the broken text ended before its value did, so that its last value may be the beginning of another.
+        is_invented: some edit wrote what neither the text nor the grammar determines.
+    """
+
+    text: str
+    edits: tuple[Edit, ...] = ()
+    cost: float = 0.0
+    is_cut: bool = False
+    is_invented: bool = False
+
+
+def repair(text: str, grammar: Grammar, *, invent: bool = False, seconds: float = SECONDS) -> Repaired:
+    """Return the nearest text of a grammar, by weighted edits.
+
+    Quotes, escapes, commas, brackets, fences, comments, numbers and the words of other languages are respelled; prose
+    around the text is left out; names and listed values are replaced by the nearest that are possible; members that the
+    grammar does not know are left out. Of texts that are equally near, one is returned.
+
+    It is the nearest of the texts that such edits reach, with one limit that keeps the search short: an edit after
+    which 8 pieces can be read is not reconsidered, unless no text is found otherwise.
+
+    Args:
+        text: the broken text. Control tokens are expected as their names.
+        grammar: the grammar, best one that allows white space (``whitespace="flexible"``) and any order of members.
+        invent: values that the text does not hold may be made up where the grammar demands some; they are marked.
+        seconds: time after which the search gives up.
+
+    Raises:
+        ParseError: no text was found in that time, or only one with invented values; says how far the text was read,
+            and what was expected there.
+        ToolGrammarError: as `Grammar.program`.
+
+    Law: ``grammar.matches(repair(text, grammar).text)``, and ``grammar.matches(text)`` implies that nothing is edited.
+    """
+    program = grammar.program
+    data = text.encode("utf-8", "surrogatepass")
+    search = Search(program, data, invent=invent, seconds=seconds)
+    found = search.run()
+    if found is None:
+        raise _failure(search, data, grammar)
+    repaired, changes = found
+    edits = tuple(
+        Edit(
+            len(_text(data[: change.begin])),
+            len(_text(data[: change.end])),
+            _text(data[change.begin : change.end]),
+            _text(change.text),
+            round(change.cost, 3),
+            change.why,
+            change.is_invented,
+        )
+        for change in changes
+    )
+    is_cut = any(change.begin == len(data) and b"".join(change.text.split()) for change in changes)
+    return Repaired(
+        _text(repaired),
+        edits,
+        round(sum(change.cost for change in changes), 3),
+        is_cut,
+        any(change.is_invented for change in changes),
+    )
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
+    read = _text(data[: search.furthest])
+    line, column = read.count("\n") + 1, len(read) - (read.rfind("\n") + 1) + 1
+    where = f"line {line}, column {column}"
+    if search.is_late:
+        return ParseError(f"no near text was found in time; the text was read up to {where}", hint="allow more seconds")
+    if search.would_invent:
+        return ParseError(
+            f"the text lacks values that the grammar demands (it was read up to {where})",
+            hint="ask the model again, or repair with invent=True",
+        )
+    return ParseError(f"no text of the grammar is near; the text was read up to {where}", hint="ask the model again")

@@ -1,0 +1,293 @@
+"""What a piece of a broken text may mean: other spellings of strings, words, numbers and punctuation as JSON.
+
+A reading says how far a piece reaches, what it would be in JSON, and how much is changed by that. Readings know no
+grammar: the search takes those that the grammar takes (see `search`). Costs are in edits: 1 is one changed character of
+a value, and a change of spelling alone costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..language.json_text import escaped
+
+#: Costs of what changes no value, of what nearly certainly changes none, and of one changed character.
+SPELLING, LIKELY, EDIT = 0.01, 0.2, 1.0
+
+#: Maximum number of ends that are tried for a string whose own end is missing or doubtful.
+MAX_ENDS = 4
+
+#: Opening quotes and what closes them.
+_QUOTES: dict[bytes, tuple[bytes, ...]] = {
+    b'"""': (b'"""',),
+    b"'''": (b"'''",),
+    b'"': (b'"',),
+    b"'": (b"'",),
+    b"`": (b"`", b"'"),
+    "\u201c".encode(): ("\u201d".encode(), b'"'),
+    "\u201d".encode(): ("\u201d".encode(), b'"'),
+    "\u2018".encode(): ("\u2019".encode(), b"'"),
+    "\u00ab".encode(): ("\u00bb".encode(),),
+}
+
+#: What other languages write for JSON's words (case aside).
+_WORDS = {b"true": b"true", b"false": b"false", b"null": b"null", b"none": b"null", b"nil": b"null"}
+_LOST = {b"undefined": b"null", b"nan": b"null", b"infinity": b"null"}
+
+_WORD = re.compile(rb"[A-Za-z_$\x80-\xff][\w$.\x80-\xff-]*")
+_NUMBER = re.compile(rb"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])")
+_THOUSANDS = re.compile(rb"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w.])")
+_COMMENT = re.compile(rb"//[^\n]*\n?|/\*.*?\*/|#[^\n]*\n?", re.DOTALL)
+_FENCE = re.compile(rb"```[\w-]*[ \t]*\n?")
+_SPACE = re.compile(rb"\s+")
+_BOUNDARY = re.compile(rb"[,:}\]\n]")
+_AFTER_STRING = re.compile(rb"\s*(?:[,:}\])]|$|</)")
+_INNER_STRUCTURE = re.compile(rb"[\"'`]\s*[,:}\]]")
+_BARE = re.compile(rb"[^,:{}\[\]\n]+")
+_CLOSER = re.compile(rb"\s*(?:[,}\])]|$)")
+_ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
+_PUNCTUATION: dict[bytes, tuple[tuple[bytes, float], ...]] = {
+    b";": ((b",", LIKELY), (b"", LIKELY)),
+    b"=>": ((b":", SPELLING),),
+    b"=": ((b":", LIKELY),),
+    b":": ((b",", EDIT),),
+    b"(": ((b"[", SPELLING), (b"{", LIKELY), (b"", LIKELY)),
+    b")": ((b"]", SPELLING), (b"}", LIKELY), (b"", LIKELY)),
+    b"}": ((b"", 0.5), (b"]", 0.7), (b"]}", 0.8)),
+    b"]": ((b"", 0.5), (b"}", 0.7), (b"}]", 0.8)),
+    "\uff0c".encode(): ((b",", SPELLING),),
+    "\uff1a".encode(): ((b":", SPELLING),),
+    "\u3001".encode(): ((b",", SPELLING),),
+}
+
+
+class Reading(NamedTuple):
+    """One meaning of a piece of a text.
+
+    Attributes:
+        end: the first byte after the piece.
+        text: what it would be.
+        cost: how much is changed.
+        why: what was wrong, for people.
+    """
+
+    end: int
+    text: bytes
+    cost: float
+    why: str
+
+
+def readings(data: bytes, at: int) -> list[Reading]:
+    """Return the readings of the piece that begins at a byte, without the one as it is written."""
+    found = list(_all_readings(data, at))
+    return [reading for reading in found if reading.text != data[at : reading.end]]
+
+
+def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
+    if space := _SPACE.match(data, at):
+        yield Reading(space.end(), b"", SPELLING / 2, "white space")
+        yield Reading(space.end(), b" ", SPELLING / 2, "white space")
+        return
+    if fence := _FENCE.match(data, at):
+        yield Reading(fence.end(), b"", SPELLING, "a fence around the text")
+    if comment := _COMMENT.match(data, at):
+        yield Reading(comment.end(), b"", 2 * SPELLING, "a comment")
+    for quote in _QUOTES:
+        if data.startswith(quote, at):
+            yield from _strings(data, at, quote)
+            return
+    if number := _NUMBER.match(data, at) or _THOUSANDS.match(data, at):
+        yield from _numbers(number.group(), number.end())
+        if thousands := _THOUSANDS.match(data, at):
+            yield from _numbers(thousands.group().replace(b",", b""), thousands.end())
+    elif word := _WORD.match(data, at):
+        meant = _WORDS.get(word.group().lower())
+        if meant is not None:
+            yield Reading(word.end(), meant, SPELLING, "a word of another language")
+        if word.group().lower() in _LOST:
+            yield Reading(word.end(), _LOST[word.group().lower()], EDIT, "a word without a meaning in JSON")
+        yield Reading(word.end(), _dumped(word.group()), SPELLING, "a missing pair of quotes")
+    if bare := _BARE.match(data, at):
+        content = bare.group().strip().strip(b"\"'")
+        end = at + len(bare.group().rstrip())
+        if content:
+            yield Reading(end, _dumped(content), 0.5, "a missing pair of quotes")
+    if data.startswith(b",", at):
+        trailing = _CLOSER.match(data, at + 1)
+        yield Reading(at + 1, b"", 2 * SPELLING if trailing else EDIT, "a comma too many")
+    for mark, instead in _PUNCTUATION.items():
+        if data.startswith(mark, at):
+            for text, cost in instead:
+                yield Reading(at + len(mark), text, cost, "punctuation" if text else "a bracket too many")
+            return
+
+
+def _numbers(text: bytes, end: int) -> Iterator[Reading]:
+    for number in number_spellings(text):
+        yield Reading(end, number, SPELLING, "the spelling of a number")
+    yield Reading(end, b'"' + text + b'"', 0.1, "a number where text is asked for")
+
+
+def number_spellings(text: bytes) -> list[bytes]:
+    """Return the spellings in JSON of a number in another one; none if it is no number."""
+    plain = text.strip().replace(b"_", b"").lower().lstrip(b"+")
+    if plain.lstrip(b"-").startswith(b"0x"):
+        try:
+            return [str(int(plain, 16)).encode()]
+        except ValueError:
+            return []
+    if not _NUMBER.fullmatch(plain):
+        return []
+    mantissa, mark, exponent = plain.partition(b"e")
+    sign = b"-" if mantissa.startswith(b"-") else b""
+    whole, _, fraction = mantissa.lstrip(b"-").partition(b".")
+    whole = whole.lstrip(b"0") or b"0"
+    spelled = [sign + whole + (b"." + fraction if fraction else b"") + mark + exponent]
+    if not mark:
+        spelled.append(sign + whole + b"." + (fraction or b"0"))
+        if not fraction.strip(b"0"):
+            spelled.append(sign + whole)
+    return list(dict.fromkeys(spelled))
+
+
+def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
+    """Yield the readings of a string, quoted in whatever way, whose end may be missing or not the first quote."""
+    begin = at + len(quote)
+    closers = _QUOTES[quote]
+    pattern = re.compile(rb"\\.|" + b"|".join(map(re.escape, closers)), re.DOTALL)
+    ends = [match for match in pattern.finditer(data, begin) if not match.group().startswith(b"\\")]
+    first = ends[0] if ends else None
+    if first is not None:
+        content = data[begin : first.start()]
+        yield Reading(first.end(), _dumped(content), SPELLING, "the quotes or escapes of a string")
+        yield from _unquoted(content, first.end())
+    doubtful = [end for end in ends[1:] if _AFTER_STRING.match(data, end.end())][:MAX_ENDS]
+    for number, end in enumerate(doubtful):
+        cost = LIKELY + 0.1 * min(number + data.count(quote, begin, end.start()), 10)
+        if _INNER_STRUCTURE.search(data, begin, end.start()):
+            cost += 3 * EDIT  # it holds what looks like the ends of strings
+        yield Reading(end.end(), _dumped(data[begin : end.start()]), cost, "quotes inside of a string")
+    limit = len(data) if first is None else first.start()
+    for number, boundary in enumerate(_BOUNDARY.finditer(data, begin, limit)):
+        if number == MAX_ENDS:
+            break
+        content = data[begin : boundary.start()].rstrip()
+        yield Reading(boundary.start(), _dumped(content), EDIT + 0.1 * number, "a missing quote")
+
+
+def _unquoted(content: bytes, end: int) -> Iterator[Reading]:
+    """Yield what a string spells, if that is another value."""
+    text = content.strip()
+    for number in number_spellings(text):
+        yield Reading(end, number, 0.1, "a number written as text")
+    if text.lower() in _WORDS:
+        yield Reading(end, _WORDS[text.lower()], 0.1, "a value written as text")
+    if text[:1] in (b"{", b"["):
+        yield Reading(end, _decoded(text).encode("utf-8", "surrogatepass"), 0.15, "a value written as text")
+
+
+def _dumped(content: bytes) -> bytes:
+    """Return a JSON string of some content, whose escapes may be those of other languages."""
+    return escaped(json.dumps(_decoded(content), ensure_ascii=False)).encode("utf-8", "surrogatepass")
+
+
+def _decoded(content: bytes) -> str:
+    text = content.decode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(_meant, text) if "\\" in text else text
+
+
+def _meant(match: re.Match[str]) -> str:
+    braced, long, short, char = match.groups()
+    if char is not None:
+        return _NAMED.get(char, match.group() if char != "\n" else "")
+    code = int(braced or long or short, 16)
+    return chr(code) if code < 0x110000 else match.group()
+
+
+# -- pieces of a text ------------------------------------------------------------------------------------------------
+
+_PIECE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\w$.+\x80-\xff-]+|\s+|.', re.DOTALL)
+_OPEN, _CLOSE = b"{[(", b"}])"
+
+
+def last_pieces(data: bytes, begin: int, end: int, count: int) -> list[int]:
+    """Return where the last pieces that begin between two bytes begin, the last first, white space aside."""
+    starts = [match.start() for match in _PIECE.finditer(data, begin, end) if not match.group().isspace()]
+    return starts[: -count - 1 : -1]
+
+
+def piece_count(data: bytes, begin: int, end: int, most: int) -> int:
+    """Return the number of pieces between two bytes, white space aside, or ``most`` if there are more."""
+    count = 0
+    for match in _PIECE.finditer(data, begin, end):
+        count += not match.group().isspace()
+        if count >= most:
+            break
+    return count
+
+
+def piece_end(data: bytes, at: int) -> int:
+    """Return the end of the piece that begins at a byte."""
+    for quote in _QUOTES:
+        if data.startswith(quote, at):
+            return _string_end(data, at, quote)
+    match = _PIECE.match(data, at)
+    return match.end() if match else at + 1
+
+
+def content_of(data: bytes, at: int) -> tuple[int, bytes]:
+    """Return the end of the string or word that begins at a byte, and what it says; ``(at, b"")`` for anything else."""
+    for quote in _QUOTES:
+        if data.startswith(quote, at):
+            end = _string_end(data, at, quote)
+            closing = next((mark for mark in _QUOTES[quote] if data.endswith(mark, at + len(quote), end)), b"")
+            return end, data[at + len(quote) : end - len(closing)]
+    word = _WORD.match(data, at)
+    return (word.end(), word.group()) if word else (at, b"")
+
+
+def member_end(data: bytes, at: int) -> int:
+    """Return the end of the member (a name, a colon and a value, and a comma after it) that begins at a byte; -1 if
+    none does."""
+    end, name = content_of(data, at)
+    colon = re.compile(rb"\s*[:=]\s*").match(data, end)
+    if not name or colon is None:
+        return -1
+    end = _value_end(data, colon.end())
+    comma = re.compile(rb"\s*,\s*").match(data, end)
+    return comma.end() if comma else end
+
+
+def _string_end(data: bytes, at: int, quote: bytes) -> int:
+    pattern = re.compile(rb"\\.|" + b"|".join(map(re.escape, _QUOTES[quote])), re.DOTALL)
+    for match in pattern.finditer(data, at + len(quote)):
+        if not match.group().startswith(b"\\"):
+            return match.end()
+    return len(data)
+
+
+def _value_end(data: bytes, at: int) -> int:
+    depth, place = 0, at
+    while place < len(data):
+        char = data[place : place + 1]
+        if char in _OPEN:
+            depth += 1
+        elif char in _CLOSE:
+            if not depth:
+                return place
+            depth -= 1
+            if not depth:
+                return place + 1
+        elif not depth and char in (b",", b"\n"):
+            return place
+        elif any(data.startswith(quote, place) for quote in _QUOTES):
+            place = piece_end(data, place)
+            if not depth:
+                return place
+            continue
+        place += 1
+    return place

@@ -1,0 +1,501 @@
+"""The nearest text of a grammar: a search over the states of its automaton and the places of a broken text.
+
+A text is read as far as the grammar allows. Where it refuses, an edit is tried: another reading of one of the last
+pieces (see `readings`), the nearest of the words that are possible, punctuation that is missing, or a piece left out.
+The search goes on from the cheapest text so far (Dijkstra 1959). Each state and place is visited once. After an edit
+that lets many pieces follow, older places are put aside, and only tried again if nothing else leads to the end: so the
+time grows with the number of errors and not with its power, as in the recovery of LR parsers (Diekmann and Tratt 2020).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import partial
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from ..automaton.encoding import REFUSED
+from ..automaton.lazy_dfa import Program
+from ..language.lookback import Written
+from .readings import (
+    EDIT,
+    LIKELY,
+    SPELLING,
+    Reading,
+    content_of,
+    last_pieces,
+    member_end,
+    piece_count,
+    piece_end,
+    readings,
+)
+
+#: Number of last pieces that are read another way where a text is refused.
+PIECES_BACK = 5
+
+#: Number of pieces that must follow an edit before older places are put aside.
+SETTLED = 8
+
+#: Maximum number of words that are compared with one of the text, and of automaton states visited to list them.
+MAX_WORDS, MAX_WORD_STATES = 1_000, 3_000
+
+#: Maximum number of bytes that may come next in a word: where there are more, the text is free.
+MAX_BRANCHES = 64
+
+#: Minimum similarity of a word and the one that replaces it, from 0 to 1.
+MIN_SIMILARITY = 0.6
+
+#: Maximum length of text that the grammar forces and that is inserted, in bytes.
+MAX_FORCED = 256
+
+#: Maximum number of places at which a text may begin after prose.
+MAX_BEGINNINGS = 16
+
+#: A text is near if all edits together cost no more than this, and this share of its length more.
+MAX_COST, MAX_SHARE = 4.0, 0.05
+
+#: Costs: of a byte that only the grammar's markup makes necessary, and of one that was chosen for want of any.
+MARKUP, INVENTED = 0.02, 3.0
+
+#: Names that mean the same in calls of different families.
+_ALIASES = {
+    "arguments": ("parameters", "args", "input", "kwargs", "params", "toolinput", "functionarguments"),
+    "parameters": ("arguments", "args", "input", "kwargs", "params"),
+    "name": ("function", "tool", "toolname", "functionname", "action"),
+}
+
+_STRUCTURE = frozenset(b'{}[]",: \n\r\t')
+_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(range(128, 256))
+_LETTERS = _WORD_BYTES - frozenset(b"0123456789-.")
+_INSERTED = (
+    (b",", 0.6),
+    (b":", 0.6),
+    (b'"', 0.8),
+    (b"}", 0.7),
+    (b"]", 0.7),
+    (b"{", 0.9),
+    (b"[", 0.9),
+)
+
+
+class Change(NamedTuple):
+    """One edit of a text.
+
+    Attributes:
+        begin, end: the bytes of the broken text that it replaces.
+        text: what is written instead.
+        cost: how much is changed.
+        why: what was wrong, for people.
+        is_invented: it writes what neither the text nor the grammar determines.
+    """
+
+    begin: int
+    end: int
+    text: bytes
+    cost: float
+    why: str
+    is_invented: bool = False
+
+
+@dataclass(eq=False)
+class _Node:
+    """A beginning of a repaired text.
+
+    Attributes:
+        state: of the automaton.
+        at: the first byte of the broken text that was not read.
+        cost: of all edits.
+        parent: the beginning that it continues.
+        text: what it adds to that.
+        change: the edit in that; None for the first.
+        is_whole: it is a text of the grammar.
+    """
+
+    state: int
+    at: int
+    cost: float
+    parent: _Node | None = None
+    text: bytes = b""
+    change: Change | None = None
+    is_whole: bool = False
+
+    def written(self) -> bytes:
+        """Return the whole beginning."""
+        parts: list[bytes] = []
+        node: _Node | None = self
+        while node is not None:
+            parts.append(node.text)
+            node = node.parent
+        return b"".join(reversed(parts))
+
+    def changes(self) -> list[Change]:
+        """Return its edits, in order."""
+        found: list[Change] = []
+        node: _Node | None = self
+        while node is not None:
+            if node.change is not None:
+                found.append(node.change)
+            node = node.parent
+        return found[::-1]
+
+
+class Search:
+    """One search.
+
+    Args:
+        program: the automaton of the grammar.
+        data: the broken text.
+        invent: texts may be inserted that neither the text nor the grammar determines.
+        seconds: time after which the search gives up.
+
+    Attributes:
+        furthest: the number of bytes of the broken text that some beginning has read.
+        is_late: the search gave up.
+        would_invent: the cheapest text had to be invented in part, and was left out.
+    """
+
+    def __init__(self, program: Program, data: bytes, *, invent: bool, seconds: float) -> None:
+        self._program = program
+        self._automaton = program.automaton
+        self._data = data
+        self._invent = invent
+        self._until = time.monotonic() + seconds
+        self._most = MAX_COST + MAX_SHARE * len(data)
+        self._heap: list[tuple[float, int, int, _Node]] = []
+        self._aside: list[tuple[float, int, int, _Node]] = []
+        self._count = 0
+        self._best: dict[tuple[int, int], float] = {}
+        self._settled = 0
+        self._readings: dict[int, list[Reading]] = {}
+        self._words: dict[int, list[tuple[bytes, str]]] = {}
+        self.furthest = 0
+        self.is_late = False
+        self.would_invent = False
+
+    def run(self) -> tuple[bytes, list[Change]] | None:
+        """Return the cheapest text that was found and its edits; None if there is none."""
+        with self._program.lock:
+            start = _Node(self._program.start, 0, 0.0)
+        self._push(start)
+        for node in self._beginnings(start):
+            self._push(node)
+        while True:
+            node = self._next()
+            if node is None or node.cost > self._most:
+                return None
+            if node.is_whole:
+                if node.change is not None and node.change.is_invented and not self._invent:
+                    self.would_invent = True
+                    return None
+                return node.written(), node.changes()
+            if time.monotonic() > self._until:
+                self.is_late = True
+                return None
+            with self._program.lock:
+                self._expand(node)
+
+    # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def _push(self, node: _Node) -> None:
+        if not node.is_whole:
+            key = node.state, node.at
+            if self._best.get(key, float("inf")) <= node.cost:
+                return
+            self._best[key] = node.cost
+        self._count += 1
+        heappush(self._heap, (node.cost, -node.at, self._count, node))
+
+    def _next(self) -> _Node | None:
+        """Return the cheapest node that was not put aside; one of those when there is no other."""
+        while self._heap or self._aside:
+            if not self._heap:
+                self._heap, self._aside, self._settled = self._aside, [], 0
+            entry = heappop(self._heap)
+            node = entry[3]
+            if node.at < self._settled and not node.is_whole:
+                heappush(self._aside, entry)
+            elif node.is_whole or self._best[node.state, node.at] >= node.cost:
+                return node
+        return None
+
+    def _follow(self, node: _Node, state: int, change: Change, before: bytes = b"") -> None:
+        """Note what an edit leads to: ``before`` is the unchanged text between the node and the edit."""
+        if state != REFUSED:
+            self._push(_Node(state, change.end, node.cost + change.cost, node, before + change.text, change))
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def _step(self, node: _Node, state: int, data: bytes, behind: bytes) -> int:
+        """Return the state after some bytes, or `REFUSED`; ``behind`` was written after the node."""
+        after = self._automaton.advance(state, data)
+        if after >= REFUSED:
+            return after
+        return self._program.advance(state, data, Written(node.written() + behind))
+
+    def _run(self, node: _Node) -> tuple[int, int]:
+        """Return how far the text is read as it is, and the state there."""
+        state, at, data = node.state, node.at, self._data
+        size = 64
+        while size and at < len(data):
+            piece = data[at : at + size]
+            after = self._step(node, state, piece, data[node.at : at])
+            if after == REFUSED:
+                size = min(size, len(piece)) // 2
+            else:
+                state, at = after, at + len(piece)
+        return at, state
+
+    def _expand(self, node: _Node) -> None:
+        """Read on from a node, and note all edits where that ends."""
+        data, begin = self._data, node.at
+        end, state = self._run(node)
+        self.furthest = max(self.furthest, end)
+        if node.parent is not None and piece_count(data, begin, end, SETTLED) >= SETTLED:
+            self._settled = max(self._settled, begin)
+        if end == len(data):
+            self._finish(node, end, state)
+        elif self._automaton.accepts(state):
+            self._leave_rest(node, end, state)
+        for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
+            before = data[begin:at]
+            here = self._step(node, node.state, before, b"") if before else node.state
+            if here == REFUSED:
+                continue
+            for reading in self._readings_at(at):
+                after = self._step(node, here, reading.text, before) if reading.text else here
+                self._follow(node, after, Change(at, reading.end, reading.text, reading.cost, reading.why), before)
+            self._replace_word(node, here, at, before)
+            if (past := member_end(data, at)) >= 0:
+                change = Change(at, past, b"", 2.5, "a member that is not known")
+                self._follow(node, here, change, before)
+        self._insert(node, end, state)
+        if end < len(data):
+            self._replace_word(node, state, end, data[begin:end])
+            self._change_bytes(node, end, state)
+
+    def _readings_at(self, at: int) -> list[Reading]:
+        found = self._readings.get(at)
+        if found is None:
+            found = self._readings[at] = readings(self._data, at)
+        return found
+
+    def _beginnings(self, start: _Node) -> Iterator[_Node]:
+        """Yield the nodes after prose before the text."""
+        data = self._data
+        with self._program.lock:
+            first = self._automaton.following(start.state)
+        if len(first) > MAX_BRANCHES:
+            return
+        places = (at for at in range(1, len(data)) if data[at] in first and data[at] not in b" \n\t\r")
+        for number, at in enumerate(places):
+            if number == MAX_BEGINNINGS:
+                return
+            change = Change(0, at, b"", 0.3 + 0.001 * at, "text before the answer")
+            yield _Node(start.state, at, change.cost, start, b"", change)
+
+    # -- edits -------------------------------------------------------------------------------------------------------
+
+    def _leave_rest(self, node: _Node, end: int, state: int) -> None:
+        rest = self._data[end:]
+        closing = rest.strip().strip(b"`}])>").strip() == b""
+        cost = 0.1 if closing else 0.4 + 0.001 * len(rest)
+        change = Change(end, len(self._data), b"", cost, "text after the answer")
+        text = self._data[node.at : end]
+        self._push(_Node(state, len(self._data), node.cost + cost, node, text, change, is_whole=True))
+
+    def _finish(self, node: _Node, end: int, state: int) -> None:
+        """Note the text that is complete, or its shortest completion."""
+        text = self._data[node.at : end]
+        if self._automaton.accepts(state):
+            self._push(_Node(state, end, node.cost, node, text, is_whole=True))
+            return
+        parts = self._program.store.shortest_completion(state, Written(node.written() + text))
+        added = b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
+        cost, is_invented = self._weight(node, state, added, text) if b"".join(
+            part for part in parts if isinstance(part, bytes)
+        ) == added else (MARKUP * len(added), False)
+        change = Change(end, end, added, cost, "the end is missing", is_invented)
+        self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
+
+    def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, bool]:
+        """Return the cost of bytes that are not in the text, and whether some of them are invented: a value, or a
+        name, that the grammar leaves open."""
+        cost, at, is_invented = 0.0, 0, False
+        was_chosen = is_fresh = False  # the last byte was chosen; a string has just been opened
+        opened = 0  # brackets
+        while at < len(added):
+            forced = self._automaton.forced(state, len(added) - at)
+            byte = added[at]
+            if forced and added.startswith(forced, at):
+                size, was_chosen = len(forced), False
+                cost += MARKUP * size
+            else:
+                size = 1
+                closes_own = is_fresh or (byte in b"}]" and opened > 0)
+                if byte in _STRUCTURE and not closes_own:
+                    cost, was_chosen = cost + LIKELY, False
+                else:
+                    cost += MARKUP if was_chosen else INVENTED
+                    is_invented = was_chosen = True
+            piece = added[at : at + size]
+            opened += sum(piece.count(mark) for mark in (b"{", b"[")) - sum(piece.count(mark) for mark in (b"}", b"]"))
+            state = self._step(node, state, piece, behind + added[:at])
+            at += size
+            if state < 0:
+                break
+            is_fresh = piece.endswith(b'"') and len(self._automaton.following(state)) > MAX_BRANCHES
+        return cost, is_invented
+
+    def _insert(self, node: _Node, end: int, state: int) -> None:
+        """Note what may be missing here: white space, punctuation, or all that the grammar forces."""
+        before = self._data[node.at : end]
+        forced = self._automaton.forced(state, MAX_FORCED)
+        if forced:
+            is_space = forced.isspace()
+            cost = SPELLING / 2 if is_space else 0.3 + MARKUP * len(forced)
+            change = Change(end, end, forced, cost, "white space" if is_space else "missing markup")
+            self._follow(node, self._step(node, state, forced, before), change, before)
+            space = forced[: len(forced) - len(forced.lstrip())]
+            if space and space != forced:
+                change = Change(end, end, space, SPELLING / 2, "white space")
+                self._follow(node, self._step(node, state, space, before), change, before)
+        last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
+        for text, cost in _INSERTED:
+            if text == forced or (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
+                continue
+            if text == b'"' and (end == len(self._data) or self._data[end] in _STRUCTURE):  # nothing to be quoted
+                continue
+            change = Change(end, end, text, cost, "missing punctuation")
+            self._follow(node, self._step(node, state, text, before), change, before)
+
+    def _change_bytes(self, node: _Node, end: int, state: int) -> None:
+        """Note the piece, or one character, that may be left out; and other characters, where there are few."""
+        data, before = self._data, self._data[node.at : end]
+        size = 1
+        while end + size < len(data) and data[end + size] & 0xC0 == 0x80:
+            size += 1
+        self._follow(node, state, Change(end, end + size, b"", EDIT, "a character too many"), before)
+        past = piece_end(data, end)
+        if past > end + size:
+            change = Change(end, past, b"", EDIT + 0.05 * (past - end), "a piece too many")
+            self._follow(node, state, change, before)
+        possible = self._automaton.following(state)
+        if len(possible) > MAX_BRANCHES or data[end] in _STRUCTURE:
+            return
+        for byte in possible:
+            if byte in _STRUCTURE:
+                continue
+            text = bytes((byte,))
+            after = self._step(node, state, text, before)
+            is_invented = len(possible) > 1
+            if is_invented and not self._invent:
+                self._follow(node, after, Change(end, end + size, text, EDIT + 0.1, "a wrong character"), before)
+                continue
+            self._follow(node, after, Change(end, end, text, EDIT, "a missing character", is_invented), before)
+            self._follow(node, after, Change(end, end + size, text, EDIT + 0.1, "a wrong character"), before)
+
+    # -- words -------------------------------------------------------------------------------------------------------
+
+    def _replace_word(self, node: _Node, state: int, at: int, before: bytes) -> None:
+        """Note the nearest of the words that are possible, where there are finitely many."""
+        end, content = content_of(self._data, at)
+        if end <= at or not content:
+            return
+        words = self._words.get(state)
+        if words is None:
+            words = self._words[state] = list(self._words_at(node, state, before))
+        for word, cost in _nearest(content.decode("utf-8", "replace"), words):
+            after = self._step(node, state, word, before)
+            why = "the spelling of a name or value" if cost < LIKELY else "a name or value that is not known"
+            self._follow(node, after, Change(at, end, word, cost, why), before)
+
+    def _words_at(self, node: _Node, state: int, before: bytes) -> Iterator[tuple[bytes, str]]:
+        """Yield the words that are possible in a state, as they are written and as they read."""
+        budget = MAX_WORD_STATES
+        listed = 0
+        quoted = self._step(node, state, b'"', before)
+        roots = [(quoted, b'"')] if quoted != REFUSED else []
+        first = self._automaton.following(state)
+        if len(first) <= MAX_BRANCHES:
+            roots += [
+                (self._step(node, state, bytes((byte,)), before), bytes((byte,)))
+                for byte in first
+                if byte in _LETTERS
+            ]
+        while roots and budget and listed < MAX_WORDS:
+            here, word = roots.pop()
+            budget -= 1
+            is_quoted = word.startswith(b'"')
+            if here < 0:
+                continue
+            forced = self._automaton.forced(here, MAX_FORCED)
+            stop = forced.find(b'"') if is_quoted else _word_length(forced)
+            if is_quoted and stop >= 0:
+                listed += 1
+                word += forced[: stop + 1]
+                yield word, word[1:-1].decode("utf-8", "replace")
+                continue
+            if not is_quoted and stop < len(forced):
+                listed += 1
+                word += forced[:stop]
+                yield word, word.decode("utf-8", "replace")
+                continue
+            if forced:
+                here = self._step(node, here, forced, before + word)
+                word += forced
+                if here < 0:
+                    continue
+            following = self._automaton.following(here)
+            if len(following) > MAX_BRANCHES or len(word) > MAX_FORCED:
+                continue
+            if not is_quoted and (not following or not _WORD_BYTES.issuperset(following)):
+                listed += 1
+                yield word, word.decode("utf-8", "replace")
+            for byte in following:
+                text = bytes((byte,))
+                if is_quoted and text == b'"':
+                    listed += 1
+                    yield word + text, word[1:].decode("utf-8", "replace")
+                elif is_quoted or byte in _WORD_BYTES:
+                    roots.append((self._step(node, here, text, before + word), word + text))
+
+
+def _word_length(text: bytes) -> int:
+    """Return the number of bytes of the word with which a text begins."""
+    return next((number for number, byte in enumerate(text) if byte not in _WORD_BYTES), len(text))
+
+
+def _folded(word: str) -> str:
+    return "".join(filter(str.isalnum, word.casefold()))
+
+
+def _nearest(content: str, words: list[tuple[bytes, str]]) -> Iterator[tuple[bytes, float]]:
+    """Yield the words that a word of the text may be meant for, each with its cost."""
+    meant = _folded(content)
+    score = partial(_similarity, SequenceMatcher(None, "", meant, autojunk=False))
+    ranked: list[tuple[float, bytes]] = []
+    for word, text in words:
+        folded = _folded(text)
+        if text == content or folded == meant:
+            ranked.append((0.05 if folded == meant and meant else EDIT, word))
+        elif meant in _ALIASES.get(folded, ()):
+            ranked.append((LIKELY, word))
+        elif meant and len(meant) > 2 and (folded.startswith(meant) or meant.startswith(folded)) and len(folded) > 2:
+            ranked.append((0.6, word))
+        elif meant and (alike := score(folded)) >= MIN_SIMILARITY:
+            ranked.append((EDIT + 2 * (1 - alike), word))
+        elif len(words) == 1:
+            ranked.append((1.6, word))
+    ranked.sort(key=lambda pair: pair[0])
+    for cost, word in ranked[:3]:
+        yield word, cost
+
+
+def _similarity(matcher: SequenceMatcher[str], word: str) -> float:
+    matcher.set_seq1(word)
+    if matcher.real_quick_ratio() < MIN_SIMILARITY or matcher.quick_ratio() < MIN_SIMILARITY:
+        return 0.0
+    return matcher.ratio()
