@@ -15,6 +15,9 @@ from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_t
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
+from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
+from toolgrammar.core.repair import Repaired
+from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
 from toolgrammar.core.schema.scalars import dates
@@ -385,6 +388,31 @@ class ToolSet:
                 event = replace(event, call=self._repaired(event.call))
             built.add(event)
         return built.message()
+
+    def repair(
+        self, text: str, format: str | WireFormat = "hermes", *, invent: bool = False, seconds: float = REPAIR_SECONDS
+    ) -> tuple[Message, Repaired]:
+        """Return the calls that a broken text was probably meant to make, and what was changed for them.
+
+        The text becomes the nearest text of calls in the format (see `toolgrammar.core.repair.repair`): spelling is
+        corrected, tools, arguments and listed values get the nearest names that exist, unknown arguments are left out.
+        Nothing is run.
+
+        Args:
+            text: what a model wrote without a grammar, with at least one call.
+            format: wire format.
+            invent: values that the text does not hold may be made up where a schema demands some.
+            seconds: time after which the search gives up.
+
+        Raises:
+            ParseError: no calls are near, or only with invented values.
+            ToolGrammarError: as `grammar`.
+        """
+        wire = get_format(format)
+        turn = replace(self._turn("required", True, "flexible", None), property_order="any")
+        turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
+        repaired = repair_text(text, wire.grammar(turn), invent=invent, seconds=seconds)
+        return self.parse(repaired.text, wire), repaired
 
     # -- calls -------------------------------------------------------------------------------------------------
 

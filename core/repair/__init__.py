@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .extract import ends_early, extract_json, may_go_on
-from .nearest import Edit, Repaired, repair
+from .nearest import SECONDS, Edit, Repaired, repair
 
-__all__ = ["Edit", "Repaired", "ends_early", "extract_json", "may_go_on", "repair"]
+__all__ = ["SECONDS", "Edit", "Repaired", "ends_early", "extract_json", "may_go_on", "repair"]

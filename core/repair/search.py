@@ -244,9 +244,21 @@ class Search:
             after = self._step(node, state, piece, data[node.at : at])
             if after == REFUSED:
                 size = min(size, len(piece)) // 2
+                if not size and (token := self._control(state, at)) is not None:
+                    state, at, size = token[0], token[1], 64
             else:
                 state, at = after, at + len(piece)
         return at, state
+
+    def _control(self, state: int, at: int) -> tuple[int, int] | None:
+        """Return the state after a control token whose name the text spells, and the end of that name."""
+        for number, name in enumerate(self._program.store.specials):
+            spelled = name.encode()
+            if self._data.startswith(spelled, at):
+                after = self._automaton.advance_special(state, number)
+                if after >= 0:
+                    return after, at + len(spelled)
+        return None
 
     def _expand(self, node: _Node) -> None:
         """Read on from a node, and note all edits where that ends."""
@@ -313,16 +325,23 @@ class Search:
             self._push(_Node(state, end, node.cost, node, text, is_whole=True))
             return
         parts = self._program.store.shortest_completion(state, Written(node.written() + text))
-        added = b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
-        cost, is_invented = self._weight(node, state, added, text) if b"".join(
-            part for part in parts if isinstance(part, bytes)
-        ) == added else (MARKUP * len(added), False)
+        cost, added, is_invented = 0.0, b"", False
+        for part in parts:
+            if isinstance(part, bytes):
+                weight, state, chosen = self._weight(node, state, part, text + added)
+                cost += weight
+                is_invented |= chosen
+                added += part
+            else:
+                state = self._automaton.advance_special(state, self._program.store.specials.index(part))
+                cost += MARKUP
+                added += part.encode()
         change = Change(end, end, added, cost, "the end is missing", is_invented)
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
-    def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, bool]:
-        """Return the cost of bytes that are not in the text, and whether some of them are invented: a value, or a
-        name, that the grammar leaves open."""
+    def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, int, bool]:
+        """Return the cost of bytes that are not in the text, the state after them, and whether some are invented: a
+        value, or a name, that the grammar leaves open."""
         cost, at, is_invented = 0.0, 0, False
         was_chosen = is_fresh = False  # the last byte was chosen; a string has just been opened
         opened = 0  # brackets
@@ -347,7 +366,7 @@ class Search:
             if state < 0:
                 break
             is_fresh = piece.endswith(b'"') and len(self._automaton.following(state)) > MAX_BRANCHES
-        return cost, is_invented
+        return cost, state, is_invented
 
     def _insert(self, node: _Node, end: int, state: int) -> None:
         """Note what may be missing here: white space, punctuation, or all that the grammar forces."""

@@ -19,7 +19,7 @@ from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json, read_json
-from toolgrammar.core.options import Whitespace
+from toolgrammar.core.options import PropertyOrder, Whitespace
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars
 from ..tool import Tool, not_enforced
@@ -52,6 +52,7 @@ class TurnSpec:
         distinct: no tool is called twice.
         least_calls: least calls of a turn that has calls.
         grammars: cache of the grammars of single tools.
+        property_order: the order of the members of JSON arguments (see `toolgrammar.core.Grammar.from_json_schema`).
     """
 
     tools: tuple[Tool, ...]
@@ -65,6 +66,7 @@ class TurnSpec:
     distinct: bool = False
     least_calls: int = 1
     grammars: CallGrammars = field(default=CALL_GRAMMARS, repr=False, compare=False)
+    property_order: PropertyOrder = "schema"
 
     def schema(self, tool: Tool) -> tuple[Any, bool]:
         """Return the schema of a tool's arguments, and the default of its ``additionalProperties``."""
@@ -89,7 +91,7 @@ class TurnSpec:
             part = make()
         else:
             strictness = self.strictness.get(tool.name)
-            key = (identity, self.whitespace, self.additional_properties, strictness, form)
+            key = (identity, self.whitespace, self.property_order, self.additional_properties, strictness, form)
             part = self.grammars.get(key, make)
         try:
             part.check()
@@ -111,7 +113,11 @@ class TurnSpec:
         schema, additional = self.schema(tool)
         try:
             return Grammar.from_json_schema(
-                schema, whitespace=self.whitespace, additional_properties=additional, plain_integers=True
+                schema,
+                whitespace=self.whitespace,
+                additional_properties=additional,
+                property_order=self.property_order,
+                plain_integers=True,
             )
         except ToolGrammarError as error:
             raise not_enforced(error, tool.name) from error

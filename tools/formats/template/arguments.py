@@ -42,6 +42,7 @@ def arguments_grammar(
         # Marks and bare names leave no room for other spaces.
         whitespace=turn.whitespace if syntax is None or turn.whitespace == "compact" else "single",
         additional_properties=additional,
+        property_order=turn.property_order,
         syntax=syntax,
         arguments=arguments,
         plain_integers=True,

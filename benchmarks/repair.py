@@ -1,0 +1,335 @@
+"""Repair of broken calls: right calls of the BFCL sample, damaged in named ways, and made valid again.
+
+    python benchmarks/repair.py [--each N] [--data FILE] [--seed N] [--keep]
+
+A case is a request whose right calls (the first of the answers that the sample accepts) are valid for its tools. They
+are written in the Hermes format and damaged in one way, and `ToolSet.repair` gets the text and the tools. *Valid*: calls
+were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls before the damage. *Invented*: a call has a
+value that the damaged text does not hold; this must be 0. Cut texts are apart: there, what is left of the last value is
+right too. Beside it `json-repair`: it gets the text without the markers, and what it returns is validated likewise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from results_io import percentile, show, table
+
+from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import get_format
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
+Damage = Callable[[str, random.Random], "str | None"]
+_STRING = re.compile(r'"[^"\\]+"')
+
+
+def _some(pattern: str, text: str, draw: random.Random) -> re.Match[str] | None:
+    """One match of a pattern."""
+    found = list(re.finditer(pattern, text))
+    return draw.choice(found) if found else None
+
+
+def _cut_out(pattern: str) -> Damage:
+    """Leave out one match of a pattern (its first group, if it has one)."""
+
+    def damage(text: str, draw: random.Random) -> str | None:
+        match = _some(pattern, text, draw)
+        if match is None:
+            return None
+        group = 1 if match.re.groups else 0
+        return text[: match.start(group)] + text[match.end(group) :]
+
+    return damage
+
+
+def _sub(pattern: str, new: str | Callable[[re.Match[str]], str], count: int = 0) -> Damage:
+    return lambda text, draw: re.sub(pattern, new, text, count=count) if re.search(pattern, text) else None
+
+
+def _one(pattern: str, new: Callable[[re.Match[str]], str]) -> Damage:
+    def damage(text: str, draw: random.Random) -> str | None:
+        match = _some(pattern, text, draw)
+        return None if match is None else text[: match.start()] + new(match) + text[match.end() :]
+
+    return damage
+
+
+def _typo(word: str, draw: random.Random) -> str:
+    at = draw.randrange(1, len(word) - 1)
+    kind = draw.randrange(3)
+    if kind == 0:
+        return word[:at] + word[at + 1 :]
+    if kind == 1:
+        return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
+    return word[:at] + word[at] + word[at:]
+
+
+def _misspelled(pattern: str) -> Damage:
+    def damage(text: str, draw: random.Random) -> str | None:
+        match = _some(pattern, text, draw)
+        if match is None or len(match.group(1)) < 4:
+            return None
+        changed = _typo(match.group(1), draw)
+        return None if changed == match.group(1) else text[: match.start(1)] + changed + text[match.end(1) :]
+
+    return damage
+
+
+def _camel(word: str) -> str:
+    parts = re.split(r"[_-]", word)
+    return parts[0] + "".join(map(str.capitalize, parts[1:])) if len(parts) > 1 else word.upper()
+
+
+def _as_python(text: str, draw: random.Random) -> str | None:
+    return re.sub(r"\{.*\}", lambda match: repr(json.loads(match.group())), text)
+
+
+def _as_text(text: str, draw: random.Random) -> str | None:
+    def call(match: re.Match[str]) -> str:
+        value = json.loads(match.group())
+        return json.dumps({**value, "arguments": json.dumps(value["arguments"])})
+
+    return re.sub(r"\{.*\}", call, text)
+
+
+def _unknown(text: str, draw: random.Random) -> str | None:
+    def call(match: re.Match[str]) -> str:
+        value = json.loads(match.group())
+        members = list(value["arguments"].items())
+        members.insert(draw.randint(0, len(members)), ("confidence_zz", draw.choice(["high", 0.9, ["a"], {"b": "c"}])))
+        return json.dumps({**value, "arguments": dict(members)})
+
+    return re.sub(r"\{.*\}", call, text)
+
+
+def _inner_quotes(text: str, draw: random.Random) -> str | None:
+    match = _some(r'": "[^"\\]*( [A-Za-z]{3,} )[^"\\]*"', text, draw)
+    if match is None:
+        return None
+    word = match.group(1).strip()
+    # What was meant has the quotes, escaped: see `meant`.
+    return text[: match.start(1)] + f' "{word}" ' + text[match.end(1) :]
+
+
+def meant(kind: str, text: str, draw: random.Random) -> str:
+    """The right text of a case whose damage adds something that belongs to it."""
+    if kind == "quotes inside of a string":
+        match = _some(r'": "[^"\\]*( [A-Za-z]{3,} )[^"\\]*"', text, draw)
+        assert match is not None
+        return text[: match.start(1)] + f' \\"{match.group(1).strip()}\\" ' + text[match.end(1) :]
+    if kind == "a line break in a string":
+        return re.sub(r'(": "[^"\\ ]*) ', r"\1\\n", text, count=1)
+    return text
+
+
+DAMAGES: dict[str, Damage] = {
+    "single quotes": _sub(_STRING.pattern, lambda m: m.group() if "'" in m.group() else f"'{m.group()[1:-1]}'"),
+    "Python's repr": _as_python,
+    "names without quotes": _sub(r'"([A-Za-z_]\w*)":', r"\1:"),
+    "typographic quotes": _sub(r'"([^"\\]*)"', "\u201c\\1\u201d"),
+    "a comma too many": _one(r"\}", lambda m: ",}"),
+    "a missing comma": _cut_out(r'["\d\]}](,) "'),
+    "a missing colon": _cut_out(r'"(:) '),
+    "a missing closing quote": _cut_out(r'[A-Za-z](")[,}\]]'),
+    "a missing opening quote": _cut_out(r': (")[A-Za-z]'),
+    "a missing bracket at the end": _cut_out(r"(\})\n</tool_call>"),
+    "a bracket too many": _one(r"\}\n</tool_call>", lambda m: "}}\n</tool_call>"),
+    "a missing bracket of a list": _cut_out(r'["\d](\])'),
+    "a fence": lambda text, draw: f"```json\n{text}\n```",
+    "prose around": lambda text, draw: f"Sure! I will call the tool now.\n\n{text}\n\nLet me know if you need more.",
+    "a comment": _one(r', "', lambda m: ', // as you asked\n "'),
+    "a line break in a string": _sub(r'(": "[^"\\ ]*) ', "\\1\n", count=1),
+    "quotes inside of a string": _inner_quotes,
+    "full-width punctuation": _sub(r'": ', '"\uff1a'),
+    "semicolons": _sub(r', "', '; "'),
+    "the name of a tool in another case": _one(r'"name": "([^"]+)"', lambda m: f'"name": "{_camel(m.group(1))}"'),
+    "a misspelled tool": _misspelled(r'"name": "([^"]+)"'),
+    "a misspelled argument": _misspelled(r'[{,] ?"([^"]{4,})":(?! \{)(?<!"name":)(?<!"arguments":)'),
+    "a number as text": _one(r": (-?\d+(?:\.\d+)?)(?=[,}])", lambda m: f': "{m.group(1)}"'),
+    "a flag as text": _one(r": (true|false)(?=[,}])", lambda m: f': "{m.group(1).capitalize()}"'),
+    "an unknown argument": _unknown,
+    "arguments as text": _as_text,
+    "parameters for arguments": _sub('"arguments"', '"parameters"'),
+    "no end marker": _cut_out(r"\n</tool_call>$"),
+    "no begin marker": _cut_out(r"^<tool_call>\n"),
+    "no markers": lambda text, draw: re.sub(r"\n?</?tool_call>\n?", "", text) if text.count("<tool_call>") == 1 else None,
+    "cut": lambda text, draw: text[: draw.randrange(len("<tool_call>\n"), len(text) - len("\n</tool_call>"))],
+}
+
+
+def _first(possible: Any) -> Any:
+    """The first of the values that the sample accepts, at every depth."""
+    value = possible[0] if isinstance(possible, list) and possible else possible
+    if isinstance(value, dict):
+        return {name: _first(inner) for name, inner in value.items() if _first(inner) != ""}
+    return value
+
+
+def cases(data: Path) -> Iterator[tuple[ToolSet, list[ToolCall]]]:
+    """Tool sets and right calls."""
+    with gzip.open(data, "rt") as file:
+        for line in file:
+            row = json.loads(line)
+            try:
+                tools = ToolSet.from_any(row["functions"])
+                calls = []
+                for answer in row["answers"]:
+                    ((name, arguments),) = answer.items()
+                    chosen = {key: _first(values) for key, values in arguments.items()}
+                    chosen = {key: value for key, value in chosen.items() if value != ""}
+                    calls.append(tools.validate(ToolCall("", name, chosen)))
+            except (ToolGrammarError, ValueError):
+                continue
+            yield tools, calls
+
+
+def same(first: list[Any], second: list[Any]) -> bool:
+    """Whether two lists of calls are equal; the types of numbers do not count."""
+    return [(call.name, dict(call.arguments)) for call in first] == [(call.name, dict(call.arguments)) for call in second]
+
+
+def holds(text: str, value: Any) -> bool:
+    """Whether a damaged text holds every value, however it is spelled."""
+    if isinstance(value, dict):
+        return all(holds(text, inner) for inner in value.values())
+    if isinstance(value, list):
+        return all(holds(text, inner) for inner in value)
+    if isinstance(value, bool) or value is None:
+        return str(value).lower() in text.lower() or "null" in text
+    if isinstance(value, (int, float)):
+        return str(value) in text or str(int(value)) in text or f"{value:g}" in text
+    letters = re.sub(r"[\W_]", "", text.encode("utf-8", "replace").decode("unicode_escape", "replace").casefold())
+    plain = re.sub(r"[\W_]", "", text.casefold())
+    wanted = re.sub(r"[\W_]", "", value.casefold())
+    return wanted in plain or wanted in letters
+
+
+def ours(text: str, tools: ToolSet) -> list[ToolCall]:
+    """The calls that `ToolSet.repair` finds."""
+    message, _ = tools.repair(text, "hermes")
+    return [tools.validate(call) for call in message.tool_calls]
+
+
+def json_repair_calls(text: str, tools: ToolSet) -> list[ToolCall]:
+    """The calls that json-repair finds."""
+    import json_repair
+
+    calls = []
+    for piece in filter(str.strip, re.split(r"</?tool_call>", text)):
+        value = json_repair.loads(piece)
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                calls.append(tools.validate(ToolCall("", one.get("name", ""), one.get("arguments", {}))))
+    if not calls:
+        raise ParseError("no call")
+    return calls
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--each", type=int, default=60, help="cases of each kind of damage")
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--show", default="", help="print the failures of this kind")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.{json,md}")
+    options = parser.parse_args()
+    if not options.data.is_file():
+        print("the BFCL sample is not here: give its path with --data; nothing was measured")
+        return 2
+    draw = random.Random(options.seed)
+    pool = list(cases(options.data))
+    draw.shuffle(pool)
+    wire = get_format("hermes")
+    rows, report, all_times, whole = [], {}, [], defaultdict(int)
+    for kind, damage in DAMAGES.items():
+        counts: dict[str, int] = defaultdict(int)
+        times: list[float] = []
+        for tools, calls in pool:
+            if counts["cases"] == options.each:
+                break
+            text = wire.render("", calls)
+            state = draw.getstate()
+            try:
+                broken = damage(text, draw)
+            except ValueError:
+                continue
+            if broken is None or broken == text or tools.grammar(tool_choice="required", whitespace="flexible").matches(broken):
+                continue
+            after = draw.getstate()
+            draw.setstate(state)
+            wanted = list(tools.parse(meant(kind, text, draw), wire).tool_calls)
+            draw.setstate(after)
+            counts["cases"] += 1
+            begin = time.perf_counter()
+            try:
+                found = ours(broken, tools)
+            except ToolGrammarError as error:
+                found = []
+                counts["refused"] += 1
+                if kind == options.show:
+                    print("refused:", broken, error, sep="\n", end="\n\n")
+            times.append((time.perf_counter() - begin) * 1e3)
+            counts["valid"] += bool(found)
+            counts["equal"] += same(found, wanted)
+            invented = [call for call in found if not holds(broken, dict(call.arguments))]
+            counts["invented"] += bool(invented)
+            if kind == options.show and found and not same(found, wanted):
+                print("other:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
+            elif invented and kind == options.show:
+                print("invented:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
+            try:
+                theirs = json_repair_calls(broken, tools)
+            except (ToolGrammarError, ValueError, TypeError, AttributeError, RecursionError):
+                theirs = []
+            counts["theirs valid"] += bool(theirs)
+            counts["theirs equal"] += same(theirs, wanted)
+        total = max(counts["cases"], 1)
+        shares = [counts[name] / total for name in ("valid", "equal", "theirs valid", "theirs equal")]
+        rows.append(
+            (
+                kind,
+                counts["cases"],
+                *(f"{share:.0%}" for share in shares[:2]),
+                counts["invented"],
+                percentile(times, 0.5),
+                percentile(times, 0.99),
+                *(f"{share:.0%}" for share in shares[2:]),
+            )
+        )
+        report[kind] = {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
+        all_times += times
+        if kind != "cut":
+            for name, count in counts.items():
+                whole[name] += count
+    report["all but cut"] = dict(whole)
+    total = whole["cases"]
+    rows.append(
+        (
+            "all but cut",
+            total,
+            *(f"{whole[name] / total:.1%}" for name in ("valid", "equal")),
+            whole["invented"],
+            percentile(all_times, 0.5),
+            percentile(all_times, 0.99),
+            *(f"{whole[name] / total:.1%}" for name in ("theirs valid", "theirs equal")),
+        )
+    )
+    columns = ("damage", "cases", "valid", "equal", "invented", "ms: p50", "p99", "json-repair: valid", "equal")
+    show("repair", report, table(columns, rows), keep=options.keep)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
