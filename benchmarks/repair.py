@@ -209,7 +209,8 @@ def holds(text: str, value: Any) -> bool:
         return str(value).lower() in text.lower() or "null" in text
     if isinstance(value, (int, float)):
         return str(value) in text or str(int(value)) in text or f"{value:g}" in text
-    letters = re.sub(r"[\W_]", "", text.encode("utf-8", "replace").decode("unicode_escape", "replace").casefold())
+    letters = re.sub(r"\\+u([0-9a-f]{4})", lambda match: chr(int(match.group(1), 16)), text)
+    letters = re.sub(r"[\W_]", "", letters.casefold())
     plain = re.sub(r"[\W_]", "", text.casefold())
     wanted = re.sub(r"[\W_]", "", value.casefold())
     return wanted in plain or wanted in letters
@@ -314,7 +315,7 @@ def main() -> int:
             for name, count in counts.items():
                 whole[name] += count
     report["all but cut"] = dict(whole)
-    total = whole["cases"]
+    total = max(whole["cases"], 1)
     rows.append(
         (
             "all but cut",

@@ -95,7 +95,8 @@ def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
     if fence := _FENCE.match(data, at):
         yield Reading(fence.end(), b"", SPELLING, "a fence around the text")
     if comment := _COMMENT.match(data, at):
-        yield Reading(comment.end(), b"", 2 * SPELLING, "a comment")
+        cost = 2 * SPELLING + EDIT * comment.group().count(b'"')  # a comment with strings is perhaps none
+        yield Reading(comment.end(), b"", cost, "a comment")
     for quote in _QUOTES:
         if data.startswith(quote, at):
             yield from _strings(data, at, quote)
@@ -172,11 +173,13 @@ def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
             cost += 3 * EDIT  # it holds what looks like the ends of strings
         yield Reading(end.end(), _dumped(data[begin : end.start()]), cost, "quotes inside of a string")
     limit = len(data) if first is None else first.start()
+    # A string that ends where one may end has its quote.
+    least = EDIT if first is None or not _AFTER_STRING.match(data, first.end()) else 3 * EDIT
     for number, boundary in enumerate(_BOUNDARY.finditer(data, begin, limit)):
         if number == MAX_ENDS:
             break
         content = data[begin : boundary.start()].rstrip()
-        yield Reading(boundary.start(), _dumped(content), EDIT + 0.1 * number, "a missing quote")
+        yield Reading(boundary.start(), _dumped(content), least + 0.1 * number, "a missing quote")
 
 
 def _unquoted(content: bytes, end: int) -> Iterator[Reading]:
@@ -250,16 +253,16 @@ def content_of(data: bytes, at: int) -> tuple[int, bytes]:
     return (word.end(), word.group()) if word else (at, b"")
 
 
-def member_end(data: bytes, at: int) -> int:
-    """Return the end of the member (a name, a colon and a value, and a comma after it) that begins at a byte; -1 if
-    none does."""
+def member_end(data: bytes, at: int) -> tuple[int, int] | None:
+    """Return the end of the member (a name, a colon and a value) that begins at a byte, and the end of the comma after
+    it; None if none begins there."""
     end, name = content_of(data, at)
     colon = re.compile(rb"\s*[:=]\s*").match(data, end)
     if not name or colon is None:
-        return -1
+        return None
     end = _value_end(data, colon.end())
     comma = re.compile(rb"\s*,\s*").match(data, end)
-    return comma.end() if comma else end
+    return end, comma.end() if comma else end
 
 
 def _string_end(data: bytes, at: int, quote: bytes) -> int:

@@ -57,8 +57,14 @@ MAX_BEGINNINGS = 16
 #: A text is near if all edits together cost no more than this, and this share of its length more.
 MAX_COST, MAX_SHARE = 4.0, 0.05
 
+#: The same for other readings of a text that was read to its end, and lacks values there.
+MOST_BESIDE_CUT = 1.2
+
 #: Costs: of a byte that only the grammar's markup makes necessary, and of one that was chosen for want of any.
 MARKUP, INVENTED = 0.02, 3.0
+
+#: Cost of leaving out a member, and of taking the only name that is possible for any other.
+UNKNOWN_MEMBER, ONLY_NAME = 2.5, 2.6
 
 #: Names that mean the same in calls of different families.
 _ALIASES = {
@@ -67,6 +73,7 @@ _ALIASES = {
     "name": ("function", "tool", "toolname", "functionname", "action"),
 }
 
+_UNKNOWN = "a member that is not known"
 _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(range(128, 256))
 _LETTERS = _WORD_BYTES - frozenset(b"0123456789-.")
@@ -187,9 +194,6 @@ class Search:
             if node is None or node.cost > self._most:
                 return None
             if node.is_whole:
-                if node.change is not None and node.change.is_invented and not self._invent:
-                    self.would_invent = True
-                    return None
                 return node.written(), node.changes()
             if time.monotonic() > self._until:
                 self.is_late = True
@@ -269,8 +273,13 @@ class Search:
             self._settled = max(self._settled, begin)
         if end == len(data):
             self._finish(node, end, state)
-        elif self._automaton.accepts(state):
-            self._leave_rest(node, end, state)
+        else:
+            stripped = begin + len(data[begin:end].rstrip())
+            for at in dict.fromkeys((end, stripped)):
+                here = self._step(node, node.state, data[begin:at], b"") if at < end else state
+                if here >= 0 and self._automaton.accepts(here):
+                    self._leave_rest(node, at, here)
+        later = len(data)
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
             here = self._step(node, node.state, before, b"") if before else node.state
@@ -280,9 +289,16 @@ class Search:
                 after = self._step(node, here, reading.text, before) if reading.text else here
                 self._follow(node, after, Change(at, reading.end, reading.text, reading.cost, reading.why), before)
             self._replace_word(node, here, at, before)
-            if (past := member_end(data, at)) >= 0:
-                change = Change(at, past, b"", 2.5, "a member that is not known")
-                self._follow(node, here, change, before)
+            # A member that is left out takes the comma after it along, or else the one before it.
+            if (ends := member_end(data, at)) is not None:
+                self._follow(node, here, Change(at, ends[1], b"", UNKNOWN_MEMBER, _UNKNOWN), before)
+            if data.startswith(b",", at):
+                if (ends := member_end(data, later)) is not None:
+                    self._follow(node, here, Change(at, ends[0], b"", UNKNOWN_MEMBER, _UNKNOWN), before)
+                for bracket in (b"]", b"}"):
+                    after = self._step(node, here, bracket, before)
+                    self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
+            later = at
         self._insert(node, end, state)
         if end < len(data):
             self._replace_word(node, state, end, data[begin:end])
@@ -305,15 +321,14 @@ class Search:
         for number, at in enumerate(places):
             if number == MAX_BEGINNINGS:
                 return
-            change = Change(0, at, b"", 0.3 + 0.001 * at, "text before the answer")
+            change = Change(0, at, b"", _cost_of_prose(data[:at]), "text before the answer")
             yield _Node(start.state, at, change.cost, start, b"", change)
 
     # -- edits -------------------------------------------------------------------------------------------------------
 
     def _leave_rest(self, node: _Node, end: int, state: int) -> None:
         rest = self._data[end:]
-        closing = rest.strip().strip(b"`}])>").strip() == b""
-        cost = 0.1 if closing else 0.4 + 0.001 * len(rest)
+        cost = _cost_of_prose(rest) if rest.strip(b" \t\r\n`}])>") else 0.1
         change = Change(end, len(self._data), b"", cost, "text after the answer")
         text = self._data[node.at : end]
         self._push(_Node(state, len(self._data), node.cost + cost, node, text, change, is_whole=True))
@@ -336,6 +351,11 @@ class Search:
                 state = self._automaton.advance_special(state, self._program.store.specials.index(part))
                 cost += MARKUP
                 added += part.encode()
+        if is_invented and not self._invent:
+            # The text was read to its end, so what is missing was not written: other readings of it must be near.
+            self.would_invent = True
+            self._most = min(self._most, node.cost + MOST_BESIDE_CUT)
+            return
         change = Change(end, end, added, cost, "the end is missing", is_invented)
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
@@ -371,24 +391,32 @@ class Search:
     def _insert(self, node: _Node, end: int, state: int) -> None:
         """Note what may be missing here: white space, punctuation, or all that the grammar forces."""
         before = self._data[node.at : end]
-        forced = self._automaton.forced(state, MAX_FORCED)
-        if forced:
-            is_space = forced.isspace()
-            cost = SPELLING / 2 if is_space else 0.3 + MARKUP * len(forced)
-            change = Change(end, end, forced, cost, "white space" if is_space else "missing markup")
-            self._follow(node, self._step(node, state, forced, before), change, before)
-            space = forced[: len(forced) - len(forced.lstrip())]
-            if space and space != forced:
-                change = Change(end, end, space, SPELLING / 2, "white space")
-                self._follow(node, self._step(node, state, space, before), change, before)
+        for text in self._forced(end, state, before or node.text):
+            cost = SPELLING / 2 if text.isspace() else 0.3 + MARKUP * len(text)
+            change = Change(end, end, text, cost, "white space" if text.isspace() else "missing markup")
+            self._follow(node, self._step(node, state, text, before), change, before)
         last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
         for text, cost in _INSERTED:
-            if text == forced or (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
+            if (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
                 continue
             if text == b'"' and (end == len(self._data) or self._data[end] in _STRUCTURE):  # nothing to be quoted
                 continue
+            if text in b",:" and self._data[end - 1 : end] == b'"' and self._data[end : end + 1].isalpha():
+                cost += 0.9  # the quote rather opens what follows
             change = Change(end, end, text, cost, "missing punctuation")
             self._follow(node, self._step(node, state, text, before), change, before)
+
+    def _forced(self, end: int, state: int, before: bytes) -> Iterator[bytes]:
+        """Yield what the grammar forces here: all of it, and its beginnings after which the text may go on."""
+        data, forced = self._data, self._automaton.forced(state, MAX_FORCED)
+        if not forced or (before and before[-1] in _WORD_BYTES and forced[0] in _WORD_BYTES and end < len(data)):
+            return  # a word that is spelled otherwise is replaced as a whole
+        yield forced
+        space = len(forced) - len(forced.lstrip())
+        sizes = [size for size in range(1, len(forced)) if end < len(data) and forced[size] == data[end]][:4]
+        for size in dict.fromkeys((space, *sizes)):
+            if 0 < size < len(forced):
+                yield forced[:size]
 
     def _change_bytes(self, node: _Node, end: int, state: int) -> None:
         """Note the piece, or one character, that may be left out; and other characters, where there are few."""
@@ -482,6 +510,11 @@ class Search:
                     roots.append((self._step(node, here, text, before + word), word + text))
 
 
+def _cost_of_prose(text: bytes) -> float:
+    """Return the cost of leaving out text around the answer: little, unless it looks like an answer itself."""
+    return 0.3 + 0.001 * len(text) + 0.5 * (text.count(b"{") + text.count(b'":') + text.count(b"':"))
+
+
 def _word_length(text: bytes) -> int:
     """Return the number of bytes of the word with which a text begins."""
     return next((number for number, byte in enumerate(text) if byte not in _WORD_BYTES), len(text))
@@ -507,7 +540,7 @@ def _nearest(content: str, words: list[tuple[bytes, str]]) -> Iterator[tuple[byt
         elif meant and (alike := score(folded)) >= MIN_SIMILARITY:
             ranked.append((EDIT + 2 * (1 - alike), word))
         elif len(words) == 1:
-            ranked.append((1.6, word))
+            ranked.append((ONLY_NAME, word))
     ranked.sort(key=lambda pair: pair[0])
     for cost, word in ranked[:3]:
         yield word, cost
