@@ -78,7 +78,7 @@ def repair(text: str, grammar: Grammar, *, invent: bool = False, seconds: float 
     """
     program = grammar.program
     data = text.encode("utf-8", "surrogatepass")
-    search = Search(program, data, invent=invent, seconds=seconds)
+    search = Search(program, data, specials=grammar.specials, invent=invent, seconds=seconds)
     found = search.run()
     if found is None:
         raise _failure(search, data, grammar)

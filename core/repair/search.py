@@ -9,8 +9,10 @@ time grows with the number of errors and not with its power, as in the recovery 
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
@@ -155,6 +157,7 @@ class Search:
     Args:
         program: the automaton of the grammar.
         data: the broken text.
+        specials: the names of the control tokens of the grammar.
         invent: texts may be inserted that neither the text nor the grammar determines.
         seconds: time after which the search gives up.
 
@@ -164,12 +167,19 @@ class Search:
         would_invent: the cheapest text had to be invented in part, and was left out.
     """
 
-    def __init__(self, program: Program, data: bytes, *, invent: bool, seconds: float) -> None:
+    def __init__(
+        self, program: Program, data: bytes, *, specials: Collection[str] = (), invent: bool, seconds: float
+    ) -> None:
         self._program = program
         self._automaton = program.automaton
         self._data = data
         self._invent = invent
         self._until = time.monotonic() + seconds
+        names = sorted((name.encode() for name in specials), key=len, reverse=True)
+        found = re.finditer(b"|".join(map(re.escape, names)), data) if names else ()
+        #: The names of control tokens in the text, by their places: they stand for the tokens where one may follow.
+        self._tokens = {match.start(): match.group() for match in found}
+        self._places = list(self._tokens)
         self._most = MAX_COST + MAX_SHARE * len(data)
         self._heap: list[tuple[float, int, int, _Node]] = []
         self._aside: list[tuple[float, int, int, _Node]] = []
@@ -244,25 +254,43 @@ class Search:
         state, at, data = node.state, node.at, self._data
         size = 64
         while size and at < len(data):
-            piece = data[at : at + size]
+            token = self._tokens.get(at)
+            after = REFUSED if token is None else self._after_token(state, token)
+            if after != REFUSED:
+                state, at, size = after, at + len(self._tokens[at]), 64
+                continue
+            piece = data[at : min(at + size, self._next_token(at + 1))]
             after = self._step(node, state, piece, data[node.at : at])
             if after == REFUSED:
                 size = min(size, len(piece)) // 2
-                if not size and (token := self._control(state, at)) is not None:
-                    state, at, size = token[0], token[1], 64
             else:
                 state, at = after, at + len(piece)
         return at, state
 
-    def _control(self, state: int, at: int) -> tuple[int, int] | None:
-        """Return the state after a control token whose name the text spells, and the end of that name."""
-        for number, name in enumerate(self._program.store.specials):
-            spelled = name.encode()
-            if self._data.startswith(spelled, at):
-                after = self._automaton.advance_special(state, number)
-                if after >= 0:
-                    return after, at + len(spelled)
-        return None
+    def _at(self, node: _Node, end: int) -> int:
+        """Return the state at a byte of the text that is read after a node as it is."""
+        state, at = node.state, node.at
+        while at < end and state != REFUSED:
+            token = self._tokens.get(at)
+            after = REFUSED if token is None else self._after_token(state, token)
+            if after != REFUSED:
+                state, at = after, at + len(self._tokens[at])
+                continue
+            until = min(end, self._next_token(at + 1))
+            state = self._step(node, state, self._data[at:until], self._data[node.at : at])
+            at = until
+        return state
+
+    def _next_token(self, at: int) -> int:
+        """Return where the next name of a control token begins, or the end of the text."""
+        place = bisect_left(self._places, at)
+        return self._places[place] if place < len(self._places) else len(self._data)
+
+    def _after_token(self, state: int, name: bytes) -> int:
+        """Return the state after a control token, or `REFUSED`."""
+        known = self._program.store.specials
+        text = name.decode()
+        return self._automaton.advance_special(state, known.index(text)) if text in known else REFUSED
 
     def _expand(self, node: _Node) -> None:
         """Read on from a node, and note all edits where that ends."""
@@ -276,13 +304,13 @@ class Search:
         else:
             stripped = begin + len(data[begin:end].rstrip())
             for at in dict.fromkeys((end, stripped)):
-                here = self._step(node, node.state, data[begin:at], b"") if at < end else state
+                here = self._at(node, at) if at < end else state
                 if here >= 0 and self._automaton.accepts(here):
                     self._leave_rest(node, at, here)
         later = len(data)
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
-            here = self._step(node, node.state, before, b"") if before else node.state
+            here = self._at(node, at)
             if here == REFUSED:
                 continue
             for reading in self._readings_at(at):
