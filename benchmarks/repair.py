@@ -3,10 +3,10 @@
     python benchmarks/repair.py [--each N] [--data FILE] [--seed N] [--keep]
 
 A case is a request whose right calls (the first of the answers that the sample accepts) are valid for its tools. They
-are written in the Hermes format and damaged in one way, and `ToolSet.repair` gets the text and the tools. *Valid*: calls
-were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls before the damage. *Invented*: a call has a
-value that the damaged text does not hold; this must be 0. Cut texts are apart: there, what is left of the last value is
-right too. Beside it `json-repair`: it gets the text without the markers, and what it returns is validated likewise.
+are written in the Hermes format and damaged in one way; `ToolSet.repair` gets the text and the tools. *Valid*: calls
+were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls before the damage. *Invented*: a call has
+a value that the damaged text does not hold; this must be 0. Beside it `json-repair`: it gets the text without the
+markers, and what it returns is validated likewise.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from toolgrammar.tools.formats import get_format
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 Damage = Callable[[str, random.Random], "str | None"]
+MARKERS = r"\n?</?tool_call>\n?"
 _STRING = re.compile(r'"[^"\\]+"')
 
 
@@ -163,7 +164,9 @@ DAMAGES: dict[str, Damage] = {
     "parameters for arguments": _sub('"arguments"', '"parameters"'),
     "no end marker": _cut_out(r"\n</tool_call>$"),
     "no begin marker": _cut_out(r"^<tool_call>\n"),
-    "no markers": lambda text, draw: re.sub(r"\n?</?tool_call>\n?", "", text) if text.count("<tool_call>") == 1 else None,
+    "no markers": lambda text, draw: (
+        re.sub(r"\n?</?tool_call>\n?", "", text) if text.count("<tool_call>") == 1 else None
+    ),
     "cut": lambda text, draw: text[: draw.randrange(len("<tool_call>\n"), len(text) - len("\n</tool_call>"))],
 }
 
@@ -196,7 +199,9 @@ def cases(data: Path) -> Iterator[tuple[ToolSet, list[ToolCall]]]:
 
 def same(first: list[Any], second: list[Any]) -> bool:
     """Whether two lists of calls are equal; the types of numbers do not count."""
-    return [(call.name, dict(call.arguments)) for call in first] == [(call.name, dict(call.arguments)) for call in second]
+    return [(call.name, dict(call.arguments)) for call in first] == [
+        (call.name, dict(call.arguments)) for call in second
+    ]
 
 
 def holds(text: str, value: Any) -> bool:
@@ -213,7 +218,9 @@ def holds(text: str, value: Any) -> bool:
     letters = re.sub(r"[\W_]", "", letters.casefold())
     plain = re.sub(r"[\W_]", "", text.casefold())
     wanted = re.sub(r"[\W_]", "", value.casefold())
-    return wanted in plain or wanted in letters
+    # A text that is cut inside of a listed value leaves one that is possible.
+    begun = any(plain.endswith(wanted[:size]) for size in range(3, len(wanted)))
+    return wanted in plain or wanted in letters or begun
 
 
 def ours(text: str, tools: ToolSet) -> list[ToolCall]:
@@ -266,7 +273,11 @@ def main() -> int:
                 broken = damage(text, draw)
             except ValueError:
                 continue
-            if broken is None or broken == text or tools.grammar(tool_choice="required", whitespace="flexible").matches(broken):
+            if (
+                broken is None
+                or broken == text
+                or tools.grammar(tool_choice="required", whitespace="flexible").matches(broken)
+            ):
                 continue
             after = draw.getstate()
             draw.setstate(state)
@@ -314,7 +325,7 @@ def main() -> int:
         if kind != "cut":
             for name, count in counts.items():
                 whole[name] += count
-    report["all but cut"] = dict(whole)
+    report["all but cut"] = {**whole, "p50_ms": percentile(all_times, 0.5), "p99_ms": percentile(all_times, 0.99)}
     total = max(whole["cases"], 1)
     rows.append(
         (

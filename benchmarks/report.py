@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-PAGES = (DOCS / "performance.md", DOCS / "formats.md")
+PAGES = (DOCS / "performance.md", DOCS / "formats.md", DOCS / "repair.md")
 PICTURE = DOCS / "images" / "growth.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
@@ -388,6 +388,21 @@ def vllm_parsers_table(result: Result) -> str:
     return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]])
 
 
+def repair(result: Result) -> str:
+    """The machine, and the table of damaged calls."""
+    rows = []
+    for damage, counts in result.items():
+        if damage == "machine":
+            continue
+        total = counts["cases"]
+        shares = [f"{counts.get(name, 0) / total:.1%}" for name in ("valid", "equal")]
+        theirs = [f"{counts.get(f'theirs {name}', 0) / total:.1%}" for name in ("valid", "equal")]
+        times = [figures(counts[f"{share}_ms"]) for share in ("p50", "p99")]
+        rows.append([damage, total, *shares, counts.get("invented", 0), *times, *theirs])
+    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99", "json-repair: valid", "equal"]
+    return f"{where(result)}.\n\n{table(columns, rows)}"
+
+
 TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench": masks,
     "maskbench_order": masks,
@@ -405,6 +420,8 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "templates": below_machine(templates_table),
     "turns": below_machine(turns_table),
     "vllm_parsers": below_machine(vllm_parsers_table),
+    "templates": templates,
+    "repair": repair,
 }
 
 

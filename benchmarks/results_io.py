@@ -24,7 +24,7 @@ def machine() -> dict[str, Any]:
     except OSError:
         pass  # not Linux
     versions = {"python": platform.python_version(), "numpy": np.__version__}
-    for name in ("toolgrammar", "llguidance", "xgrammar", "glrmask", "mistral-common"):
+    for name in ("toolgrammar", "llguidance", "xgrammar", "glrmask", "json-repair", "mistral-common"):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

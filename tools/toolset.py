@@ -13,10 +13,11 @@ from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGramm
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_tool
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
-from toolgrammar.core.repair import Repaired
+from toolgrammar.core.repair import SPELLING_ONLY, Repaired
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
@@ -390,7 +391,13 @@ class ToolSet:
         return built.message()
 
     def repair(
-        self, text: str, format: str | WireFormat = "hermes", *, invent: bool = False, seconds: float = REPAIR_SECONDS
+        self,
+        text: str,
+        format: str | WireFormat = "hermes",
+        *,
+        most: float | None = None,
+        invent: bool = False,
+        seconds: float = REPAIR_SECONDS,
     ) -> tuple[Message, Repaired]:
         """Return the calls that a broken text was probably meant to make, and what was changed for them.
 
@@ -401,6 +408,7 @@ class ToolSet:
         Args:
             text: what a model wrote without a grammar, with at least one call.
             format: wire format.
+            most: maximum cost of all edits, as of `toolgrammar.core.repair.repair`.
             invent: values that the text does not hold may be made up where a schema demands some.
             seconds: time after which the search gives up.
 
@@ -411,7 +419,7 @@ class ToolSet:
         wire = get_format(format)
         turn = replace(self._turn("required", True, "flexible", None), property_order="any")
         turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
-        repaired = repair_text(text, wire.grammar(turn), invent=invent, seconds=seconds)
+        repaired = repair_text(text, wire.grammar(turn), most=most, invent=invent, seconds=seconds)
         return self.parse(repaired.text, wire), repaired
 
     # -- calls -------------------------------------------------------------------------------------------------
@@ -567,9 +575,24 @@ class ToolSet:
         """Return the repaired call if the repair makes it valid, else the call itself."""
         repaired = self._checked(repair_call(call, self.names, kinds_of_arguments(tuple(self))))
         if repaired.error is not None:
+            repaired = self._respelled(call)
+        if repaired.error is not None:
             return call
         _LOG.info("a call of the tool %r was repaired", repaired.name)
         return repaired
+
+    def _respelled(self, call: ToolCall) -> ToolCall:
+        """Return the valid call from which one differs by its spelling only, else the call itself."""
+        malformed = call.error is not None and call.error.startswith(MALFORMED)
+        try:
+            arguments = (call.raw or "") if malformed else dump_json(dict(call.arguments))
+            text = f'[{{"name": {dump_json(call.name)}, "arguments": {arguments}}}]'
+            message, repaired = self.repair(text, "json", most=SPELLING_ONLY)
+        except (ToolGrammarError, ValueError, TypeError, RecursionError):
+            return call
+        if repaired.is_cut or len(message.tool_calls) != 1:
+            return call
+        return replace(message.tool_calls[0], id=call.id)
 
     def _checker(self, name: str) -> ArgumentChecker:
         with self._lock:

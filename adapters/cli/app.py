@@ -15,6 +15,7 @@ from .demo import demo
 from .match import match
 from .model import app as model
 from .output import complain
+from .repair import repair
 from .sample import sample
 from .serve import serve
 
@@ -40,6 +41,7 @@ app.command()(demo)
 app.command()(check)
 app.command()(sample)
 app.command()(match)
+app.command()(repair)
 app.add_typer(model, name="model")
 app.command()(chat)
 app.command()(bench)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .output import AsJson, fail, print_json
 from .output import console as make_console
-from .source import SchemaArgument, load
+from .source import FileOption, SchemaArgument, TextArgument, load, text_of
 
 if TYPE_CHECKING:
     from toolgrammar.core import Grammar, Matcher
@@ -84,8 +82,8 @@ def _expected(matcher: Matcher) -> str:
 
 def match(
     schema: SchemaArgument,
-    text: Annotated[str | None, typer.Argument(help="The text; - is standard input.")] = None,
-    file: Annotated[Path | None, typer.Option(help="A file with the text.")] = None,
+    text: TextArgument = None,
+    file: FileOption = None,
     whitespace: Annotated[str, typer.Option(help="White space that is allowed: " + ", ".join(WHITESPACE) + ".")] = (
         "flexible"
     ),
@@ -100,21 +98,11 @@ def match(
     from toolgrammar.core import Grammar
     from toolgrammar.core.validation import violations
 
-    if (text is None) == (file is None):
-        fail("there is no text to match" if text is None else "a text and a file", "give one: TEXT, -, or --file FILE")
-    if text == "-" and schema == "-":
-        fail("schema and text cannot both come from standard input", "put the text into a file: --file FILE")
     for name, value, words in (("whitespace", whitespace, WHITESPACE), ("order", order, ORDERS)):
         if value not in words:
             fail(f"--{name} is {value!r}", f"give one of {', '.join(words)}")
+    written = text_of(schema, text, file)
     source = load(schema)
-    try:
-        written = sys.stdin.read() if text == "-" else text if file is None else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        fail(f"{file or 'standard input'} cannot be read: {error}")
-    assert written is not None
-    if text == "-" or file is not None:
-        written = written.removesuffix("\n")
     options: Any = {"whitespace": whitespace, "property_order": order}
     match = match_text(Grammar.from_json_schema(source.schema, **options), written)
     try:

@@ -27,6 +27,10 @@ SchemaArgument = Annotated[
     ),
 ]
 
+#: The arguments of every command that takes a text.
+TextArgument = Annotated[str | None, typer.Argument(help="The text; - is standard input.")]
+FileOption = Annotated[Path | None, typer.Option("--file", help="A file with the text.")]
+
 
 @dataclass
 class Source:
@@ -129,3 +133,17 @@ def _imported(name: str) -> Any:
     from toolgrammar.core.generation.plan import schema_of
 
     return schema_of(value)
+
+
+def text_of(schema: str, text: str | None, file: Path | None) -> str:
+    """Return the text that a user names beside a schema; what cannot be read ends the command with one line."""
+    if (text is None) == (file is None):
+        fail("there is no text" if text is None else "a text and a file", "give one: TEXT, -, or --file FILE")
+    if text == "-" and schema == "-":
+        fail("schema and text cannot both come from standard input", "put the text into a file: --file FILE")
+    if text is not None and text != "-":
+        return text
+    try:
+        return (sys.stdin.read() if file is None else file.read_text(encoding="utf-8")).removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        fail(f"{file or 'standard input'} cannot be read: {error}")

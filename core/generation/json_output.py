@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..conversation.events import Generation, Usage
 from ..conversation.messages import Message, TextPart
-from ..errors import BudgetError, InvalidArgumentsError, ParseError
+from ..errors import BudgetError, InvalidArgumentsError, ParseError, ToolGrammarError
 from ..logs import logger_of
-from ..repair import extract_json, may_go_on
+from ..repair import extract_json, may_go_on, respelled_json
 from ..validation import violations
 from .params import JsonMode
 from .plan import adapter_of, is_python_type
@@ -95,6 +95,14 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
         value, wrong = None, [error.message]
     else:
         wrong = list(violations(value, rules))
+    if wrong and mode.repair and not truncated and mode.grammar is None:
+        try:
+            meant = respelled_json(generation.text, rules)
+        except ToolGrammarError:
+            pass
+        else:
+            if not (still := list(violations(meant, rules))):
+                value, wrong = meant, still
     if truncated and (wrong or may_go_on(value)):
         raise BudgetError("the token budget ended inside the answer", hint="raise max_tokens")
     return value, wrong

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from .extract import ends_early, extract_json, may_go_on
-from .nearest import SECONDS, Edit, Repaired, repair
+from .nearest import SECONDS, SPELLING_ONLY, Edit, Repaired, repair, respelled_json
 
-__all__ = ["SECONDS", "Edit", "Repaired", "ends_early", "extract_json", "may_go_on", "repair"]
+__all__ = [
+    "SECONDS",
+    "SPELLING_ONLY",
+    "Edit",
+    "Repaired",
+    "ends_early",
+    "extract_json",
+    "may_go_on",
+    "repair",
+    "respelled_json",
+]

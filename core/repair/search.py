@@ -56,11 +56,18 @@ MAX_FORCED = 256
 #: Maximum number of places at which a text may begin after prose.
 MAX_BEGINNINGS = 16
 
-#: A text is near if all edits together cost no more than this, and this share of its length more.
-MAX_COST, MAX_SHARE = 4.0, 0.05
+#: A text is near if all edits together cost no more than this, and so much more for each ``{`` in it and each ``:``
+#: (at most 8 for a brace): prose has few, and is not to become an answer.
+MAX_COST, MAX_EACH = 3.0, 0.4
 
 #: The same for other readings of a text that was read to its end, and lacks values there.
 MOST_BESIDE_CUT = 1.2
+
+#: The same for a text without any bracket.
+MAX_COST_OF_WORDS = 1.2
+
+#: How much more all edits together may cost where values may be made up.
+MAX_INVENTED = 100.0
 
 #: Costs: of a byte that only the grammar's markup makes necessary, and of one that was chosen for want of any.
 MARKUP, INVENTED = 0.02, 3.0
@@ -77,7 +84,9 @@ _ALIASES = {
 
 _UNKNOWN = "a member that is not known"
 _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
-_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(range(128, 256))
+_WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(
+    range(128, 256)
+)
 _LETTERS = _WORD_BYTES - frozenset(b"0123456789-.")
 _INSERTED = (
     (b",", 0.6),
@@ -99,6 +108,7 @@ class Change(NamedTuple):
         cost: how much is changed.
         why: what was wrong, for people.
         is_invented: it writes what neither the text nor the grammar determines.
+        is_cut: it ends a text that might have gone on in another way.
     """
 
     begin: int
@@ -107,6 +117,7 @@ class Change(NamedTuple):
     cost: float
     why: str
     is_invented: bool = False
+    is_cut: bool = False
 
 
 @dataclass(eq=False)
@@ -158,6 +169,7 @@ class Search:
         program: the automaton of the grammar.
         data: the broken text.
         specials: the names of the control tokens of the grammar.
+        most: maximum cost; None: `MAX_COST`, and `MAX_EACH` more for each opening brace and colon.
         invent: texts may be inserted that neither the text nor the grammar determines.
         seconds: time after which the search gives up.
 
@@ -168,7 +180,14 @@ class Search:
     """
 
     def __init__(
-        self, program: Program, data: bytes, *, specials: Collection[str] = (), invent: bool, seconds: float
+        self,
+        program: Program,
+        data: bytes,
+        *,
+        specials: Collection[str],
+        most: float | None,
+        invent: bool,
+        seconds: float,
     ) -> None:
         self._program = program
         self._automaton = program.automaton
@@ -180,7 +199,11 @@ class Search:
         #: The names of control tokens in the text, by their places: they stand for the tokens where one may follow.
         self._tokens = {match.start(): match.group() for match in found}
         self._places = list(self._tokens)
-        self._most = MAX_COST + MAX_SHARE * len(data)
+        braces = data.count(b"{")
+        near = MAX_COST + MAX_EACH * (braces + min(data.count(b":"), 8 * braces))
+        if not any(mark in data for mark in (b"{", b"[", b"(", b"<")):
+            near = MAX_COST_OF_WORDS
+        self._most = most if most is not None else MAX_INVENTED + near if invent else near
         self._heap: list[tuple[float, int, int, _Node]] = []
         self._aside: list[tuple[float, int, int, _Node]] = []
         self._count = 0
@@ -329,6 +352,8 @@ class Search:
             later = at
         self._insert(node, end, state)
         if end < len(data):
+            if data[end] in b"}]":
+                self._make_up(node, end, state)
             self._replace_word(node, state, end, data[begin:end])
             self._change_bytes(node, end, state)
 
@@ -384,8 +409,24 @@ class Search:
             self.would_invent = True
             self._most = min(self._most, node.cost + MOST_BESIDE_CUT)
             return
-        change = Change(end, end, added, cost, "the end is missing", is_invented)
+        is_cut = cost > MARKUP * (len(added) + 0.5)  # not all of it is forced
+        change = Change(end, end, added, cost, "the end is missing", is_invented, is_cut)
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
+
+    def _make_up(self, node: _Node, end: int, state: int) -> None:
+        """Note what an object or array must still have before the bracket at ``end`` may close it."""
+        bracket, before = self._data[end], self._data[node.at : end]
+        parts = self._program.store.shortest_completion(state, Written(node.written() + before))
+        added = parts[0] if parts and isinstance(parts[0], bytes) else b""
+        size = _closing_bracket(added)
+        if not size or added[size : size + 1] != bytes((bracket,)):
+            return
+        cost, after, is_invented = self._weight(node, state, added[:size], before)
+        if is_invented and not self._invent:
+            self.would_invent = True
+            return
+        why = "a value is missing"
+        self._follow(node, after, Change(end, end, added[:size], cost, why, is_invented), before)
 
     def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, int, bool]:
         """Return the cost of bytes that are not in the text, the state after them, and whether some are invented: a
@@ -419,24 +460,29 @@ class Search:
     def _insert(self, node: _Node, end: int, state: int) -> None:
         """Note what may be missing here: white space, punctuation, or all that the grammar forces."""
         before = self._data[node.at : end]
-        for text in self._forced(end, state, before or node.text):
+        last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
+        for text in self._forced(end, state, before or node.text, last):
             cost = SPELLING / 2 if text.isspace() else 0.3 + MARKUP * len(text)
             change = Change(end, end, text, cost, "white space" if text.isspace() else "missing markup")
             self._follow(node, self._step(node, state, text, before), change, before)
-        last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
+        is_free = len(self._automaton.following(state)) > MAX_BRANCHES
         for text, cost in _INSERTED:
             if (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
                 continue
-            if text == b'"' and (end == len(self._data) or self._data[end] in _STRUCTURE):  # nothing to be quoted
+            if text == b'"' and (end == len(self._data) or self._data[end] not in _WORD_BYTES):  # nothing to be quoted
+                continue
+            if text != b'"' and is_free:  # it would be a part of a string
                 continue
             if text in b",:" and self._data[end - 1 : end] == b'"' and self._data[end : end + 1].isalpha():
                 cost += 0.9  # the quote rather opens what follows
             change = Change(end, end, text, cost, "missing punctuation")
             self._follow(node, self._step(node, state, text, before), change, before)
 
-    def _forced(self, end: int, state: int, before: bytes) -> Iterator[bytes]:
+    def _forced(self, end: int, state: int, before: bytes, last: bytes) -> Iterator[bytes]:
         """Yield what the grammar forces here: all of it, and its beginnings after which the text may go on."""
         data, forced = self._data, self._automaton.forced(state, MAX_FORCED)
+        if last == b'"' and forced[:1].strip(b'"'):
+            return  # a quote was missing before a word of the text, and this would be another word
         if not forced or (before and before[-1] in _WORD_BYTES and forced[0] in _WORD_BYTES and end < len(data)):
             return  # a word that is spelled otherwise is replaced as a whole
         yield forced
@@ -452,7 +498,8 @@ class Search:
         size = 1
         while end + size < len(data) and data[end + size] & 0xC0 == 0x80:
             size += 1
-        self._follow(node, state, Change(end, end + size, b"", EDIT, "a character too many"), before)
+        cost = EDIT if data[end] not in _WORD_BYTES else 1.6 * EDIT  # rather than that, a word has another spelling
+        self._follow(node, state, Change(end, end + size, b"", cost, "a character too many"), before)
         past = piece_end(data, end)
         if past > end + size:
             change = Change(end, past, b"", EDIT + 0.05 * (past - end), "a piece too many")
@@ -496,9 +543,7 @@ class Search:
         first = self._automaton.following(state)
         if len(first) <= MAX_BRANCHES:
             roots += [
-                (self._step(node, state, bytes((byte,)), before), bytes((byte,)))
-                for byte in first
-                if byte in _LETTERS
+                (self._step(node, state, bytes((byte,)), before), bytes((byte,))) for byte in first if byte in _LETTERS
             ]
         while roots and budget and listed < MAX_WORDS:
             here, word = roots.pop()
@@ -538,9 +583,24 @@ class Search:
                     roots.append((self._step(node, here, text, before + word), word + text))
 
 
+def _closing_bracket(text: bytes) -> int:
+    """Return the place of the first bracket of JSON that closes what was open before a text; 0 if there is none."""
+    depth, is_string = 0, False
+    for at, byte in enumerate(text):
+        if byte == 0x22:
+            is_string = not is_string
+        elif not is_string and byte in b"{[":
+            depth += 1
+        elif not is_string and byte in b"}]":
+            depth -= 1
+            if depth < 0:
+                return at
+    return 0
+
+
 def _cost_of_prose(text: bytes) -> float:
     """Return the cost of leaving out text around the answer: little, unless it looks like an answer itself."""
-    return 0.3 + 0.001 * len(text) + 0.5 * (text.count(b"{") + text.count(b'":') + text.count(b"':"))
+    return 0.3 + 0.001 * len(text) + 0.5 * (text.count(b"{") + text.count(b":"))
 
 
 def _word_length(text: bytes) -> int:

@@ -8,14 +8,14 @@ from typing import Any
 
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import ToolCall, new_call_id
-from ...errors import ModelError, ParseError
+from ...errors import ModelError, ParseError, ToolGrammarError
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...generation.plan import Planner, schema_of
 from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
 from ...language.json_text import dump_json, read_json
 from ...logs import logger_of
-from ...repair import ends_early, extract_json, may_go_on
+from ...repair import ends_early, extract_json, may_go_on, respelled_json
 from ...validation import Validator
 from .chat_completions import Answer, RawCall
 
@@ -139,16 +139,33 @@ class Task:
         answer = text.rpartition("</think>")[2]
         try:
             value = self._value(text, answer, repair=self.repair and not cut)
-            if self.plain_integers:
-                value = self._judge().with_plain_integers(value)
-            written = self._spelled(value)
+            verdict = self._verdict_on(value, cut)
         except (ValueError, ParseError, RecursionError) as error:
             cut = cut or (used_up is None and ends_early(answer))
-            return Verdict(text, wrong=(getattr(error, "message", None) or f"not JSON: {error}",), cut=cut)
+            verdict = Verdict(text, wrong=(getattr(error, "message", None) or f"not JSON: {error}",), cut=cut)
+        if verdict.wrong and not verdict.cut and (meant := self._respelled(answer)):
+            respelled = self._verdict_on(meant[0], cut)
+            verdict = verdict if respelled.wrong else respelled
+        return verdict
+
+    def _verdict_on(self, value: Any, cut: bool) -> Verdict:
+        """Judge the value of a JSON answer."""
+        if self.plain_integers:
+            value = self._judge().with_plain_integers(value)
+        written = self._spelled(value)
         wrong = tuple(self._problems(value, written))
         if not wrong and cut and may_go_on(value):
             wrong = ("the number may go on",)
         return Verdict(written, wrong=wrong, cut=cut and bool(wrong))
+
+    def _respelled(self, answer: str) -> tuple[Any] | None:
+        """Return the value under the schema from which the answer differs by its spelling only; None: there is none."""
+        if not self.repair or self.schema is None:
+            return None
+        try:
+            return (respelled_json(answer, self.schema, plain_integers=self.plain_integers),)
+        except ToolGrammarError:
+            return None
 
     def _value(self, text: str, answer: str, *, repair: bool) -> Any:
         try:

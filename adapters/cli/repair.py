@@ -1,0 +1,64 @@
+"""``toolgrammar repair``: the nearest text of a schema, or of the calls of some tools."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from .output import AsJson, complain, print_json
+from .output import console as make_console
+from .source import FileOption, SchemaArgument, TextArgument, load, text_of
+
+
+def repair(
+    schema: SchemaArgument,
+    text: TextArgument = None,
+    file: FileOption = None,
+    tool_format: Annotated[
+        str | None,
+        typer.Option("--format", help="Wire format of calls; SCHEMA has tools then, as one list, or as one tool."),
+    ] = None,
+    invent: Annotated[
+        bool, typer.Option("--invent", help="Make up values that the schema demands and the text lacks.")
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Time to search.")] = 2.0,
+    as_json: AsJson = False,
+) -> None:
+    """Write the nearest text of a schema, on standard output; and what was changed, on standard error.
+
+    Spelling is corrected, names and listed values become the nearest that exist, and unknown members are left out.
+    Values that the text does not hold are only made up with --invent. Exit code: 0 done, 1 nothing is near, 2 there is
+    nothing to repair.
+    """
+    from toolgrammar.core import Grammar, ParseError
+    from toolgrammar.core.repair import repair as repair_text
+    from toolgrammar.tools import ToolSet
+
+    written = text_of(schema, text, file)
+    source = load(schema)
+    try:
+        if tool_format is None:
+            grammar = Grammar.from_json_schema(source.schema, whitespace="flexible", property_order="any")
+            repaired = repair_text(written, grammar, invent=invent, seconds=seconds)
+        else:
+            tools = ToolSet.from_any(source.schema)
+            repaired = tools.repair(written, tool_format, invent=invent, seconds=seconds)[1]
+    except ParseError as error:
+        complain(error.message, error.hint)
+        raise typer.Exit(1) from None
+    if as_json:
+        print_json(asdict(repaired))
+        return
+    typer.echo(repaired.text)
+    notes = make_console(stderr=True)
+    for edit in repaired.edits:
+        line = written.count("\n", 0, edit.start) + 1
+        column = edit.start - written.rfind("\n", 0, edit.start)
+        change = f"{edit.old!r} -> {edit.new!r}" if edit.old and edit.new else f"+ {edit.new!r}"
+        change = change if edit.new else f"- {edit.old!r}"
+        made_up = ", invented" if edit.is_invented else ""
+        notes.print(f"line {line}, column {column}: {change} ({edit.why}{made_up})", markup=False, highlight=False)
+    if repaired.is_cut:
+        notes.print("the text ended before its value did: the last value may be cut", markup=False)

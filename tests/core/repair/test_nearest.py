@@ -1,0 +1,202 @@
+"""The nearest text of a grammar: laws, spellings, names, what is invented and what is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolgrammar.core import Grammar, ParseError
+from toolgrammar.core.repair import SPELLING_ONLY, Repaired, repair, respelled_json
+from toolgrammar.core.sampling import random_text
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"enum": ["get_weather", "send_mail"]},
+        "arguments": {
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "unit": {"enum": ["celsius", "fahrenheit"]},
+                "days": {"type": "integer"},
+                "alert": {"type": "boolean"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+    "required": ["name", "arguments"],
+    "additionalProperties": False,
+}
+OPEN: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
+
+
+def loose(schema: Any) -> Grammar:
+    """Return the grammar that repair is best used with."""
+    return Grammar.from_json_schema(schema, whitespace="flexible", property_order="any")
+
+
+CALL = loose(SCHEMA)
+GRAMMARS = [
+    CALL,
+    loose(OPEN),
+    Grammar.from_json_schema(SCHEMA),
+    Grammar.json(),
+    Grammar.from_regex(r"\d{4}-\d{2}-\d{2}"),
+    Grammar.literal("<a>") + Grammar.until("</a>"),
+]
+
+
+def edited(text: str, repaired: Repaired) -> str:
+    """Return a text after the edits of its repair."""
+    done, at = [], 0
+    for edit in repaired.edits:
+        done += [text[at : edit.start], edit.new]
+        at = edit.end
+    return "".join([*done, text[at:]])
+
+
+def call(**arguments: Any) -> dict[str, Any]:
+    """Return a call of the first tool."""
+    return {"name": "get_weather", "arguments": arguments}
+
+
+@given(which=st.integers(0, len(GRAMMARS) - 1), seed=st.integers(0, 2**32), data=st.data())
+def test_laws(which: int, seed: int, data: st.DataObject) -> None:
+    """A repaired text is one of the grammar, its edits lead to it, and a text of the grammar is left as it is."""
+    grammar = GRAMMARS[which]
+    text = random_text(grammar, random.Random(seed), 60)
+    unchanged = repair(text, grammar)
+    assert unchanged == Repaired(text)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        new = data.draw(
+            st.sampled_from(["", '"', "'", ",", "}", "]", ":", "a", " ", "\n", "0", "é", "{", "//", "\ud800"])
+        )
+        text = text[:at] + new + text[at + data.draw(st.integers(0, 3)) :]
+    try:
+        repaired = repair(text, grammar, seconds=0.3)
+    except ParseError:
+        return
+    assert grammar.matches(repaired.text)
+    assert not repaired.is_invented
+    if "\ud800" not in text:
+        assert edited(text, repaired) == repaired.text
+    if not repaired.edits:
+        assert text == repaired.text
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("{'name': 'get_weather', 'arguments': {'city': 'Paris', 'alert': True,}}", {"city": "Paris", "alert": True}),
+        ("```json\n{name: get_weather, arguments: {city: Paris}}\n```", {"city": "Paris"}),
+        (
+            '{"name": "get_weather", "arguments": {"city": "Paris", "unit": "Celcius"}}',
+            {"city": "Paris", "unit": "celsius"},
+        ),
+        ('{"name": "getWeather", "parameters": {"city": "Paris", "days": "3"}}', {"city": "Paris", "days": 3}),
+        ('{"name": "get_weather", "arguments": {"city": "Paris" "days": +3}}', {"city": "Paris", "days": 3}),
+        ('{"name": "get_weather", "arguments": {"city": "the "old" town"}}', {"city": 'the "old" town'}),
+        ('{"name": "get_weather", "arguments": {"city": "Paris, "days": 3}}', {"city": "Paris", "days": 3}),
+        ('{"name": "get_weather", "arguments": {"city": "Paris", "country": "FR"}}', {"city": "Paris"}),
+        ('{"name": "get_weather", "arguments": {"country": "FR", "city": "Paris"}}', {"city": "Paris"}),
+        ('{"name": "get_weather", "arguments": "{\\"city\\": \\"Paris\\"}"}', {"city": "Paris"}),
+        (
+            '{"name": "get_weather", "arguments": {"city": "Paris", "tags": ["a", "b"}}',
+            {"city": "Paris", "tags": ["a", "b"]},
+        ),
+        ('{"name": "get_weather", "arguments": {"city": "Paris" // here\n, "days": 3}}', {"city": "Paris", "days": 3}),
+        (
+            "{\u201cname\u201d: \u201cget_weather\u201d, \u201carguments\u201d: {\u201ccity\u201d: \u201cParis\u201d}}",
+            {"city": "Paris"},
+        ),
+        ('{"name": "get_weather"; "arguments"= {"city"\uff1a "a\nb"}}', {"city": "a\nb"}),
+        ('Sure: {"name": "get_weather", "arguments": {"city": "Paris"}} Done.', {"city": "Paris"}),
+    ],
+)
+def test_what_was_meant(text: str, arguments: dict[str, Any]) -> None:
+    """Spellings of other languages, prose, slips of punctuation, misspelled names and unknown members."""
+    repaired = repair(text, CALL)
+    assert json.loads(repaired.text) == call(**arguments)
+    assert not repaired.is_invented and not repaired.is_cut
+    assert edited(text, repaired) == repaired.text
+    assert repaired.cost == pytest.approx(sum(edit.cost for edit in repaired.edits), abs=0.01)
+
+
+def test_missing_values_are_refused_or_marked() -> None:
+    """A value that the text does not hold is made up only if asked for, and is marked."""
+    text = '{"name": "get_weather", "arguments": {"days": 3'
+    with pytest.raises(ParseError, match="lacks values that the grammar demands"):
+        repair(text, CALL)
+    repaired = repair(text, CALL, invent=True)
+    assert json.loads(repaired.text)["arguments"] == {"days": 3, "city": ""}
+    assert repaired.is_invented and repaired.is_cut
+    assert [edit.is_invented for edit in repaired.edits] == [True]
+
+
+def test_a_cut_text_is_marked() -> None:
+    """Brackets and quotes at the end are closed, which is told; what the grammar forces is no cut."""
+    cut = repair('{"name": "get_weather", "arguments": {"city": "Par', CALL)
+    assert json.loads(cut.text) == call(city="Par") and cut.is_cut and not cut.is_invented
+    marked = Grammar.literal("<a>") + Grammar.from_regex("[0-9]{2}") + Grammar.literal("</a>")
+    for text in ("<a>12", "<a>12</a"):
+        repaired = repair(text, marked)
+        assert repaired.text == "<a>12</a>" and not repaired.is_cut
+
+
+def test_a_missing_constant_is_not_invented() -> None:
+    """What the grammar leaves no choice in is markup, however long it is."""
+    grammar = loose(
+        {
+            "type": "object",
+            "properties": {"kind": {"const": "point"}, "x": {"type": "integer"}},
+            "required": ["kind", "x"],
+            "additionalProperties": False,
+        }
+    )
+    repaired = repair('{"x": 1}', grammar)
+    assert json.loads(repaired.text) == {"kind": "point", "x": 1} and not repaired.is_invented
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", "x" * 3_000, "{" * 500, '"' * 500, "[1," * 300, "\x00\ud800", "{}" * 200]
+)
+def test_what_is_not_near_is_an_error(text: str) -> None:
+    """Hostile and unrelated texts end with one error that says how far they were read."""
+    with pytest.raises(ParseError, match=r"line \d+, column \d+"):
+        repair(text, CALL, seconds=0.3)
+
+
+def test_the_cost_can_be_bounded() -> None:
+    """With `SPELLING_ONLY`, quotes and commas are corrected, and names and values stay what they are."""
+    assert repair("{'name': 'get_weather', 'arguments': {'city': 'Paris',}}", CALL, most=SPELLING_ONLY).edits
+    with pytest.raises(ParseError):
+        repair('{"name": "get_wether", "arguments": {"city": "Paris"}}', CALL, most=SPELLING_ONLY)
+
+
+def test_respelled_json() -> None:
+    """The value of a text that differs by spelling only; a cut text has none."""
+    schema = SCHEMA["properties"]["arguments"]
+    assert respelled_json("{city: 'Paris', days: \"2\"}", schema) == {"city": "Paris", "days": 2}
+    with pytest.raises(ParseError, match="ends before its JSON value"):
+        respelled_json('{"city": "Par', schema)
+
+
+def test_words_of_a_pattern_and_text_between_markers() -> None:
+    """Grammars that are no JSON: a hyphen that the pattern forces is added, a digit would be invented."""
+    date = Grammar.from_regex(r"\d{4}-\d{2}-\d{2}")
+    assert repair("2024-01-02.", date).text == "2024-01-02"
+    assert repair("on 2024-01-02", date).text == "2024-01-02"
+    assert repair("2024-0102", date).text == "2024-01-02"
+    with pytest.raises(ParseError):
+        repair("2024-1-2", date)
+    assert repair(
+        "<a>text</a", Grammar.literal("<a>") + Grammar.from_regex("[a-z]*") + Grammar.literal("</a>")
+    ).text == ("<a>text</a>")
