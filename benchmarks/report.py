@@ -420,7 +420,6 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "templates": below_machine(templates_table),
     "turns": below_machine(turns_table),
     "vllm_parsers": below_machine(vllm_parsers_table),
-    "templates": templates,
     "repair": repair,
 }
 

@@ -17,7 +17,7 @@ from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
-from toolgrammar.core.repair import SPELLING_ONLY, Repaired
+from toolgrammar.core.repair import SPELLING_ONLY, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
@@ -584,6 +584,8 @@ class ToolSet:
     def _respelled(self, call: ToolCall) -> ToolCall:
         """Return the valid call from which one differs by its spelling only, else the call itself."""
         malformed = call.error is not None and call.error.startswith(MALFORMED)
+        if malformed and ends_early(call.raw or ""):  # nobody knows the rest
+            return call
         try:
             arguments = (call.raw or "") if malformed else dump_json(dict(call.arguments))
             text = f'[{{"name": {dump_json(call.name)}, "arguments": {arguments}}}]'

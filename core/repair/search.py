@@ -88,6 +88,7 @@ _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
     range(128, 256)
 )
 _LETTERS = _WORD_BYTES - frozenset(b"0123456789-.")
+_FIRST_BYTES = {"string": frozenset(b'"'), "number": frozenset(b"0123456789"), "boolean": frozenset(b"tf")}
 _INSERTED = (
     (b",", 0.6),
     (b":", 0.6),
@@ -337,6 +338,8 @@ class Search:
             if here == REFUSED:
                 continue
             for reading in self._readings_at(at):
+                if self._evades(here, at, reading):
+                    reading = reading._replace(cost=max(reading.cost, EDIT))
                 after = self._step(node, here, reading.text, before) if reading.text else here
                 self._follow(node, after, Change(at, reading.end, reading.text, reading.cost, reading.why), before)
             self._replace_word(node, here, at, before)
@@ -356,6 +359,13 @@ class Search:
                 self._make_up(node, end, state)
             self._replace_word(node, state, end, data[begin:end])
             self._change_bytes(node, end, state)
+
+    def _evades(self, state: int, at: int, reading: Reading) -> bool:
+        """Return True if a reading gives a value another type where its own is possible: another value was meant."""
+        kind, other = _kind(self._data[at : reading.end]), _kind(reading.text)
+        if not kind or not other or kind == other:
+            return False
+        return not _FIRST_BYTES[kind].isdisjoint(self._automaton.following(state))
 
     def _readings_at(self, at: int) -> list[Reading]:
         found = self._readings.get(at)
@@ -581,6 +591,15 @@ class Search:
                     yield word + text, word[1:].decode("utf-8", "replace")
                 elif is_quoted or byte in _WORD_BYTES:
                     roots.append((self._step(node, here, text, before + word), word + text))
+
+
+def _kind(text: bytes) -> str:
+    """Return which type of scalar a piece of a text is; empty for others."""
+    if text[:1] in (b'"', b"'"):
+        return "string"
+    if text in (b"true", b"false"):
+        return "boolean"
+    return "number" if re.match(rb"[+-]?[.\d]", text) else ""
 
 
 def _closing_bracket(text: bytes) -> int:
