@@ -224,9 +224,10 @@ class Search:
         for node in self._beginnings(start):
             self._push(node)
         while True:
-            node = self._next()
-            if node is None or node.cost > self._most:
+            following = self._next()
+            if following is None or following.cost > self._most:
                 return None
+            node = following
             if node.is_whole:
                 return node.written(), node.changes()
             if time.monotonic() > self._until:
