@@ -55,7 +55,7 @@ FORMATS = {
     "Granite20bFCToolParser": "granite-20b-fc",
     "GraniteEngineToolParser": "granite-3",
     "Hermes2ProToolParser": "hermes",
-    "HYV3ToolParser": "hunyuan-3",
+    "HYV3ToolParser": "hunyuan-3-plain",
     "HunyuanA13BToolParser": "hunyuan-a13b",
     "Internlm2ToolParser": "internlm-2",
     "JambaToolParser": "jamba",
@@ -352,6 +352,12 @@ class Words:
 
     vocab = property(get_vocab)
     is_fast = True
+
+    def add_tokens(self, tokens: Any, **options: Any) -> int:
+        """Return nothing new: any token is known."""
+        return 0
+
+    add_special_tokens = add_tokens
 
     def get_added_vocab(self) -> dict[str, int]:
         """Return nothing."""

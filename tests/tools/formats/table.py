@@ -20,6 +20,22 @@ BEGIN, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 
 #: What a chat template of each family shows, as far as detection looks.
 TEMPLATES = {
+    "deepseek-v4.1": "<｜DSML｜ calls>",
+    "gigachat-3.5": "<｜GCML｜tool_calls>",
+    "hunyuan-3-plain": "<tool_calls><tool_call>f<tool_sep>",
+    "hunyuan-4": "<tool_calls><tool_call>f<arg_key>",
+    "iquest-q1": "<iquest_tool_call>f<arg_key>",
+    "k2-horizon": "<ifm|tool_calls>",
+    "step-3": "<steptml:invoke",
+    "dots": "<dots_function_call>",
+    "muse": "<atem:function_calls>",
+    "kimi-k3": '<|open|>call tool="f"',
+    "longcat": "<longcat_tool_call>",
+    "granite-20b-fc": "<function_call> {",
+    "apriel": "<tool_calls>[ [BEGIN FINAL RESPONSE]",
+    "phi-4-mini-functools": "<|tool|> functools[",
+    "command-r": "Action: tool_name",
+    "plamo-3": "<|plamo:begin_tool_requests:plamo|>",
     "harmony": "<|channel|>commentary to=functions.N <|constrain|>json<|message|>",
     "kimi-k2": "<|tool_calls_section_begin|>",
     "deepseek-v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>N\n```json",
