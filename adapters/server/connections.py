@@ -33,8 +33,10 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self._head = _stopped(self._head)
-        self._unread = _stopped(self._unread)
+        _stop(self._head)
+        self._head = None
+        _stop(self._unread)
+        self._unread = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -48,7 +50,8 @@ class _Connection(H11Protocol):
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
-            self._head = _stopped(self._head)
+            _stop(self._head)
+            self._head = None
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slowly."""
@@ -58,7 +61,8 @@ class _Connection(H11Protocol):
 
     def resume_writing(self) -> None:
         """Go on: it has read."""
-        self._unread = _stopped(self._unread)
+        _stop(self._unread)
+        self._unread = None
         super().resume_writing()
 
     def _await_head(self) -> None:
@@ -69,7 +73,7 @@ class _Connection(H11Protocol):
         self.transport.close()
 
 
-def _stopped(timer: asyncio.TimerHandle | None) -> None:
-    """Stop a timer; return None in its place."""
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    """Stop a timer."""
     if timer is not None:
         timer.cancel()
