@@ -65,8 +65,8 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokens),
-        hidden_size=64,
-        intermediate_size=128,
+        hidden_size=128,
+        intermediate_size=256,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=4,
@@ -96,6 +96,7 @@ def engine(model_path: str) -> Any:
         enforce_eager=True,
         structured_outputs_config={"backend": "outlines"},
         speculative_config=drafts,
+        disable_log_stats=False,
     )
 
 
@@ -114,7 +115,7 @@ def answers(engine: Any, asked: list[dict[str, Any]], max_tokens: int) -> list[A
     return [output.outputs[0] for output in outputs]
 
 
-@pytest.mark.parametrize("max_tokens", [60, 300])
+@pytest.mark.parametrize("max_tokens", [160, 400])
 def test_answers_are_valid(engine: Any, max_tokens: int) -> None:
     """JSON, calls, patterns and choices in one batch; those that the budget closed say where."""
     asked: list[dict[str, Any]] = [{"json": SCHEMA}] * 8
@@ -145,8 +146,6 @@ def test_forced_text_takes_fewer_steps_than_tokens(engine: Any) -> None:
     """The engine's own count: most tokens of a call are drafts that were accepted."""
     envelopes = [{"grammar": envelope(TOOLS, tool_choice="required", format="hermes", parallel_tool_calls=False)}] * 4
     outputs = answers(engine, envelopes, 200)
-    metrics = {metric.name: metric for metric in engine.get_metrics()} if hasattr(engine, "get_metrics") else {}
-    accepted = metrics.get("vllm:spec_decode_num_accepted_tokens")
-    if accepted is None:
-        pytest.skip("this vLLM keeps no metrics of an engine in this process")
-    assert accepted.value > 0 and sum(len(output.token_ids) for output in outputs) > 0
+    metrics = {metric.name: metric for metric in engine.get_metrics()}
+    accepted = metrics["vllm:spec_decode_num_accepted_tokens"].value
+    assert accepted > sum(len(output.token_ids) for output in outputs) / 4
