@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from toolgrammar.core import ToolGrammarError
+from toolgrammar.core.logs import logger_of
+
 from .budget import Budget
 from .spelling import Spelling
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from toolgrammar.core import Constraint
+
+_LOG = logger_of("vllm")
 
 
 class Ends:
@@ -53,6 +58,7 @@ class Sequence:
     Attributes:
         matcher: the state of the text.
         tokens: the tokens that the grammar took, without the one that ended the text.
+        error: the limit that the grammar met: the text takes no further token. None: it met none.
         room: how many tokens may follow the ones that the engine has committed, and how many of `steps` these are;
             None: there is no budget.
     """
@@ -69,6 +75,7 @@ class Sequence:
         """Go back to the beginning of the text."""
         self.matcher = self._constraint.matcher()
         self.tokens: list[int] = []
+        self.error: ToolGrammarError | None = None
         self._over = 0  # number of tokens from the one that ended the text on
         self._drafted: dict[int, int] = {}  # the only token that is allowed at a step
         self._budget.reset()
@@ -89,17 +96,31 @@ class Sequence:
         return self._budget.closed_at
 
     def accept(self, tokens: Tokens[int]) -> bool:
-        """Advance by tokens; False at the first one that is not allowed. Tokens behind the end are ignored."""
+        """Advance by tokens; False at the first one that is not allowed, or where the grammar met a limit. Tokens
+        behind the end are ignored."""
         for token in tokens:
             if self._over:
                 self._over += 1
+            elif self.error is not None:
+                return False
             elif token in self._ends.ids and self.matcher.is_accepting:
                 self._over = 1
-            elif self.matcher.accept(token):
+            elif self._take(token):
                 self.tokens.append(token)
             else:
                 return False
         return True
+
+    def _take(self, token: int) -> bool:
+        try:
+            return self.matcher.accept(token)
+        except ToolGrammarError as error:
+            self._fail(error)
+            return False
+
+    def _fail(self, error: ToolGrammarError) -> None:
+        _LOG.error("a request ends with an error: %s", error)
+        self.error = error
 
     def rollback(self, count: int) -> None:
         """Take back the last tokens."""
@@ -134,6 +155,14 @@ class Sequence:
             row[:] = 0
             row[drafted >> 5] = 1 << (drafted & 31)
             return
+        try:
+            self._fill_text(row)
+        except ToolGrammarError as error:  # an exception here would end the engine, and all requests with it
+            self._fail(error)
+            row[:] = self._ends.mask
+
+    def _fill_text(self, row: npt.NDArray[np.uint32]) -> None:
+        """Write the mask of a token of the text."""
         self.matcher.fill_mask(row)
         ends = self._ends
         if self.matcher.is_accepting:

@@ -13,7 +13,7 @@ import pytest
 from toolgrammar.adapters.vllm.cuts import cut_places
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence
 from toolgrammar.adapters.vllm.spelling import Spelling
-from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core import Grammar, LimitError, Vocabulary
 from toolgrammar.core.models import LocalModel, load_model
 
 SCHEMA = {
@@ -208,3 +208,29 @@ def test_the_places_that_were_cut() -> None:
     assert cut_places(vocabulary, list(text), 11, None, True) == ["/name", "/tags"]
     assert cut_places(vocabulary, list(text), 24, None, True) == ["/tags"]
     assert cut_places(vocabulary, list(b"free text"), 3, None, False) == [""]
+
+
+class Limited:
+    """A matcher that meets a limit."""
+
+    is_accepting = False
+
+    def fill_mask(self, row: Any) -> None:
+        """Raise the limit."""
+        raise LimitError("too many readings")
+
+    def accept(self, token: int) -> bool:
+        """Raise the limit."""
+        raise LimitError("too many readings")
+
+
+def test_a_limit_ends_one_text(spelling: Spelling) -> None:
+    """A limit that a grammar meets is no exception in the engine: only the end may follow, and the text takes no more."""
+    text = sequence(spelling, Grammar.from_json_schema(SCHEMA))
+    text.matcher = Limited()  # type: ignore[assignment]
+    assert allowed(text, spelling) == sorted(spelling.vocabulary.eos)
+    assert isinstance(text.error, LimitError)
+    assert not text.accept([min(spelling.vocabulary.eos)])
+    text.reset()
+    text.matcher = Limited()  # type: ignore[assignment]
+    assert not text.accept([1]) and isinstance(text.error, LimitError)
