@@ -46,7 +46,7 @@ def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
         return "type" not in schema or _has_members(schema, depth)
     if rest == {"enum"} and schema.keys().isdisjoint(_HARMLESS - _IDLE):
         return any("type" not in schema or _is_of(value, kinds) for value in schema["enum"])
-    if rest <= {"minimum", "maximum"} and kinds <= {"integer", "number"}:
+    if rest <= {"minimum", "maximum"} and kinds and kinds <= {"integer", "number"}:
         low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
         return type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL
     return rest == {"minLength"} and kinds == {"string"} and schema["minLength"] <= schema.get("maxLength", _SMALL)

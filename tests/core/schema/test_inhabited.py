@@ -36,6 +36,7 @@ UNSURE: list[Any] = [
     {"type": "integer", "minimum": 3, "maximum": 2},
     {"type": "integer", "minimum": 10**300},
     {"type": "string", "minLength": 3, "maxLength": 2},
+    *({"type": [], **rest} for rest in ({}, {"minimum": 1}, {"minLength": 1}, {"required": ["a"]}, {"enum": [1]})),
     {"type": "string", "pattern": "^a$"},
     {"not": {}},
     {"type": []},
