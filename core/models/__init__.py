@@ -7,5 +7,6 @@ A `LocalModel` runs a backend (``core/generation/backend.py`` says what one must
 from .load import load_model
 from .logits_processor import ConstrainedLogitsProcessor
 from .model import Capabilities, LocalModel, Model
+from .scoring import Choice, Score
 
-__all__ = ["Capabilities", "ConstrainedLogitsProcessor", "LocalModel", "Model", "load_model"]
+__all__ = ["Capabilities", "Choice", "ConstrainedLogitsProcessor", "LocalModel", "Model", "Score", "load_model"]

@@ -30,6 +30,7 @@ from ..generation.write import Writer, silently
 from ..masks.warming import WARM_SECONDS
 from .history import message_shape
 from .reasoning import plan_reasoning
+from .scoring import Choice, Score, Scorer, choice_of
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -481,6 +482,53 @@ class LocalModel(Model):
         """Return the number of tokens of a prompt, the description of the tools included."""
         params = GenerateParams(tools=tools)
         return len(self._encode_prompt(conversation_of(prompt), params, self._wire(params)))
+
+    # -- probabilities of whole texts --------------------------------------------------------------------------
+
+    def score(self, prompt: Prompt, text: str) -> Score:
+        """Return how likely the model is to answer with exactly this text.
+
+        Args:
+            prompt: as for `stream`.
+            text: the answer; control tokens in it are read as text.
+
+        Raises:
+            ContextOverflowError: it does not fit behind the prompt.
+        """
+        return self._scorer(prompt).scores([text])[text]
+
+    def choose(
+        self, prompt: Prompt, options: Sequence[str], *, temperature: float = 0.0, seed: int | None = None
+    ) -> Choice:
+        """Choose one of some texts by the probability of the whole text.
+
+        Under a grammar of the same texts the model chooses token by token, so a likely first token may lead to an
+        unlikely text. Here each text is scored to its end.
+
+        Args:
+            prompt: as for `stream`.
+            options: the texts, all different.
+            temperature: 0 takes the likeliest; else one is drawn from their probabilities.
+            seed: of the draw.
+
+        Raises:
+            ModelError: there are no options, or one comes twice; the temperature is negative.
+            ContextOverflowError: a text does not fit behind the prompt.
+
+        Law: the probabilities are the products of the probabilities of each text's tokens and its end, normalised.
+        """
+        if isinstance(options, str) or len(set(options)) < len(options):
+            raise ModelError("the options are one string, or one comes twice", hint="give a list of different strings")
+        if not temperature >= 0:
+            raise ModelError(f"the temperature is {temperature}", hint="give 0 or more")
+        scorer = self._scorer(prompt)
+        return choice_of(scorer.scores(options), scorer.forward_passes, temperature, seed)
+
+    def _scorer(self, prompt: Prompt) -> Scorer:
+        params = GenerateParams()
+        return Scorer(
+            self.backend, self._lock, self._encode_prompt(conversation_of(prompt), params, self._wire(params))
+        )
 
     # -- running -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,160 @@
+"""Probabilities of whole texts: how likely a model is to write each of some texts, and an exact choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import ModelError
+from ..generation.backend import Backend, Session
+from ..generation.driver import ForwardLock
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+#: Maximum number of texts that are compared.
+MAX_TEXTS = 4_096
+
+
+@dataclass(frozen=True)
+class Score:
+    """How likely a model is to write a text.
+
+    Attributes:
+        text: the text.
+        token_ids: its tokens, as the tokenizer writes them.
+        logprobs: natural logarithm of the probability of each token, given the prompt and the tokens before it.
+        end_logprob: that of the end of the text after them.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    end_logprob: float
+
+    @property
+    def logprob(self) -> float:
+        """Natural logarithm of the probability that the model writes exactly this text, and ends."""
+        return float(sum(self.logprobs)) + self.end_logprob
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice among some texts.
+
+    Attributes:
+        value: the text that was chosen.
+        probabilities: the probability of each text, given that the answer is one of them.
+        scores: the score of each text.
+        forward_passes: number of forward passes.
+    """
+
+    value: str
+    probabilities: Mapping[str, float]
+    scores: Mapping[str, Score]
+    forward_passes: int
+
+
+class Scorer:
+    """Scores texts after one prompt; what they have in common is read once.
+
+    Args:
+        backend: the model.
+        lock: held during each forward pass, and not between them.
+        prompt: the tokens of the prompt, at least one.
+    """
+
+    def __init__(self, backend: Backend, lock: ForwardLock, prompt: Sequence[int]) -> None:
+        self._backend = backend
+        self._lock = lock
+        self._prompt = tuple(prompt)
+        self.forward_passes = 0
+
+    def scores(self, texts: Sequence[str]) -> dict[str, Score]:
+        """Return the score of each text; one forward pass for each beginning of tokens that they do not share.
+
+        Raises:
+            ModelError: there are no texts, or more than `MAX_TEXTS`.
+            ContextOverflowError: a text does not fit behind the prompt.
+        """
+        if not 0 < len(texts) <= MAX_TEXTS:
+            raise ModelError(f"there are {len(texts):,} texts to compare", hint=f"give 1 to {MAX_TEXTS:,}")
+        spelled = {text: tuple(self._backend.encode(text)) for text in texts}
+        eos = sorted(self._backend.vocabulary.eos)
+        logprobs: dict[str, list[float]] = {text: [] for text in spelled}
+        ends: dict[str, float] = {}
+        for depth, sharing, logits in self._visits(sorted(spelled.items(), key=lambda pair: pair[1])):
+            values = _log_softmax(logits)
+            for text in sharing:
+                ids = spelled[text]
+                if depth < len(ids):
+                    logprobs[text].append(float(values[ids[depth]]))
+                else:
+                    ends[text] = float(np.logaddexp.reduce(values[eos])) if eos else 0.0
+        return {text: Score(text, ids, tuple(logprobs[text]), ends[text]) for text, ids in spelled.items()}
+
+    def _visits(
+        self, spelled: Sequence[tuple[str, tuple[int, ...]]]
+    ) -> Generator[tuple[int, list[str], npt.NDArray[np.float32]], None, None]:
+        """Yield each beginning of the sorted texts: its number of tokens, the texts that share it, the logits after."""
+        with self._lock:
+            session = self._backend.start()
+        try:
+            waiting: list[tuple[int, Sequence[tuple[str, tuple[int, ...]]]]] = [(0, spelled)]
+            while waiting:
+                depth, group = waiting.pop()
+                first = group[0][1]
+                logits = self._read(session, depth, self._prompt if depth == 0 else first[depth - 1 : depth])
+                yield depth, [text for text, _ in group], logits
+                below: dict[int, list[tuple[str, tuple[int, ...]]]] = {}
+                for text, ids in group:
+                    if len(ids) > depth:
+                        below.setdefault(ids[depth], []).append((text, ids))
+                waiting += [(depth + 1, inner) for inner in reversed(below.values())]
+        finally:
+            session.close()
+
+    def _read(self, session: Session, depth: int, ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Return the logits after some tokens, which follow the first ``depth - 1`` tokens of a text."""
+        with self._lock:
+            if depth:
+                session.crop(len(self._prompt) + depth - 1)
+            self.forward_passes += 1
+            return session.extend(ids)
+
+
+def choice_of(scores: Mapping[str, Score], forward_passes: int, temperature: float, seed: int | None) -> Choice:
+    """Return the choice among scored texts.
+
+    Args:
+        scores: the texts with their scores.
+        forward_passes: number of forward passes that they took.
+        temperature: 0 takes the likeliest (the first of several); else one is drawn, with the probabilities raised to
+            ``1 / temperature``.
+        seed: of the draw.
+    """
+    names = list(scores)
+    weights = np.array([scores[name].logprob for name in names])
+    if not np.isfinite(weights.max()):
+        raise ModelError("the model gives none of the texts any probability", hint="check the texts and the prompt")
+    shares = np.exp(_log_softmax(weights))
+    if temperature == 0:
+        chosen = int(weights.argmax())
+    else:
+        drawn = np.exp(_log_softmax(weights / temperature))
+        chosen = int(np.random.default_rng(seed).choice(len(names), p=drawn / drawn.sum()))
+    probabilities = dict(zip(names, map(float, shares), strict=True))
+    return Choice(names[chosen], MappingProxyType(probabilities), MappingProxyType(dict(scores)), forward_passes)
+
+
+def _log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    wide = values.astype(np.float64)
+    best = wide.max()
+    log_sum: npt.NDArray[np.float64] = wide - best - np.log(np.exp(wide - best).sum())
+    return log_sum
