@@ -283,6 +283,8 @@ TAG_FAMILIES: tuple[XmlCalls, ...] = (
         parameter_head=rf'<param name="{_KEY}">',
         end_tokens=("<|im_end|>",),
         python_words=True,
+        block=("<![CDATA[", "]]>"),
+        block_for="<&\n",
         thinking=reasoning.THINK,
         signs=('<function name="', '<param name="'),
     ),

@@ -104,16 +104,28 @@ class ArgumentsObject:
                 marked.append(nodes.seq(mark_node(nodes, marks[kind]), value))
         if style.python_words:
             others += [nodes.literal(repr(word).encode()) for word in (True, False, None) if self._takes(goal, word)]
-        term = without(nodes.terms, nodes.terms.alt(strings), style.raw_end or "")
+        term = nodes.terms.alt(strings)
         if style.after_name_raw is None:
             for kind in sorted(self.kinds(name) - {"string"}):
                 reading = regex_term(nodes.terms, READINGS[kind], whole=True)
                 term = nodes.terms.and_([term, nodes.terms.not_(reading)])
         raw_mark = self._after_name if style.after_name_raw is None else mark_node(nodes, style.after_name_raw)
         written = nodes.alt(
-            [nodes.seq(raw_mark, nodes.text(term)), nodes.seq(self._after_name, nodes.alt(others)), *marked],
+            [nodes.seq(raw_mark, self._raw_string(term)), nodes.seq(self._after_name, nodes.alt(others)), *marked],
         )
         return nodes.seq(written, self._after_value)
+
+    def _raw_string(self, term: int) -> int:
+        """Return the strings of a term as raw text, or between the marks of a block."""
+        nodes, terms, style = self._nodes, self._nodes.terms, self.style
+        plain = without(terms, term, style.raw_end or "")
+        if style.block is None:
+            return nodes.text(plain)
+        begin, end = ("".join(piece for piece, _ in mark) for mark in style.block)
+        plain = terms.and_([plain, terms.not_(terms.seq(terms.literal(begin), terms.ALL))])
+        before, after = (mark_node(nodes, mark) for mark in style.block)
+        block = nodes.sequence([before, nodes.text(without(terms, term, end)), after])
+        return nodes.alt([nodes.text(plain), block])
 
     def _takes(self, goal: Goal, value: bool | None) -> bool:
         """Return True if a goal has true, false or null."""

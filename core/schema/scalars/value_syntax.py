@@ -68,6 +68,8 @@ class Arguments:
             never mistaken for one of them.
         python_words: true, false and null, as whole values, are ``True``, ``False`` and ``None`` too.
         after_name_by_type: the markup between a name and a value of these JSON types, where that differs by type.
+        block: the markup around a string that may contain ``raw_end``, but not the block's end; no other string begins
+            with the block's beginning. None: there is none.
     """
 
     names: str
@@ -79,6 +81,7 @@ class Arguments:
     after_name_raw: Mark | None = None
     python_words: bool = False
     after_name_by_type: tuple[tuple[str, Mark], ...] = ()
+    block: tuple[Mark, Mark] | None = None
 
 
 class ValueSyntax(ABC):

@@ -195,7 +195,8 @@ def _pieces(wire: WireFormat) -> Sequence[str]:
     groups = [getattr(wire, each, ()) for each in ("triggers", "special", "openers", "skips", "frames", "end_tokens")]
     words = [getattr(wire, each, "") for each in ("begin", "finish", "separator", "joint", "parameter_end", "call")]
     thinking = [] if wire.thinking is None else [wire.thinking.start, wire.thinking.end, wire.thinking.after]
-    marks = list(filter(None, dict.fromkeys([mark for group in groups for mark in group] + words + thinking)))
+    block = list(getattr(wire, "block", None) or ())
+    marks = list(filter(None, dict.fromkeys([mark for group in groups for mark in group] + words + thinking + block)))
     return [*marks, *(mark[:-1] for mark in marks if len(mark) > 1), *HOSTILE]
 
 

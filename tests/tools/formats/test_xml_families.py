@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import CallEnd, TextDelta, ToolCall, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import get_format
 from toolgrammar.tools.formats.families import FAMILIES
 from toolgrammar.tools.formats.xml.calls import XmlCalls
 
@@ -117,9 +118,10 @@ def test_schemas_hold_on_the_decoded_value(family: XmlCalls) -> None:
 
 @each_family
 def test_what_cannot_be_spelled(family: XmlCalls) -> None:
-    """A string with the closing tag is refused; so are names and unnamed members, by tool and name."""
+    """A string with the closing tag (and a block's end) is refused; so are names and unnamed members, by tool and name."""
+    text = family.parameter_end + (family.block[1] if family.block else "")
     with pytest.raises(ToolGrammarError, match="cannot spell"):
-        family.render("", [ToolCall("c", "edit.file", {"text": family.parameter_end})])
+        family.render("", [ToolCall("c", "edit.file", {"text": text})])
     for schema, what in (
         ({"type": "object", "properties": {"a b": {"type": "string"}}}, "the name 'a b'"),
         ({"type": "object", "additionalProperties": {"type": "string"}}, "properties that the schema does not declare"),
@@ -201,3 +203,36 @@ def test_observed_variants() -> None:
     text = "<function=edit.file>\n<parameter=text>\nx\n</parameter>\n<parameter=on>\nTrue\n</parameter>\n</function>\n"
     (call,) = TOOLS.parse(text + "</tool_call>", "qwen3-coder").tool_calls
     assert (call.name, call.arguments, call.error) == ("edit.file", {"text": "x", "on": True}, None)
+
+
+def test_blocks() -> None:
+    """MiniCPM5 writes strings with markup in CDATA, and may write any string so; the schema holds inside."""
+    schema = {"type": "object", "properties": {"x": {"type": "string", "maxLength": 9}}, "required": ["x"]}
+    tools = ToolSet([Tool("f", "", schema)])
+    grammar = tools.grammar("minicpm-5", tool_choice="required")
+
+    def written(value: str) -> str:
+        return f'<function name="f"><param name="x">{value}</param></function>'
+
+    for value, text in (
+        ("<![CDATA[a<b]]>", "a<b"),
+        ("<![CDATA[</param>]]>", "</param>"),
+        ("<![CDATA[a]]]]>", "a]]"),
+        ("<![CDATA[]]>", ""),
+        ("a<b", "a<b"),
+        ("a]]>", "a]]>"),
+        (" <![CD", " <![CD"),
+    ):
+        assert grammar.matches(written(value)), value
+        for pieces in ([written(value)], list(written(value))):
+            parser = tools.parser("minicpm-5")
+            events = [event for piece in pieces for event in parser.feed(piece)] + list(parser.close())
+            (call,) = [event.call for event in events if isinstance(event, CallEnd)]
+            assert (call.arguments, call.error) == ({"x": text}, None)
+        assert grammar.matches(get_format("minicpm-5").render("", [call]))
+    for value in ("<![CDATA[0123456789]]>", "<![CDATA[a]]>b]]>", "<![CDATA[a", "<![CDATA[a]]> "):
+        assert not grammar.matches(written(value)), value
+    assert tools.parse(written("<![CDATA[a]]]]><![CDATA[>b]]>"), "minicpm-5").tool_calls[0].arguments == {"x": "a]]>b"}
+    deep = '<function name="edit.file"><param name="text"></param><param name="deep">{}</param></function>'
+    call = TOOLS.parse(deep.format('<![CDATA[{"a": "</param>"}]]>'), "minicpm-5").tool_calls[0]
+    assert call.arguments["deep"] == {"a": "</param>"}

@@ -1,8 +1,8 @@
 """Calls with a tag for each argument: Qwen3-Coder, GLM, MiniMax M2, DSML, Seed-OSS.
 
 Strings are raw, all other values JSON, and the schema says which. The schema is enforced on the decoded value (see
-``arguments_object.py``). A string that contains the closing tag cannot be written and is left out of the grammar; so is
-one that reads as another type of value which the argument may have.
+``arguments_object.py``). A string that contains the closing tag cannot be written and is left out of the grammar,
+unless the family has blocks for it (CDATA); so is one that reads as another type of value which the argument may have.
 """
 
 from __future__ import annotations
@@ -43,17 +43,21 @@ class XmlCalls(TemplateFormat):
             ``type`` if the template has it.
         gap: text between two arguments.
         python_words: booleans and null are written as Python has them; JSON's words are in the grammar too.
+        block: markup around a raw string that holds a character of ``block_for``, or else the markup that ends a value.
+        block_for: characters for which the family writes a block; any other string may stand in one too.
     """
 
     parameter: str = ""
     parameter_head: str = ""
     gap: str = ""
     python_words: bool = False
+    block: tuple[str, str] | None = None
+    block_for: str = ""
 
     @property
     def _templates(self) -> tuple[str, ...]:
         """The templates of a call and of its parts."""
-        return (*super()._templates, *_HOLE.split(self.parameter)[::2])
+        return (*super()._templates, *_HOLE.split(self.parameter)[::2], *(self.block or ()))
 
     @property
     def parameter_end(self) -> str:
@@ -83,6 +87,7 @@ class XmlCalls(TemplateFormat):
             raw_end=self.parameter_end,
             after_name_raw=mark(between.replace("$raw", "true").replace("$type", "string"), control) if says else None,
             python_words=self.python_words,
+            block=None if self.block is None else (mark(self.block[0], control), mark(self.block[1], control)),
         )
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
@@ -92,16 +97,23 @@ class XmlCalls(TemplateFormat):
         parts = []
         for key, value in call.arguments.items():
             raw = isinstance(value, str)
-            if raw and self.parameter_end in value:
-                raise unspellable(self.name, f"a text that holds {self.parameter_end!r}", call)
             values = {
                 "$key": key,
                 "$raw": "true" if raw else "false",
                 "$type": type_of(value),
-                "$value": value if raw else self._written(value),
+                "$value": self._raw(value, call) if raw else self._written(value),
             }
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))
         return self.gap.join(parts)
+
+    def _raw(self, text: str, call: ToolCall) -> str:
+        ends = self.parameter_end in text
+        if self.block is not None and self.block[1] not in text:
+            if ends or text.startswith(self.block[0]) or any(char in text for char in self.block_for):
+                return text.join(self.block)
+        elif ends or (self.block is not None and text.startswith(self.block[0])):
+            raise unspellable(self.name, f"a text that holds {self.parameter_end!r}", call)
+        return text
 
     def _written(self, value: Any) -> str:
         is_word = value is None or isinstance(value, bool)
@@ -116,4 +128,6 @@ class XmlCalls(TemplateFormat):
         kinds = kinds_of_arguments(tools, self.arguments)
         after = self.parameter.partition("$value")[2]
         padding = after[: len(after) - len(after.lstrip())]
-        return partial(XmlCallsParser, XmlSyntax(self.parameter_head, after.strip(), padding, self.call_ends, kinds))
+        return partial(
+            XmlCallsParser, XmlSyntax(self.parameter_head, after.strip(), padding, self.call_ends, kinds, self.block)
+        )

@@ -33,6 +33,7 @@ class XmlSyntax:
         padding: text that is dropped on both sides of a value.
         call_ends: markers that end the arguments.
         kinds: the JSON types that an argument may have, by tool and argument name.
+        block: markup around the text of a value; it may come several times, as in XML.
     """
 
     head: str
@@ -40,6 +41,7 @@ class XmlSyntax:
     padding: str
     call_ends: tuple[str, ...]
     kinds: Callable[[str, str], frozenset[str]]
+    block: tuple[str, str] | None = None
 
 
 class XmlCallsParser(TemplateParser):
@@ -56,7 +58,7 @@ class XmlCallsParser(TemplateParser):
         self._xml = xml
         self._parameter = re.compile(xml.head)
         self._end_marks = marker_search((xml.end,))
-        self._value = _ValueReader("", None, frozenset())
+        self._value = _ValueReader("", None, frozenset(), None)
 
     def _read_arguments(self, events: list[Event]) -> bool:
         self._open_arguments(events)
@@ -78,7 +80,7 @@ class XmlCallsParser(TemplateParser):
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is there twice", events)
             self._value = _ValueReader(
-                key, None if marked is None else marked == "true", self._xml.kinds(self._name, key)
+                key, None if marked is None else marked == "true", self._xml.kinds(self._name, key), self._xml.block
             )
             self._state = self._read_value
             return True
@@ -114,9 +116,10 @@ class _ValueReader:
         key: the name of the argument.
         raw: True if the markup announces a raw string, False if it announces JSON, None if it announces nothing.
         kinds: which kinds of values the argument may have.
+        block: see `XmlSyntax`.
     """
 
-    def __init__(self, key: str, raw: bool | None, kinds: frozenset[str]) -> None:
+    def __init__(self, key: str, raw: bool | None, kinds: frozenset[str], block: tuple[str, str] | None) -> None:
         self.key = key
         self.pieces: list[str] = []
         self._marked = raw
@@ -126,10 +129,16 @@ class _ValueReader:
         self._decided = self._raw or "string" not in kinds or raw is False
         self._scanner = None if self._raw else JsonScanner()
         self._quoted = False
+        self._block = block
+        self._in_block = False
+        self._has_blocks = False
+        self._unread = ""  # the last characters, in which a mark of a block may begin
 
     def push(self, text: str) -> None:
         """Take more of the text."""
         self.pieces.append(text)
+        if self._block is not None and text:
+            self._find_blocks(self._block, text)
         if self._scanner is None:
             return
         if not self._decided and (begun := text.lstrip(SPACE)):
@@ -140,14 +149,38 @@ class _ValueReader:
         self._scanner.push(text, 0)
         self._quoted = self._quoted or '"' in text
 
+    def _find_blocks(self, block: tuple[str, str], text: str) -> None:
+        """Find out whether the text ends inside a block; only a text that begins with one has blocks."""
+        text = self._unread + text
+        if not self._has_blocks:
+            if len(text) < len(block[0]) and block[0].startswith(text):
+                self._unread = text
+                return
+            if not text.startswith(block[0]):
+                self._block = None
+                return
+            self._has_blocks = True
+        at = 0
+        while (found := text.find(mark := block[self._in_block], at)) >= 0:
+            at = found + len(mark)
+            self._in_block = not self._in_block
+        self._unread = text[max(at, len(text) - len(mark) + 1) :]
+
     @property
     def goes_on(self) -> bool:
-        """A closing tag at this point is part of a JSON string."""
+        """A closing tag at this point is part of a JSON string, or of a block."""
+        if self._in_block:
+            return True
         scanner = self._scanner
         return self._quoted and scanner is not None and scanner.problem is None and not scanner.done
 
     def read(self, text: str) -> Any:
         """Return the value of the argument's text."""
+        if self._block is not None and self._has_blocks:
+            begin, end = map(re.escape, self._block)
+            text = re.sub(f"{begin}([\\s\\S]*?){end}", r"\1", text)
+            if "string" in self._kinds:
+                return text
         if self._raw:
             return text
         return _read(text, self._kinds, strings=self._marked is None and "string" in self._kinds)
