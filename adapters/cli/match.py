@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,71 +12,13 @@ from .output import console as make_console
 from .source import FileOption, SchemaArgument, TextArgument, load, text_of
 
 if TYPE_CHECKING:
-    from toolgrammar.core import Grammar, Matcher
+    from toolgrammar.core.generation.mismatch import Match
 
-#: Maximum number of continuations that are named, and their length in characters.
-MAX_NAMED = 8
+#: Maximum number of characters that are shown before and after the place.
 MAX_LENGTH = 40
 
 WHITESPACE = ("flexible", "single", "compact")
 ORDERS = ("schema", "any")
-
-
-@dataclass(frozen=True)
-class Match:
-    """How far a text goes.
-
-    Attributes:
-        matches: it is a text of the grammar.
-        size: number of its first characters with which a text of the grammar may begin.
-        expected: what may come there, in words.
-        pointer: JSON pointer of the value there; None if the text is no JSON up to there.
-    """
-
-    matches: bool
-    size: int
-    expected: str = ""
-    pointer: str | None = None
-
-
-def match_text(grammar: Grammar, text: str) -> Match:
-    """Return how far a text goes under a grammar."""
-    from toolgrammar.core.generation.json_places import Places
-    from toolgrammar.core.sampling import single_bytes
-
-    matcher = grammar.bind(single_bytes()).matcher()
-    size = 0
-    for character in text:
-        if not matcher.accept_bytes(character.encode("utf-8", "surrogatepass")):
-            break
-        size += 1
-    if size == len(text) and matcher.is_accepting:
-        return Match(True, size)
-    pointer = Places(text[:size] + "?").at(size)[0]
-    return Match(False, size, _expected(matcher), pointer)
-
-
-#: White space other than a single one, as it is named in a list of what may come.
-_SIGNS = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
-
-
-def _expected(matcher: Matcher) -> str:
-    """Return what may come next, in words: whole continuations where there are few."""
-    from toolgrammar.core.generation.tracer import describe
-
-    allowed = matcher.allowed_tokens()
-    ends = ["the end of the text"] if matcher.is_accepting else []
-    letters = [token for token in allowed if token < 256]
-    if len(letters) > MAX_NAMED:
-        return ", or ".join([describe(bytes(letters)), *ends])
-    words = []
-    for letter in letters:
-        matcher.accept(letter)
-        data = bytes((letter,)) + matcher.forced_bytes()
-        matcher.rollback(1)
-        text = data.decode("utf-8", "replace").translate(_SIGNS)
-        words.append(f"`{text if len(text) <= MAX_LENGTH else text[:MAX_LENGTH] + '…'}`")
-    return " or ".join([*words, *ends])
 
 
 def match(
@@ -96,6 +37,7 @@ def match(
     schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
     """
     from toolgrammar.core import Grammar
+    from toolgrammar.core.generation.mismatch import match_text
     from toolgrammar.core.validation import violations
 
     for name, value, words in (("whitespace", whitespace, WHITESPACE), ("order", order, ORDERS)):

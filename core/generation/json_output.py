@@ -13,6 +13,7 @@ from ..errors import BudgetError, InvalidArgumentsError, ParseError, ToolGrammar
 from ..logs import logger_of
 from ..repair import extract_json, may_go_on, respelled_json
 from ..validation import violations
+from .mismatch import where_it_stops
 from .params import JsonMode
 from .plan import adapter_of, is_python_type
 
@@ -92,7 +93,8 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
     try:
         value = extract_json(generation.text, repair=mode.repair and not truncated)
     except ParseError as error:
-        value, wrong = None, [error.message]
+        stops = where_it_stops(generation.text, rules)
+        value, wrong = None, [f"{error.message}; {stops}" if stops else error.message]
     else:
         wrong = list(violations(value, rules))
     if wrong and mode.repair and not truncated and mode.grammar is None:

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from toolgrammar.adapters.cli import app
-from toolgrammar.adapters.cli.match import match_text
 from toolgrammar.core import Grammar
+from toolgrammar.core.generation.mismatch import match_text
 from toolgrammar.core.sampling import random_text
 
 SCHEMA = {

@@ -9,6 +9,7 @@ from typing import Any
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import ToolCall, new_call_id
 from ...errors import ModelError, ParseError, ToolGrammarError
+from ...generation.mismatch import where_it_stops
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...generation.plan import Planner, schema_of
 from ...generation.tool_choice import check_tool_choice
@@ -142,7 +143,9 @@ class Task:
             verdict = self._verdict_on(value, cut)
         except (ValueError, ParseError, RecursionError) as error:
             cut = cut or (used_up is None and ends_early(answer))
-            verdict = Verdict(text, wrong=(getattr(error, "message", None) or f"not JSON: {error}",), cut=cut)
+            wrong = getattr(error, "message", None) or f"not JSON: {error}"
+            stops = "" if cut or self.schema is None else where_it_stops(answer, self.schema)
+            verdict = Verdict(text, wrong=(f"{wrong}; {stops}" if stops else wrong,), cut=cut)
         if verdict.wrong and not verdict.cut and (meant := self._respelled(answer)):
             respelled = self._verdict_on(meant[0], cut)
             verdict = verdict if respelled.wrong else respelled
