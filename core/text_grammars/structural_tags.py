@@ -19,7 +19,7 @@ from ..options import OnUnsupported, Whitespace
 from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
 from ..schema.scalars.value_syntax import Arguments, Mark, mark
-from ..schema.scalars.whitespace import MAX_SPACES
+from ..schema.scalars.whitespace import MAX_INDENT
 from .dispatch import dispatch, free_text
 from .ebnf import read_ebnf
 from .expressions import (
@@ -318,7 +318,7 @@ class _Reader:
                 hint="give the strings a pattern in the schema, and leave excludes out",
             )
         most = self._count(members.get("max_whitespace_cnt"), place.at("max_whitespace_cnt"))
-        spaces: dict[str, Any] = {"compact": 0, "single": 1, "flexible": MAX_SPACES}
+        spaces: dict[str, Any] = {"compact": 0, "single": 1, "flexible": MAX_INDENT + 1}
         whitespace = self.whitespace
         if most is not None and most < spaces[whitespace]:
             whitespace = "single" if most else "compact"

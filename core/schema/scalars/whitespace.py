@@ -11,12 +11,16 @@ from .numbers import NumberRange, Numbers
 #: Maximum run of whitespace between two tokens of JSON under the ``flexible`` policy.
 MAX_SPACES = 20
 
+#: Maximum of spaces after a line break under the same policy: what indents a line of deeply nested JSON.
+MAX_INDENT = 64
+
 _SPACES = CharSet.of(" \t\n\r")
 
 
 def spaces(terms: Terms) -> int:
-    """Return the whitespace between two tokens of JSON (RFC 8259, section 2)."""
-    return terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES)
+    """Return the whitespace between two tokens of JSON (RFC 8259, section 2): a short run, or an indented line."""
+    line = terms.seq(terms.literal("\n"), terms.repeat(terms.literal(" "), 0, MAX_INDENT))
+    return terms.alt([terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES), line])
 
 
 def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:

@@ -108,3 +108,16 @@ def test_closed_by_default_for_tool_arguments() -> None:
     assert Grammar.from_json_schema(schema).matches('{"b": 1}')
     merged = {"allOf": [schema, {"properties": {"c": {}}}]}
     assert Grammar.from_json_schema(merged, additional_properties=False).matches('{"a": 1, "c": 2}')
+
+
+@pytest.mark.parametrize(("indent", "depth"), [(1, 20), (4, 16), (8, 8)])
+def test_indented_lines(indent: int, depth: int) -> None:
+    """Flexible white space takes what ``json.dumps`` indents, to 64 spaces; other runs have 20 characters at most."""
+    grammar = Grammar.from_json_schema({}, whitespace="flexible")
+    value: list[Any] = [1, {"a": True}]
+    for _ in range(depth - 2):
+        value = [value, 2]
+    assert grammar.matches(json.dumps(value, indent=indent))
+    assert grammar.matches("[" + " " * 20 + "]")
+    for beyond in ("[" + " " * 21 + "]", "[\n" + " " * 65 + "1]", "[\n" + "\t" * 20 + "1]", "[\n" + " " * 30 + "\n1]"):
+        assert not grammar.matches(beyond), beyond

@@ -54,6 +54,15 @@ TEMPLATES = {
             "{{ c.function.arguments | tojson(separators=(',', ':')) }}}\n</tool_call>"
         ),
     ),
+    "indented": (
+        "template",
+        _HEAD
+        + _TURNS.replace(
+            "CALLS",
+            "{% if m.tool_calls %}<|tool_call|>"
+            "{{ m.tool_calls | map(attribute='function') | list | tojson(indent=4) }}{% endif %}",
+        ),
+    ),
     "tags with Python's words": (
         "qwen3-coder",
         template(
