@@ -100,6 +100,7 @@ class Lowering:
         self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
         self._sure: dict[int, tuple[Any, bool]] = {}
+        self._inhabited: set[int] = set()  # identities of objects in these that have a value
         self._lists: dict[Conjunction, list[Any]] = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
@@ -233,8 +234,8 @@ class Lowering:
         if isinstance(schema, bool) or self.syntax is not None:
             return schema is True and self.syntax is None
         entry = self._sure.get(id(schema))
-        if entry is None:  # the schema is kept, so that its id stays its own
-            entry = self._sure[id(schema)] = schema, is_surely_satisfiable(schema)
+        if entry is None:  # the schema, and with it all in it, is kept, so that its id stays its own
+            entry = self._sure[id(schema)] = schema, is_surely_satisfiable(schema, known=self._inhabited)
         return entry[1]
 
     def branches(self, goal: Goal) -> list[Conjunction]:

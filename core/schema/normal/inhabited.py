@@ -24,14 +24,15 @@ _MAX_DEPTH = 6
 _SMALL = 10**15
 
 
-def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
+def is_surely_satisfiable(schema: Any, depth: int = 0, known: set[int] | None = None) -> bool:
     """Return True if some JSON value obviously satisfies a schema; False: it is not known.
 
     Args:
         schema: a well-formed schema.
         depth: number of required members that it is nested in.
+        known: identities of objects that were found to have a value, and stay alive; nested ones are added.
     """
-    if schema is True:
+    if schema is True or (known is not None and id(schema) in known):
         return True
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return False
@@ -43,7 +44,7 @@ def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
     if rest == {"required"}:
         if kinds != {"object"} and "type" in schema:
             return bool(kinds - {"object"})
-        return "type" not in schema or _has_members(schema, depth)
+        return "type" not in schema or _has_members(schema, depth, known)
     if rest == {"enum"} and schema.keys().isdisjoint(_HARMLESS - _IDLE):
         return any("type" not in schema or _is_of(value, kinds) for value in schema["enum"])
     if rest <= {"minimum", "maximum"} and kinds and kinds <= {"integer", "number"}:
@@ -52,11 +53,16 @@ def is_surely_satisfiable(schema: Any, depth: int = 0) -> bool:
     return rest == {"minLength"} and kinds == {"string"} and schema["minLength"] <= schema.get("maxLength", _SMALL)
 
 
-def _has_members(schema: dict[str, Any], depth: int) -> bool:
+def _has_members(schema: dict[str, Any], depth: int, known: set[int] | None) -> bool:
     declared = schema.get("properties", {})
-    return schema.keys().isdisjoint(_BESIDE_REQUIRED) and all(
-        name in declared and is_surely_satisfiable(declared[name], depth + 1) for name in schema["required"]
-    )
+    if not schema.keys().isdisjoint(_BESIDE_REQUIRED):
+        return False
+    for name in schema["required"]:
+        if name not in declared or not is_surely_satisfiable(declared[name], depth + 1, known):
+            return False
+    if known is not None:
+        known.add(id(schema))
+    return True
 
 
 def _is_of(value: Any, kinds: set[str]) -> bool:
