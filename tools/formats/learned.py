@@ -172,7 +172,12 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
         between = two[again[3] : second[0] - (name == "$quoted")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
         call = f"{front}{name}{middle}$args{back}".replace(_ID, "$id")
-        yield _with_markup(base, begin, call, separator, finish, between is not None)
+        wire = _with_markup(base, begin, call, separator, finish, between is not None)
+        start = call.partition("$")[0]
+        if wire.anchored and "text" in turns and not begin and in_object and len(start) > 1:
+            # Text may stand right before a call: what a call begins with, up to its name, is the marker.
+            yield replace(wire, triggers=(start + '"',), anchored=False)
+        yield wire
 
 
 def _span(body: str, name: str, start: int) -> tuple[int, int, int, int] | None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Message, ToolCall
-from toolgrammar.core.conversation import CallEnd
-from toolgrammar.core.errors import UnsupportedSchemaError
+from toolgrammar.core.conversation import CallEnd, TextDelta
+from toolgrammar.core.errors import ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.models.history import message_shape, render, shaped
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format, detect_format, get_format
@@ -53,6 +53,10 @@ TEMPLATES = {
             '<tool_call>\n{"name": "' + _NAME + '", "arguments": '
             "{{ c.function.arguments | tojson(separators=(',', ':')) }}}\n</tool_call>"
         ),
+    ),
+    "text right before an object": (
+        "template",
+        template('{"name": "' + _NAME + '", "parameters": ' + _JSON + "}", between="; "),
     ),
     "indented": (
         "template",
@@ -174,6 +178,27 @@ def test_what_the_template_writes_is_admitted_and_read(case: str, made: list[Too
         assert [(call.name, dict(call.arguments), call.error) for call in read] == [
             (call.name, dict(call.arguments), None) for call in made
         ], body
+
+
+def test_text_right_before_an_object() -> None:
+    """Where text stands before a bare object, the object's beginning is the marker: text with other braces is text."""
+    wire = choose_format(None, TEMPLATES["text right before an object"][1])
+    call = '{"name": "now", "parameters": {}}'
+    for text in ("Saying.", 'A {"set": 1}', '{"name": '):
+        for pieces in ([text + call], list(text + call)):
+            parser = TOOLS.parser(wire)
+            events = [event for piece in pieces for event in parser.feed(piece)] + list(parser.close())
+            assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
+            assert [event.call.name for event in events if isinstance(event, CallEnd)] == ["now"]
+        assert TOOLS.grammar(wire).matches(text + call)
+    assert not TOOLS.grammar(wire).matches('Saying. {"name": "then", "parameters": {}}')
+    answer: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    with pytest.raises(ToolGrammarError, match="cannot tell this JSON answer from calls"):
+        TOOLS.grammar(wire, response_schema=answer)
+    answer["properties"] = {"name": {"enum": ["said"]}}
+    assert TOOLS.grammar(wire, response_schema=answer).matches('{"name": "said"}')
+    assert TOOLS.parse('{"name": "said"}', wire, response_schema=answer).text == '{"name": "said"}'
+    assert TOOLS.parse(call, wire, response_schema=answer).tool_calls[0].name == "now"
 
 
 def test_a_template_that_writes_no_calls_shows_its_signs() -> None:

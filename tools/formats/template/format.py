@@ -186,6 +186,11 @@ class TemplateFormat(WireFormat):
         return tuple(dict.fromkeys(filter(None, [*own, *thinking, *turn])))
 
     @property
+    def _may_begin_as_json(self) -> bool:
+        """A turn's calls may begin as a JSON answer does."""
+        return self.anchored or any(trigger.startswith("{") for trigger in self.triggers)
+
+    @property
     def name_pattern(self) -> str:
         """Regular expression of the tool names that the format can write."""
         return self.names or (WORD if "$name" in self.call else r"[^\x00]+")
@@ -207,7 +212,7 @@ class TemplateFormat(WireFormat):
         if turn.response_schema is not None:
             text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
             if (
-                self.anchored
+                self._may_begin_as_json
                 and calls_allowed
                 and any(text.begins(begun) for tool in turn.tools for begun in self._beginnings(tool))
             ):
@@ -306,7 +311,9 @@ class TemplateFormat(WireFormat):
         """Return the parser's syntax; with ``whole_text``, a turn that does not begin as a call is a JSON answer."""
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
-        markup = (self.begin, self.separator, self.finish, *self.triggers, *self.special, *self.skips, *self.end_tokens)
+        # A trigger that is the beginning of an object is part of the call.
+        triggers = [mark for mark in self.triggers if "{" not in openers or not mark.startswith("{")]
+        markup = (self.begin, self.separator, self.finish, *triggers, *self.special, *self.skips, *self.end_tokens)
         skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
         after = "" if self.thinking is None else self.thinking.after
         frames = (*self.frames, self.text_start, self.text_end, after, *self.ends)
@@ -325,7 +332,7 @@ class TemplateFormat(WireFormat):
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
             beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))
-            if self.anchored and whole_text
+            if self._may_begin_as_json and whole_text
             else (),
         )
 
