@@ -236,14 +236,42 @@ class Grammar:
             vocabulary: the vocabulary to which the tokens belong: ``<[id]>``, and ``<text>``, which without a
                 vocabulary is the control token of that name.
 
-        Raises:
-            GrammarError: it is malformed, or says what cannot be enforced; with line and column.
-            LimitError: too many rules begin with each other.
+        Raises as for `from_ebnf`.
         """
         from .text_grammars.gbnf import read_gbnf
         from .text_grammars.tokens import tokens_of
 
         return cls._from_rules("gbnf", read_gbnf(text, root, tokens_of(vocabulary)), text)
+
+    @classmethod
+    def from_lark(
+        cls,
+        text: str,
+        *,
+        start: str = "start",
+        whitespace: Whitespace = "flexible",
+        on_unsupported: OnUnsupported = "narrow",
+        vocabulary: Vocabulary | None = None,
+    ) -> Grammar:
+        """Return the texts of a Lark grammar, in the dialect of llguidance, which OpenAI's custom tools take.
+
+        Terminals are joined without a lexer: every way of cutting a text into terminals counts.
+
+        Args:
+            text: rules, terminals and directives.
+            start: the name of the rule that texts are of.
+            whitespace: white space in ``%json``, as in `from_json_schema`.
+            on_unsupported: treatment of keywords in ``%json``, as in `from_json_schema`.
+            vocabulary: that of the tokens, ``<[id]>`` and ``<name>``, as in `from_gbnf`.
+
+        Raises as for `from_ebnf`.
+        """
+        from .text_grammars.lark import read_lark
+        from .text_grammars.tokens import tokens_of
+
+        read = read_lark(text, start, whitespace, on_unsupported, tokens_of(vocabulary))
+        key = ("lark", read.rules, text, start)
+        return cls(read.rules.build, key, read.problems, specials=read.rules.controls, narrowed=read.narrowed)
 
     @classmethod
     def _from_rules(cls, dialect: str, rules: Rules, text: str) -> Grammar:

@@ -49,6 +49,9 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
     if kind in ("ebnf", "gbnf"):
         root = "" if rest[0].root == "root" else f", root={rest[0].root!r}"
         return [f"Grammar.from_{kind}({rest[1]!r}{root})"]
+    if kind == "lark":
+        start = "" if rest[2] == "start" else f", start={rest[2]!r}"
+        return [f"Grammar.from_lark({rest[1]!r}{start})"]
     if kind == "structural_tag":
         return ["Grammar.from_structural_tag(...)"]
     if kind == "rule":

@@ -7,6 +7,7 @@ object; ``toolgrammar`` is its version, and unknown fields are refused, so that 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,9 @@ from .. import _shared
 
 #: Maximum number of tool sets that are kept, so that the requests of an agent share one.
 _TOOL_SETS = 256
+
+#: What makes a grammar EBNF rather than Lark, outside of comments. vLLM tells them apart likewise.
+_DEFINITION = re.compile(r"^(?:(?!#|//)[^\n])*::=", re.MULTILINE)
 
 #: The fields of an envelope beside its version, and their defaults.
 _FIELDS: Mapping[str, Any] = {
@@ -166,7 +170,8 @@ def wanted(kind: str, text: str, model: Tokens) -> Wanted:
     if kind == "GRAMMAR" and is_envelope(text):
         return read_envelope(text, model)
     if kind == "GRAMMAR":
-        return Wanted(Grammar.from_ebnf(text, vocabulary=model.vocabulary))
+        read = Grammar.from_ebnf if _DEFINITION.search(text) else Grammar.from_lark
+        return Wanted(read(text, vocabulary=model.vocabulary))
     if kind == "STRUCTURAL_TAG":
         return Wanted(Grammar.from_structural_tag(text, whitespace="single", vocabulary=model.vocabulary))
     raise GrammarError(f"the request type {kind.lower()} is not known", hint="see docs/engines.md")

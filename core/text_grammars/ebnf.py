@@ -17,10 +17,10 @@ from .expressions import (
     Reference,
     Repeat,
     Restricted,
-    Sequence,
     choice,
     pattern,
     sequence,
+    substring,
 )
 from .rules import Rules
 from .source import Source
@@ -379,12 +379,7 @@ class _Reader:
         chunks, _ = self._arguments(start, ())
         if not all(isinstance(chunk, str) for chunk in chunks):
             self._source.fail("Substring takes strings", at=start)
-        ways: Expression = EMPTY_TEXT
-        tails: list[Expression] = []
-        for chunk in reversed(chunks):
-            ways = Sequence((Literal(str(chunk)), Repeat(ways, 0, 1)))
-            tails.append(ways)
-        return choice(EMPTY_TEXT, *tails)
+        return substring(tuple(map(str, chunks)))
 
     def _token(self, start: int) -> Expression:
         ids, _ = self._arguments(start, ())

@@ -109,13 +109,40 @@ class Restricted:
 
 
 @dataclass(frozen=True)
+class Intersection:
+    """The texts that regular expressions have in common."""
+
+    items: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Complement:
+    """All texts but those of a regular expression."""
+
+    item: Expression
+
+
+@dataclass(frozen=True)
 class Reference:
     """Another rule, by name."""
 
     name: str
 
 
-Expression = Literal | Chars | Regular | Control | Part | Sequence | Choice | Repeat | Restricted | Reference
+Expression = (
+    Literal
+    | Chars
+    | Regular
+    | Control
+    | Part
+    | Sequence
+    | Choice
+    | Repeat
+    | Restricted
+    | Intersection
+    | Complement
+    | Reference
+)
 
 #: The empty text.
 EMPTY_TEXT = Sequence(())
@@ -153,11 +180,24 @@ def pattern(text: str, *, any_dot: bool = False) -> Regular:
     return Regular(("pattern", whole), lambda terms: regex_term(terms, whole, whole=True))
 
 
+def substring(chunks: tuple[str, ...]) -> Regular:
+    """Return the texts that are made of neighbouring chunks, none of them left out in between; the empty text too."""
+
+    def build(terms: Terms) -> int:
+        rest, found = terms.EPSILON, [terms.EPSILON]
+        for chunk in reversed(chunks):
+            found.append(terms.seq(terms.literal(chunk), rest))
+            rest = terms.alt([terms.EPSILON, found[-1]])
+        return terms.alt(found)
+
+    return Regular(("substring", chunks), build)
+
+
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Return the expressions of which one is made."""
-    if isinstance(expression, (Sequence, Choice)):
+    if isinstance(expression, (Sequence, Choice, Intersection)):
         return expression.items
-    return (expression.item,) if isinstance(expression, (Repeat, Restricted)) else ()
+    return (expression.item,) if isinstance(expression, (Repeat, Restricted, Complement)) else ()
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

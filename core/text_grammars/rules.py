@@ -22,8 +22,10 @@ from ..language.terms import Terms
 from .expressions import (
     Chars,
     Choice,
+    Complement,
     Control,
     Expression,
+    Intersection,
     Literal,
     Part,
     Reference,
@@ -250,6 +252,10 @@ class _Builder:
             return terms.repeat(self._term(expression.item), expression.least, expression.most)
         if isinstance(expression, Restricted):
             return self._restricted(expression)
+        if isinstance(expression, Intersection):
+            return int(terms.and_([self._term(item) for item in expression.items]))
+        if isinstance(expression, Complement):
+            return int(terms.not_(self._term(expression.item)))
         assert isinstance(expression, Reference)
         term = self._term_of.get(expression.name)
         if term is None:
@@ -333,6 +339,8 @@ class _Builder:
             return not expression.text
         if isinstance(expression, Regular):
             return bool(self._terms.nullable(expression.build(self._terms)))
+        if isinstance(expression, (Intersection, Complement)):  # regular, so nothing is awaited from other rules
+            return bool(self._terms.nullable(self._term(expression)))
         # What is built elsewhere never begins with a rule, so it is enough to know that it stands in the way.
         return False
 

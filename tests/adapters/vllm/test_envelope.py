@@ -85,6 +85,7 @@ def test_the_format_of_the_template_is_the_default() -> None:
         ("REGEX", "a{2,3}", "aa", "aaaa"),
         ("CHOICE", '["yes", "no"]', "no", "maybe"),
         ("GRAMMAR", 'root ::= "(" root ")" | "x"', "((x))", "((x)"),
+        ("GRAMMAR", 'start: "(" start ")" | "x" // not ::=', "((x))", "((x)"),
         (
             "STRUCTURAL_TAG",
             '{"type": "structural_tag", "format": {"type": "json_schema", "json_schema": {"enum": [1, 2]}}}',
@@ -100,7 +101,7 @@ def test_request_types(kind: str, text: str, taken: str, refused: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"), [("JSON", "{"), ("JSON", '{"type": "colour"}'), ("REGEX", "(a"), ("GRAMMAR", 'start: "a"')]
+    ("kind", "text"), [("JSON", "{"), ("JSON", '{"type": "colour"}'), ("REGEX", "(a"), ("GRAMMAR", 'start: "a')]
 )
 def test_a_request_that_cannot_be_met_is_refused(kind: str, text: str) -> None:
     """The refusal comes before the engine, and says why."""

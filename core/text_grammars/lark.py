@@ -1,0 +1,624 @@
+r"""Reader of Lark grammars, in the dialect of llguidance (1.9), which OpenAI's custom tools take.
+
+Terminals are regular languages and are joined without a lexer: a text is of the grammar if it can be cut into terminals
+in any way. Text that ``%ignore`` names may follow every terminal, JSON value and token.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ..errors import GrammarError, ToolGrammarError, UnsupportedSchemaError
+from ..options import OnUnsupported, Whitespace
+from ..regex.foreign import to_ecma
+from ..schema.compile import compile_schema
+from ..schema.read.options import SchemaOptions
+from ..unicode.casefold import fold
+from ..unicode.charset import CharSet
+from .ebnf import MAX_NESTING, character
+from .expressions import (
+    EMPTY_TEXT,
+    Chars,
+    Complement,
+    Expression,
+    Intersection,
+    Literal,
+    Part,
+    Reference,
+    Repeat,
+    Restricted,
+    choice,
+    pattern,
+    sequence,
+    substring,
+)
+from .rules import Rules
+from .source import Source
+from .tokens import Tokens, tokens_of
+
+_COMMENT = r"(?:#|//)[^\n]*"
+_BLANK = re.compile(rf"(?:[ \t]|{_COMMENT})*")
+_SPACE = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*")
+_NEXT_ALTERNATIVE = re.compile(rf"(?:[ \t\r\n]|{_COMMENT}\n)*\|")
+_RULE = re.compile(r"_?[a-z][_a-z0-9\-]*")
+_TERMINAL = re.compile(r"_?[A-Z][_A-Z0-9\-]*")
+_NAME = re.compile(r"_?(?:[a-z][_a-z0-9\-]*|[A-Z][_A-Z0-9\-]*)")
+_PRIORITY = re.compile(r"\.-?[0-9]+")
+_INTEGER = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
+_REGEX = re.compile(r"/(?![/*])((?:\\.|[^/\\\n])+)/([imslux]*)")
+_TOKEN = re.compile(r"<(?:\[([^\]<>]*)\]|[^<>\s]+)>")
+_IDS = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+_CODES = (
+    re.compile(r"\\x([0-9a-fA-F]{2})"),
+    re.compile(r"\\u([0-9a-fA-F]{4})"),
+    re.compile(r"\\U([0-9a-fA-F]{8})"),
+)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", '"': '"', "/": "/", "\\": "\\"}
+#: What a pattern is made of, as far as needed to find lazy repetitions and word boundaries.
+_PIECES = re.compile(
+    r"(?P<boundary>\\[bB])|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|(?P<lazy>(?:[*+?]|\{[0-9, ]+\})\?)|.", re.DOTALL
+)
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]+")
+
+#: The rule of ignored text. No name in a grammar has a percent sign.
+_IGNORED = "%ignore"
+
+#: Options of rules that say something about captures or sampling, and nothing about texts.
+_IDLE_OPTIONS = ("capture", "capture_name", "stop_capture", "temperature")
+
+#: Lark's terminals for ``%import common``. Strings and comments end at the first end, as Lark's lazy patterns do.
+_COMMON = r"""
+DIGIT: "0".."9"
+HEXDIGIT: "a".."f" | "A".."F" | DIGIT
+INT: DIGIT+
+SIGNED_INT: ["+" | "-"] INT
+DECIMAL: INT "." INT? | "." INT
+_EXP: ("e" | "E") SIGNED_INT
+FLOAT: INT _EXP | DECIMAL _EXP?
+SIGNED_FLOAT: ["+" | "-"] FLOAT
+NUMBER: FLOAT | INT
+SIGNED_NUMBER: ["+" | "-"] NUMBER
+_STRING_INNER: /.*/
+_STRING_ESC_INNER: /([^"\\\n]|\\[^\n])*/
+ESCAPED_STRING: "\"" _STRING_ESC_INNER "\""
+LCASE_LETTER: "a".."z"
+UCASE_LETTER: "A".."Z"
+LETTER: UCASE_LETTER | LCASE_LETTER
+WORD: LETTER+
+CNAME: ("_" | LETTER) ("_" | LETTER | DIGIT)*
+WS_INLINE: /[ \t]+/
+WS: /[ \t\f\r\n]+/
+CR: /\r/
+LF: /\n/
+NEWLINE: (CR? LF)+
+SH_COMMENT: /#[^\n]*/
+CPP_COMMENT: /\/\/[^\n]*/
+C_COMMENT: "/*" /([^*]|\*+[^*\/])*\*+\//
+SQL_COMMENT: /--[^\n]*/
+"""
+
+
+@dataclass
+class LarkGrammar:
+    """A grammar that was read.
+
+    Attributes:
+        rules: the language.
+        problems: keywords of JSON Schemas that are left out.
+        narrowed: keywords of which some valid values are left out.
+    """
+
+    rules: Rules
+    problems: tuple[ToolGrammarError, ...]
+    narrowed: tuple[UnsupportedSchemaError, ...]
+
+
+def read_lark(
+    text: str,
+    start: str = "start",
+    whitespace: Whitespace = "flexible",
+    on_unsupported: OnUnsupported = "narrow",
+    tokens: Tokens | None = None,
+) -> LarkGrammar:
+    """Return the rules of a grammar.
+
+    Args:
+        text: the grammar.
+        start: the name of the rule that texts are of.
+        whitespace: white space in JSON.
+        on_unsupported: treatment of keywords of JSON Schemas that cannot be enforced exactly.
+        tokens: returns the expression of a token; None: as without a vocabulary.
+
+    Raises:
+        GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+    """
+    reader = _Reader(Source(text), start, whitespace, on_unsupported, tokens or tokens_of(None))
+    reader.statements()
+    return LarkGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
+
+
+@cache
+def _common() -> Mapping[str, Expression]:
+    """Return the terminals of ``common``, whose names begin so."""
+    reader = _Reader(Source(_COMMON), "", "flexible", "narrow", tokens_of(None), prefix="common.")
+    reader.statements()
+    return reader.found
+
+
+@dataclass
+class _Reader:
+    source: Source
+    start: str
+    whitespace: Whitespace
+    on_unsupported: OnUnsupported
+    tokens: Tokens
+    prefix: str = ""  # of all names
+    found: dict[str, Expression] = field(default_factory=dict)
+    problems: list[ToolGrammarError] = field(default_factory=list)
+    narrowed: list[UnsupportedSchemaError] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._named: list[Expression] = []  # by tokens
+        self._schemas: list[Expression] = []
+        self._uses: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        self._restricted: list[tuple[Expression, int]] = []  # these have to be regular
+        self._ignores: list[Expression] = []
+        self._has_ignores = "%ignore" in self.source.text
+        self._initial_skip = False
+        self._in_terminal = False
+        self._depth = 0
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def statements(self) -> None:
+        """Read all statements."""
+        source = self.source
+        source.match(_SPACE)
+        while not source.rest_is_empty:
+            start = source.position
+            if source.peek() == "%":
+                self._directive(start)
+            else:
+                self._definition(start)
+            source.match(_BLANK)
+            if not source.rest_is_empty and source.peek() not in "\r\n":
+                expected = (
+                    "'|', an operator or more of the terminal" if self._in_terminal else "'|' or more of the rule"
+                )
+                source.fail(f"expected the end of the line, {expected}")
+            source.match(_SPACE)
+
+    def rules(self) -> Rules:
+        """Return what was read."""
+        source = self.source
+        if self.start not in self.found:
+            source.fail(f"expected a rule {self.start!r}, with which texts begin")
+        for name, at in self._uses.items():
+            if name not in self.found:
+                hint = f"known names: {', '.join(each for each in self.found if '.' not in each)}"
+                if f"common.{name}" in _common():
+                    hint = f"write %import common.{name}"
+                source.fail(f"{name!r} is not defined", at=at, hint=hint)
+        root = self.start
+        if self._has_ignores:
+            self.found[_IGNORED] = Repeat(choice(*self._ignores), 0, None)
+            if self._initial_skip:
+                root = "%start"
+                self.found[root] = sequence(Reference(_IGNORED), Reference(self.start))
+        key = ("lark", source.text, root, self.whitespace, tuple(self._named), tuple(self._schemas))
+        rules = Rules(key, self.found, root)
+        for name in self.found:
+            if _TERMINAL.fullmatch(name) and name in rules.recursive:
+                source.fail(
+                    f"the terminal {name!r} contains itself", at=self._places[name], hint="write a rule, in lower case"
+                )
+        rules.check()
+        for expression, at in self._restricted:
+            if not rules.is_regular(expression):
+                source.fail("what &, ~, lazy or suffix stands with is too large", at=at, hint="write it shorter")
+        return rules
+
+    def _directive(self, start: int) -> None:
+        source = self.source
+        if source.take("%ignore"):
+            source.match(_BLANK)
+            self._in_terminal = True
+            self._ignores.append(self._choices())
+            self._in_terminal = False
+        elif source.take("%import"):
+            self._import()
+        elif source.take("%llguidance"):
+            at = source.position
+            options = self._json()
+            if not isinstance(options, dict):
+                source.fail("expected an object of options", at=at)
+            if options.get("skip_repetition", "many") == "once":
+                source.fail("skip_repetition cannot be enforced", at=at, hint="leave it out")
+            self._initial_skip = bool(options.get("allow_initial_skip", self._initial_skip))
+        else:
+            source.fail(
+                "expected a rule, a terminal, %ignore, %import or %llguidance",
+                at=start,
+                hint="%declare, %override, %extend and nested grammars are not read; write the rules out",
+            )
+
+    def _import(self) -> None:
+        source = self.source
+        source.match(_BLANK)
+        start = source.position
+        if not source.take("common"):
+            source.fail("expected common, the only library", at=start, hint="copy other rules into the grammar")
+        if source.take("."):
+            name, at = self._imported()
+            source.match(_BLANK)
+            alias = name
+            if source.take("->"):
+                source.match(_BLANK)
+                match = source.match(_TERMINAL)
+                if match is None:
+                    source.fail("expected a name of the terminal, in upper case")
+                alias = match[0]
+            self._define(alias, Reference(f"common.{name}"), at)
+            return
+        source.match(_BLANK)
+        source.expect("(", "or '.' after common")
+        source.match(_SPACE)
+        while not source.take(")"):
+            name, at = self._imported()
+            self._define(name, Reference(f"common.{name}"), at)
+            source.match(_SPACE)
+            if source.peek() != ")":
+                source.expect(",", "between names")
+                source.match(_SPACE)
+
+    def _imported(self) -> tuple[str, int]:
+        source = self.source
+        start = source.position
+        match = source.match(_TERMINAL)
+        if match is None or f"common.{match[0]}" not in _common():
+            known = ", ".join(name.removeprefix("common.") for name in _common())
+            source.fail("expected a terminal of common", at=start, hint=f"known ones: {known}")
+        self.found |= _common()
+        return match[0], start
+
+    def _define(self, name: str, expression: Expression, at: int) -> None:
+        if name in self.found:
+            self.source.fail(f"{name!r} is defined twice", at=at, hint="rename one of them")
+        self.found[name] = expression
+        self._places[name] = at
+
+    def _definition(self, start: int) -> None:
+        source = self.source
+        source.match(re.compile(r"[!?]*"))
+        at = source.position
+        match = source.match(_RULE)
+        self._in_terminal = match is None
+        match = match or source.match(_TERMINAL)
+        if match is None:
+            source.fail("expected a rule (lower case), a terminal (upper case) or a directive", at=start)
+        if source.peek() == "{":
+            source.fail("templates are not read", hint="write the rules out")
+        source.match(_PRIORITY)
+        source.match(_BLANK)
+        options_at = source.position
+        lazy, suffix = (False, None) if self._in_terminal else self._options()
+        source.match(_BLANK)
+        source.expect(":", f"after the name {match[0]!r}")
+        source.match(_BLANK)
+        is_restricted = lazy or suffix is not None
+        self._in_terminal |= is_restricted
+        name = self.prefix + match[0]
+        self._define(name, EMPTY_TEXT, at)
+        expression = self._choices()
+        if is_restricted:
+            whole = expression if suffix is None else sequence(expression, suffix)
+            shortest = Restricted(whole, True, None)
+            self._restricted.append((shortest, options_at))
+            self._in_terminal = False
+            expression = self._lexeme(shortest)
+        self.found[name] = expression
+
+    def _options(self) -> tuple[bool, Expression | None]:
+        """Read the options of a rule; return whether it is lazy, and its suffix."""
+        source = self.source
+        lazy, suffix = False, None
+        if not source.take("["):
+            return lazy, suffix
+        while not source.take("]"):
+            source.match(_BLANK)
+            start = source.position
+            match = source.match(_RULE)
+            if match is None:
+                source.fail("expected an option: lazy, suffix=..., capture, temperature=...")
+            option = match[0]
+            source.match(_BLANK)
+            has_value = source.take("=")
+            source.match(_BLANK)
+            if option == "lazy" and not has_value:
+                lazy = True
+            elif option == "suffix" and has_value:
+                self._in_terminal = True
+                suffix = self._atom()
+                self._in_terminal = False
+            elif option in _IDLE_OPTIONS:
+                if has_value and source.peek() == '"':
+                    self._string()
+                elif has_value and source.match(_NUMBER) is None:
+                    source.fail("expected a number or a string")
+            else:
+                source.fail(
+                    f"the option {option!r} cannot be enforced",
+                    at=start,
+                    hint="use suffix=..., which is written" if option == "stop" else "leave it out",
+                )
+            source.match(_BLANK)
+            if source.peek() != "]":
+                source.expect(",", "or ']' after an option")
+        return lazy, suffix
+
+    # -- expressions -----------------------------------------------------------------------------------------------
+
+    def _space(self) -> None:
+        """Skip white space, with line feeds inside of brackets."""
+        self.source.match(_SPACE if self._depth else _BLANK)
+
+    def _choices(self) -> Expression:
+        items = [self._conjunction()]
+        while self.source.match(_NEXT_ALTERNATIVE):
+            self.source.match(_BLANK)
+            items.append(self._conjunction())
+        return choice(*items)
+
+    def _conjunction(self) -> Expression:
+        source = self.source
+        start = source.position
+        items = [self._sequence()]
+        while source.peek() == "&":
+            if not self._in_terminal:
+                source.fail("& stands only in terminals", hint="give the rule a name in upper case")
+            source.position += 1
+            self._space()
+            items.append(self._sequence())
+        if len(items) == 1:
+            return items[0]
+        both = Intersection(tuple(items))
+        self._restricted.append((both, start))
+        return both
+
+    def _sequence(self) -> Expression:
+        source = self.source
+        items: list[Expression] = []
+        while not source.rest_is_empty and source.peek() not in "|&)]\r\n":
+            if source.take("->"):
+                source.match(_BLANK)
+                if source.match(_NAME) is None:
+                    source.fail("expected the name of the alternative")
+                self._space()
+                break
+            items.append(self._repeated())
+            self._space()
+        return sequence(*items)
+
+    def _repeated(self) -> Expression:
+        source = self.source
+        start = source.position
+        item = self._complement()
+        self._space()
+        if source.take("*"):
+            return Repeat(item, 0, None)
+        if source.take("+"):
+            return Repeat(item, 1, None)
+        if source.take("?"):
+            return Repeat(item, 0, 1)
+        bounds = source.match(re.compile(r"~[ \t]*([0-9]+)(?:[ \t]*\.\.[ \t]*([0-9]+))?"))
+        if bounds is not None:
+            least, most = int(bounds[1]), int(bounds[2] or bounds[1])
+            return self._bounded(item, least, most, start)
+        bounds = source.match(re.compile(r"\{[ \t]*([0-9]*)[ \t]*(,?)[ \t]*([0-9]*)[ \t]*\}"))
+        if bounds is not None and bounds[0].strip("{} \t") not in ("", ","):
+            last = bounds[3] if bounds[2] else bounds[1]
+            return self._bounded(item, int(bounds[1] or 0), int(last) if last else None, start)
+        if source.peek() == "{" or bounds is not None:
+            source.fail("expected a repetition, {n}, {n,} or {n,m}", at=start)
+        return item
+
+    def _bounded(self, item: Expression, least: int, most: int | None, start: int) -> Expression:
+        if most is not None and most < least:
+            self.source.fail(f"nothing is repeated between {least} and {most} times", at=start)
+        return Repeat(item, least, most)
+
+    def _complement(self) -> Expression:
+        source = self.source
+        start = source.position
+        if not source.take("~"):
+            return self._atom()
+        if not self._in_terminal:
+            source.fail("~ stands only in terminals", at=start, hint="give the rule a name in upper case")
+        self._space()
+        without = Complement(self._atom())
+        self._restricted.append((without, start))
+        return without
+
+    def _atom(self) -> Expression:
+        source = self.source
+        start = source.position
+        if source.take("("):
+            return self._group(")")
+        if source.take("["):
+            return Repeat(self._group("]"), 0, 1)
+        first = source.peek()
+        if first == '"':
+            return self._literal(start)
+        if first == "/":
+            return self._lexeme(self._regex())
+        if first == "<":
+            return self._lexeme(self._token(start))
+        if source.take("%regex"):
+            return self._lexeme(self._structured(start))
+        if source.take("%json"):
+            return self._lexeme(self._schema(start))
+        if first == "@" or first == "%":
+            source.fail("nested grammars are not read", hint="write their rules here")
+        name = source.match(_NAME)
+        if name is None:
+            source.fail('expected a name, "string", /regex/, <token>, %json, %regex, ( or [')
+        is_terminal = _TERMINAL.fullmatch(name[0]) is not None
+        if self._in_terminal and not is_terminal:
+            source.fail(
+                f"a terminal cannot contain the rule {name[0]!r}", at=start, hint="give the rule a name in upper case"
+            )
+        if source.peek() == "{" and source.match(re.compile(r"\{(?![ \t]*[0-9,])")):
+            source.fail("templates are not read", at=start, hint="write the rules out")
+        self._uses.setdefault(self.prefix + name[0], start)
+        reference = Reference(self.prefix + name[0])
+        return self._lexeme(reference) if is_terminal else reference
+
+    def _group(self, end: str) -> Expression:
+        source = self.source
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            source.fail(f"brackets are nested more than {MAX_NESTING} levels deep", hint="give the inner ones a name")
+        source.match(_SPACE)
+        inner = self._choices()
+        source.expect(end, "at the end of a group")
+        self._depth -= 1
+        return inner
+
+    def _lexeme(self, expression: Expression) -> Expression:
+        """Return a terminal, and after it what is ignored."""
+        if self._in_terminal or not self._has_ignores:
+            return expression
+        return sequence(expression, Reference(_IGNORED))
+
+    def _string(self) -> str:
+        source = self.source
+        start = source.position
+        source.expect('"', "at the beginning of a string")
+        text = ""
+        while not source.take('"'):
+            if source.rest_is_empty or source.peek() in "\r\n":
+                source.fail("expected '\"' at the end of the string", at=start)
+            pair = source.match(_PAIR)
+            text += json.loads(f'"{pair[0]}"') if pair else character(source, _CODES, _ESCAPES)
+        return text
+
+    def _literal(self, start: int) -> Expression:
+        source = self.source
+        text = self._string()
+        if source.match(re.compile(r"i(?![\w])")):
+            return self._lexeme(sequence(*(Chars(fold(CharSet.of(each))) for each in text)))
+        if not source.match(re.compile(r"[ \t]*\.\.(?=[ \t]*\")")):
+            return Literal(text) if not text else self._lexeme(Literal(text))
+        source.match(_BLANK)
+        last = self._string()
+        if len(text) != 1 or len(last) != 1 or last < text:
+            source.fail("expected a range of two characters, the lower one first", at=start)
+        return self._lexeme(Chars(CharSet.range(text, last)))
+
+    def _regex(self) -> Expression:
+        source = self.source
+        start = source.position
+        match = source.match(_REGEX)
+        if match is None:
+            source.fail("expected a pattern: /.../, and '/' at its end")
+        for piece in _PIECES.finditer(match[1]):
+            if piece["lazy"]:
+                source.fail(
+                    "a lazy repetition has no meaning in a terminal",
+                    at=match.start(1) + piece.start(),
+                    hint="exclude the end in a class, as in [^\"]*, or write the rule's option [lazy]",
+                )
+            if piece["boundary"]:
+                source.fail(
+                    "a word boundary has no meaning in a terminal",
+                    at=match.start(1) + piece.start(),
+                    hint="leave it out",
+                )
+        if "l" in match[2]:
+            source.fail("the flag l is not read", at=start, hint="leave it out")
+        return self._pattern(match[1], match[2].replace("u", ""), start)
+
+    def _pattern(self, text: str, flags: str, start: int) -> Expression:
+        """Return the texts of a regular expression of Rust's ``regex`` crate."""
+        try:
+            return pattern(to_ecma(f"(?{flags}:{text})" if flags else text, "rust"))
+        except ToolGrammarError as error:
+            hint = "write a regular expression of Rust's regex crate: without look-arounds and back-references"
+            self.source.fail(f"the pattern is refused: {error.message}", at=start, hint=hint)
+
+    def _token(self, start: int) -> Expression:
+        source = self.source
+        if self._in_terminal:
+            source.fail("a terminal cannot contain a token", hint="name the token in a rule, in lower case")
+        match = source.match(_TOKEN)
+        if match is None:
+            source.fail("expected a token: <name> or <[id]>")
+        wanted: list[int | str] = [match[0]]
+        if match[1] is not None:
+            wanted = []
+            for part in match[1].split(","):
+                ids = _IDS.fullmatch(part.strip())
+                if ids is None:
+                    hint = "name the tokens that are meant; for text, write a pattern"
+                    source.fail("expected ids of tokens: <[1]>, <[1-5]>, <[1,3-5]>", at=start, hint=hint)
+                wanted += range(int(ids[1]), int(ids[2] or ids[1]) + 1)
+        found = []
+        for token in wanted:
+            try:
+                found.append(self.tokens(token))
+            except GrammarError as error:
+                source.fail(error.message, at=start, hint=error.hint)
+        self._named += found
+        return choice(*found)
+
+    def _json(self) -> Any:
+        """Read a JSON value."""
+        source = self.source
+        source.match(_SPACE)
+        start = source.position
+        try:
+            value, source.position = json.JSONDecoder().raw_decode(source.text, start)
+        except json.JSONDecodeError as error:
+            source.fail(f"expected JSON ({error.msg})", at=min(error.pos, len(source.text)))
+        except RecursionError:
+            source.fail("the JSON is nested too deeply", at=start)
+        return value
+
+    def _schema(self, start: int) -> Expression:
+        if self._in_terminal:
+            self.source.fail("a terminal cannot contain %json", at=start, hint="write it in a rule, in lower case")
+        schema = self._json()
+        try:
+            compiled = compile_schema(schema, SchemaOptions(self.whitespace, on_unsupported=self.on_unsupported))
+        except ToolGrammarError as error:
+            place = f" ({error.place})" if error.place else ""
+            self.source.fail(f"the schema is refused: {error.message}{place}", at=start, hint=error.hint)
+        self.problems += compiled.problems
+        self.narrowed += compiled.narrowed
+        self._schemas.append(Part(compiled))
+        return self._schemas[-1]
+
+    def _structured(self, start: int) -> Expression:
+        """Read ``%regex {...}``."""
+        value = self._json()
+        form, chunks = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (None, None)
+        split = _SUBSTRINGS.get(str(form))
+        is_list = isinstance(chunks, list) and all(isinstance(chunk, str) for chunk in chunks)
+        if split is None or not (is_list if form == "substring_chunks" else isinstance(chunks, str)):
+            self.source.fail(f"expected an object with one of {', '.join(_SUBSTRINGS)}", at=start)
+        return substring(tuple(split(chunks)))
+
+
+_SUBSTRINGS: dict[str, Callable[[Any], Sequence[str]]] = {
+    "substring_chunks": list,
+    "substring_words": _WORDS.findall,
+    "substring_chars": list,
+}
