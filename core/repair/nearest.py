@@ -133,7 +133,7 @@ def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
 
 
 def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> Any:
-    """Return the value of a JSON text, or of one that differs from a valid one by its spelling only.
+    """Return the value of a JSON text, or the object or array from which a text differs by its spelling only.
 
     Args:
         text: what a model wrote without a grammar.
@@ -152,6 +152,8 @@ def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> A
         plain_integers=plain_integers,
     )
     repaired = repair(text, grammar, most=SPELLING_ONLY)
+    if repaired.edits and repaired.text[:1] not in "{[":
+        raise ParseError("the text holds no JSON object or array", hint="ask the model for JSON")  # prose is no string
     if repaired.is_cut:
         raise ParseError("the text ends before its JSON value does", hint="raise max_tokens, or ask again")
     return read_json(repaired.text)

@@ -314,7 +314,8 @@ class RemoteModel(Model):
                 else:
                     reason = "tool_calls" if verdict.calls else "stop"
                 if cut:
-                    _LOG.warning("the server cut an answer of %s at its token budget", self._name)
+                    what = "a call" if verdict.calls else "an answer"
+                    _LOG.warning("the server cut %s of %s at its token budget", what, self._name)
                 finish = RemoteFinish(
                     reason, usage, verdict.places, form=form.name, left_out=form.left_out, attempts=attempt
                 )

@@ -24,6 +24,9 @@ _MAX_PATTERNS = 7
 #: Maximum number of references, and of nested ``allOf``, that are followed.
 _MAX_LINKS = 8
 
+#: Maximum number of schemas that are followed from a schema to those that apply it; beyond them it counts as combined.
+_MAX_USERS = 64
+
 #: Keywords that constrain a value without schemas for its parts, and that cannot fail beside any others.
 _SIMPLE = frozenset(keywords(roles=(Role.ASSERTION, Role.FORMAT))) - {"minItems", "multipleOf", "uniqueItems"}
 
@@ -89,13 +92,15 @@ class Hazards:
         return all(self._collect(document.enter(each), parts, depth + 1) for each in inner)
 
     def _is_combined(self, schema: Any) -> bool:
-        """Return True if another schema may constrain the same values."""
+        """Return True if another schema may constrain the same values, as far as that shows in a few steps."""
         waiting, seen = [schema], set()
         while waiting:
             part = waiting.pop()
             if id(part) in seen:
                 continue
             seen.add(id(part))
+            if len(seen) > _MAX_USERS:
+                return True
             for user in self._document.users.get(id(part), ()):
                 words = asserted(user) - {"type"}
                 if words.isdisjoint(APPLICATORS):
