@@ -238,7 +238,6 @@ class Rows(Canonical):
 
     Attributes:
         texts: one for each row; the prompt's last token is the number of the text.
-        passes: how many there were.
     """
 
     def __init__(self, name: str) -> None:
