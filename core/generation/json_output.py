@@ -103,8 +103,8 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
         except ToolGrammarError:
             pass
         else:
-            if not (still := list(violations(meant, rules))):
-                value, wrong = meant, still
+            if not list(violations(meant, rules)):
+                value, wrong = meant, []
     if truncated and (wrong or may_go_on(value)):
         raise BudgetError("the token budget ended inside the answer", hint="raise max_tokens")
     return value, wrong

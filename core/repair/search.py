@@ -524,10 +524,8 @@ class Search:
             text = bytes((byte,))
             after = self._step(node, state, text, before)
             is_invented = len(possible) > 1
-            if is_invented and not self._invent:
-                self._follow(node, after, Change(end, end + size, text, EDIT + 0.1, "a wrong character"), before)
-                continue
-            self._follow(node, after, Change(end, end, text, EDIT, "a missing character", is_invented), before)
+            if self._invent or not is_invented:
+                self._follow(node, after, Change(end, end, text, EDIT, "a missing character", is_invented), before)
             self._follow(node, after, Change(end, end + size, text, EDIT + 0.1, "a wrong character"), before)
 
     # -- words -------------------------------------------------------------------------------------------------------
