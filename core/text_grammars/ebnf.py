@@ -22,12 +22,10 @@ from .expressions import (
     sequence,
     substring,
 )
+from .reader import MAX_NESTING, RuleReader
 from .rules import Rules
 from .source import Source
 from .tokens import Tokens, tokens_of
-
-#: Maximum nesting of brackets.
-MAX_NESTING = 100
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _NAME = re.compile(r"[A-Za-z_.\-][\w.\-]*", re.ASCII)
@@ -121,15 +119,9 @@ def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Ru
     return _Reader(text, root, tokens or tokens_of(None)).read()
 
 
-class _Reader:
+class _Reader(RuleReader):
     def __init__(self, text: str, root: str, tokens: Tokens) -> None:
-        self._source = Source(text)
-        self._root = root
-        self._tokens = tokens
-        self._named: list[Expression] = []  # by tokens
-        self._depth = 0
-        self._rules: dict[str, Expression] = {}
-        self._uses: dict[str, int] = {}
+        super().__init__(text, root, tokens)
         self._restricted: dict[str, int] = {}
 
     def read(self) -> Rules:
@@ -148,14 +140,7 @@ class _Reader:
             source.match(_SPACE)
             self._rules[match[1]] = EMPTY_TEXT  # in this order
             self._rules[match[1]] = self._with_options(match[1], match[2] or "", self._choices(), start + len(match[1]))
-        if self._root not in self._rules:
-            source.fail(f"expected a rule {self._root!r}, with which texts begin")
-        for name, at in self._uses.items():
-            if name not in self._rules:
-                source.fail(f"rule {name!r} is not defined", at=at, hint=f"known rules: {', '.join(self._rules)}")
-        key = ("ebnf", source.text, self._root, tuple(self._named))
-        rules = Rules(key, self._rules, self._root)
-        rules.check()
+        rules = self._finished("ebnf")
         for name, at in self._restricted.items():
             if rules.sizes[name] is None:
                 source.fail(

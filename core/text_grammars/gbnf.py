@@ -6,10 +6,10 @@ import re
 
 from ..errors import GrammarError
 from ..unicode.charset import CharSet
-from .ebnf import MAX_NESTING, character, character_class
+from .ebnf import character, character_class
 from .expressions import Chars, Expression, Literal, Reference, Repeat, choice, sequence
+from .reader import MAX_NESTING, RuleReader
 from .rules import Rules
-from .source import Source
 from .tokens import Tokens, tokens_of
 
 _SPACE = re.compile(r"(?:[ \t]|#[^\r\n]*)*")
@@ -39,16 +39,7 @@ def read_gbnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Ru
     return _Reader(text, root, tokens or tokens_of(None)).read()
 
 
-class _Reader:
-    def __init__(self, text: str, root: str, tokens: Tokens) -> None:
-        self._source = Source(text)
-        self._root = root
-        self._tokens = tokens
-        self._named: list[Expression] = []  # by tokens
-        self._depth = 0
-        self._rules: dict[str, Expression] = {}
-        self._uses: dict[str, int] = {}
-
+class _Reader(RuleReader):
     def read(self) -> Rules:
         source = self._source
         source.match(_SPACE_AND_LINES)
@@ -63,15 +54,7 @@ class _Reader:
             if not source.rest_is_empty and source.peek() not in "\r\n":
                 source.fail("expected the end of the line, '|', or more of the rule")
             source.match(_SPACE_AND_LINES)
-        if self._root not in self._rules:
-            source.fail(f"expected a rule {self._root!r}, with which texts begin")
-        for rule, at in self._uses.items():
-            if rule not in self._rules:
-                source.fail(f"rule {rule!r} is not defined", at=at, hint=f"known rules: {', '.join(self._rules)}")
-        key = ("gbnf", source.text, self._root, tuple(self._named))
-        rules = Rules(key, self._rules, self._root)
-        rules.check()
-        return rules
+        return self._finished("gbnf")
 
     def _space(self) -> None:
         """Skip white space, with line feeds inside of brackets."""

@@ -20,7 +20,7 @@ from ..schema.compile import compile_schema
 from ..schema.read.options import SchemaOptions
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
-from .ebnf import MAX_NESTING, character
+from .ebnf import character
 from .expressions import (
     EMPTY_TEXT,
     Chars,
@@ -37,6 +37,7 @@ from .expressions import (
     sequence,
     substring,
 )
+from .reader import MAX_NESTING
 from .rules import Rules
 from .source import Source
 from .tokens import Tokens, tokens_of
