@@ -388,6 +388,13 @@ def vllm_parsers_table(result: Result) -> str:
     return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]])
 
 
+def llama_cpp_table(result: Result) -> str:
+    """llama.cpp's cases, by template."""
+    kinds = ["same calls", "other calls", "no format", "depends on the cut"]
+    rows = [[name, *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["templates"].items()]
+    return table(["template", *kinds], [*rows, ["all", *(sum(row[1 + at] for row in rows) for at in range(4))]])
+
+
 def repair(result: Result) -> str:
     """The machine, and the table of damaged calls."""
     rows = []
@@ -420,6 +427,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "templates": below_machine(templates_table),
     "turns": below_machine(turns_table),
     "vllm_parsers": below_machine(vllm_parsers_table),
+    "llama_cpp_cases": below_machine(llama_cpp_table),
     "repair": repair,
 }
 
