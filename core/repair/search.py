@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 import time
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import NamedTuple
 
 from ..automaton.encoding import REFUSED
@@ -212,6 +213,7 @@ class Search:
         self._settled = 0
         self._readings: dict[int, list[Reading]] = {}
         self._words: dict[int, list[tuple[bytes, str]]] = {}
+        self._follows: dict[int, bytes] = {}
         self.furthest = 0
         self.is_late = False
         self.would_invent = False
@@ -274,37 +276,39 @@ class Search:
             return after
         return self._program.advance(state, data, Written(node.written() + behind))
 
-    def _run(self, node: _Node) -> tuple[int, int]:
-        """Return how far the text is read as it is, and the state there."""
-        state, at, data = node.state, node.at, self._data
+    def _read(self, node: _Node, marks: list[tuple[int, int]], end: int) -> tuple[int, int]:
+        """Return how far the text is read as it is after a node, at most to ``end``, and the state there.
+
+        Args:
+            node: the node.
+            marks: places that were passed, ascending, with the states there: where it can begin; new ones are added.
+            end: where to stop.
+        """
+        data = self._data
+        at, state = marks[bisect_right(marks, end, key=itemgetter(0)) - 1]
         size = 64
-        while size and at < len(data):
+        while size and at < end:
             token = self._tokens.get(at)
             after = REFUSED if token is None else self._after_token(state, token)
             if after != REFUSED:
                 state, at, size = after, at + len(self._tokens[at]), 64
-                continue
-            piece = data[at : min(at + size, self._next_token(at + 1))]
-            after = self._step(node, state, piece, data[node.at : at])
-            if after == REFUSED:
-                size = min(size, len(piece)) // 2
             else:
+                piece = data[at : min(at + size, end, self._next_token(at + 1))]
+                after = self._step(node, state, piece, data[node.at : at])
+                if after == REFUSED:
+                    size = min(size, len(piece)) // 2
+                    continue
                 state, at = after, at + len(piece)
+            if at > marks[-1][0]:
+                marks.append((at, state))
         return at, state
 
-    def _at(self, node: _Node, end: int) -> int:
-        """Return the state at a byte of the text that is read after a node as it is."""
-        state, at = node.state, node.at
-        while at < end and state != REFUSED:
-            token = self._tokens.get(at)
-            after = REFUSED if token is None else self._after_token(state, token)
-            if after != REFUSED:
-                state, at = after, at + len(self._tokens[at])
-                continue
-            until = min(end, self._next_token(at + 1))
-            state = self._step(node, state, self._data[at:until], self._data[node.at : at])
-            at = until
-        return state
+    def _following(self, state: int) -> bytes:
+        """Return the bytes that may come next in a state."""
+        found = self._follows.get(state)
+        if found is None:
+            found = self._follows[state] = self._automaton.following(state)
+        return found
 
     def _next_token(self, at: int) -> int:
         """Return where the next name of a control token begins, or the end of the text."""
@@ -320,7 +324,8 @@ class Search:
     def _expand(self, node: _Node) -> None:
         """Read on from a node, and note all edits where that ends."""
         data, begin = self._data, node.at
-        end, state = self._run(node)
+        marks = [(begin, node.state)]
+        end, state = self._read(node, marks, len(data))
         self.furthest = max(self.furthest, end)
         if node.parent is not None and piece_count(data, begin, end, SETTLED) >= SETTLED:
             self._settled = max(self._settled, begin)
@@ -329,14 +334,14 @@ class Search:
         else:
             stripped = begin + len(data[begin:end].rstrip())
             for at in dict.fromkeys((end, stripped)):
-                here = self._at(node, at) if at < end else state
+                here = self._read(node, marks, at)[1]
                 if here >= 0 and self._automaton.accepts(here):
                     self._leave_rest(node, at, here)
         later = len(data)
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
-            here = self._at(node, at)
-            if here == REFUSED:
+            reached, here = self._read(node, marks, at)
+            if reached != at:
                 continue
             for reading in self._readings_at(at):
                 if self._evades(here, at, reading):
@@ -366,7 +371,7 @@ class Search:
         kind, other = _kind(self._data[at : reading.end]), _kind(reading.text)
         if not kind or not other or kind == other:
             return False
-        return not _FIRST_BYTES[kind].isdisjoint(self._automaton.following(state))
+        return not _FIRST_BYTES[kind].isdisjoint(self._following(state))
 
     def _readings_at(self, at: int) -> list[Reading]:
         found = self._readings.get(at)
@@ -378,7 +383,7 @@ class Search:
         """Yield the nodes after prose before the text."""
         data = self._data
         with self._program.lock:
-            first = self._automaton.following(start.state)
+            first = self._following(start.state)
         if len(first) > MAX_BRANCHES:
             return
         places = (at for at in range(1, len(data)) if data[at] in first and data[at] not in b" \n\t\r")
@@ -465,7 +470,7 @@ class Search:
             at += size
             if state < 0:
                 break
-            is_fresh = piece.endswith(b'"') and len(self._automaton.following(state)) > MAX_BRANCHES
+            is_fresh = piece.endswith(b'"') and len(self._following(state)) > MAX_BRANCHES
         return cost, state, is_invented
 
     def _insert(self, node: _Node, end: int, state: int) -> None:
@@ -476,7 +481,7 @@ class Search:
             cost = SPELLING / 2 if text.isspace() else 0.3 + MARKUP * len(text)
             change = Change(end, end, text, cost, "white space" if text.isspace() else "missing markup")
             self._follow(node, self._step(node, state, text, before), change, before)
-        is_free = len(self._automaton.following(state)) > MAX_BRANCHES
+        is_free = len(self._following(state)) > MAX_BRANCHES
         for text, cost in _INSERTED:
             if (last[-1:] + text) in (b'""', b"{}", b"[]"):  # that would be a value
                 continue
@@ -515,7 +520,7 @@ class Search:
         if past > end + size:
             change = Change(end, past, b"", EDIT + 0.05 * (past - end), "a piece too many")
             self._follow(node, state, change, before)
-        possible = self._automaton.following(state)
+        possible = self._following(state)
         if len(possible) > MAX_BRANCHES or data[end] in _STRUCTURE:
             return
         for byte in possible:
@@ -549,7 +554,7 @@ class Search:
         listed = 0
         quoted = self._step(node, state, b'"', before)
         roots = [(quoted, b'"')] if quoted != REFUSED else []
-        first = self._automaton.following(state)
+        first = self._following(state)
         if len(first) <= MAX_BRANCHES:
             roots += [
                 (self._step(node, state, bytes((byte,)), before), bytes((byte,))) for byte in first if byte in _LETTERS
@@ -577,7 +582,7 @@ class Search:
                 word += forced
                 if here < 0:
                     continue
-            following = self._automaton.following(here)
+            following = self._following(here)
             if len(following) > MAX_BRANCHES or len(word) > MAX_FORCED:
                 continue
             if not is_quoted and (not following or not _WORD_BYTES.issuperset(following)):
