@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import partial
+from functools import lru_cache, partial
 from heapq import heappop, heappush
 from operator import itemgetter
 from typing import NamedTuple
@@ -44,6 +44,9 @@ SETTLED = 8
 
 #: Maximum number of words that are compared with one of the text, and of automaton states visited to list them.
 MAX_WORDS, MAX_WORD_STATES = 1_000, 3_000
+
+#: Number of words whose comparisons are remembered.
+MAX_COMPARED = 4_096
 
 #: Maximum number of bytes that may come next in a word: where there are more, the text is free.
 MAX_BRANCHES = 64
@@ -212,7 +215,7 @@ class Search:
         self._best: dict[tuple[int, int], float] = {}
         self._settled = 0
         self._readings: dict[int, list[Reading]] = {}
-        self._words: dict[int, list[tuple[bytes, str]]] = {}
+        self._words: dict[int, tuple[tuple[bytes, str], ...]] = {}
         self._follows: dict[int, bytes] = {}
         self.furthest = 0
         self.is_late = False
@@ -542,7 +545,7 @@ class Search:
             return
         words = self._words.get(state)
         if words is None:
-            words = self._words[state] = list(self._words_at(node, state, before))
+            words = self._words[state] = tuple(self._words_at(node, state, before))
         for word, cost in _nearest(content.decode("utf-8", "replace"), words):
             after = self._step(node, state, word, before)
             why = "the spelling of a name or value" if cost < LIKELY else "a name or value that is not known"
@@ -631,12 +634,14 @@ def _word_length(text: bytes) -> int:
     return next((number for number, byte in enumerate(text) if byte not in _WORD_BYTES), len(text))
 
 
+@lru_cache(maxsize=MAX_COMPARED)
 def _folded(word: str) -> str:
     return "".join(filter(str.isalnum, word.casefold()))
 
 
-def _nearest(content: str, words: list[tuple[bytes, str]]) -> Iterator[tuple[bytes, float]]:
-    """Yield the words that a word of the text may be meant for, each with its cost."""
+@lru_cache(maxsize=MAX_COMPARED)
+def _nearest(content: str, words: tuple[tuple[bytes, str], ...]) -> tuple[tuple[bytes, float], ...]:
+    """Return the words that a word of the text may be meant for, each with its cost."""
     meant = _folded(content)
     score = partial(_similarity, SequenceMatcher(None, "", meant, autojunk=False))
     ranked: list[tuple[float, bytes]] = []
@@ -653,8 +658,7 @@ def _nearest(content: str, words: list[tuple[bytes, str]]) -> Iterator[tuple[byt
         elif len(words) == 1:
             ranked.append((ONLY_NAME, word))
     ranked.sort(key=lambda pair: pair[0])
-    for cost, word in ranked[:3]:
-        yield word, cost
+    return tuple((word, cost) for cost, word in ranked[:3])
 
 
 def _similarity(matcher: SequenceMatcher[str], word: str) -> float:
