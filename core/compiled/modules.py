@@ -14,6 +14,7 @@ COMPILED = (
     "language.terms",
     "schema.check.problems",
     "schema.normal.conjunction",
+    "schema.normal.inhabited",
     "schema.normal.prune",
     "schema.read.located",
     "automaton.byte_rows",

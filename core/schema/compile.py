@@ -19,7 +19,7 @@ from ..language.nodes import Nodes
 from .check.explore import explore
 from .check.problems import DynamicReferences, problems
 from .lower.lowering import Lowering
-from .normal.inhabited import is_surely_satisfiable
+from .normal.inhabited import Inhabited
 from .normal.normalise import Normaliser
 from .read.located import Located
 from .read.options import SchemaOptions
@@ -94,7 +94,7 @@ class CompiledSchema:
     def is_surely_satisfiable(self) -> bool:
         """True if some text is valid, as far as that shows at once (False: perhaps not)."""
         plain = self.options.syntax is None and self.options.arguments is None
-        return plain and is_surely_satisfiable(self.document.schema)
+        return plain and Inhabited(self.document).is_sure(self.document.schema)
 
     @cached_property
     def member_kinds(self) -> Callable[[str], frozenset[str]]:

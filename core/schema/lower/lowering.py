@@ -23,7 +23,7 @@ from ..normal.conjunction import (
     same_value,
     type_of,
 )
-from ..normal.inhabited import is_surely_satisfiable
+from ..normal.inhabited import Inhabited
 from ..normal.normalise import Normaliser
 from ..normal.strings import string_term
 from ..read.keywords import APPLICATORS
@@ -99,8 +99,8 @@ class Lowering:
         self._kept: list[Located] = []
         self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
-        self._sure: dict[int, tuple[Any, bool]] = {}
-        self._inhabited: set[int] = set()  # identities of objects in these that have a value
+        self._inhabited = Inhabited(normaliser.document)
+        self._elsewhere = Inhabited()  # where references mean something else
         self._lists: dict[Conjunction, list[Any]] = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
@@ -160,7 +160,7 @@ class Lowering:
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
         rule = _Subschema(self, located)
-        sure = self._is_sure(schema)
+        sure = self._is_sure(located)
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
     def _scalar(self, kind: str, integer: bool = False) -> int:
@@ -227,16 +227,12 @@ class Lowering:
         if len(goal) != 1:
             return not goal and self.syntax is None
         part = goal[0]
-        return isinstance(part, SignedSchema) and part.positive and self._is_sure(part.located.schema)
+        return isinstance(part, SignedSchema) and part.positive and self._is_sure(part.located)
 
-    def _is_sure(self, schema: Any) -> bool:
-        """Return True if a subschema surely has a value that can be written; computed once."""
-        if isinstance(schema, bool) or self.syntax is not None:
-            return schema is True and self.syntax is None
-        entry = self._sure.get(id(schema))
-        if entry is None:  # the schema, and with it all in it, is kept, so that its id stays its own
-            entry = self._sure[id(schema)] = schema, is_surely_satisfiable(schema, known=self._inhabited)
-        return entry[1]
+    def _is_sure(self, located: Located) -> bool:
+        """Return True if a subschema surely has a value that can be written."""
+        known = self._inhabited if located.scope is None else self._elsewhere
+        return self.syntax is None and known.is_sure(located.schema)
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal; computed once."""
