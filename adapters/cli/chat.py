@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import AsJson, fail, write_trace
+from .output import AsJson, fail, traced, writable, write_trace
 from .output import console as make_console
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def chat(
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: Annotated[int | None, typer.Option(help="Of the random draw.")] = None,
     max_tokens: Annotated[int, typer.Option(help="Token budget of one turn.")] = 400,
-    trace: Annotated[Path | None, typer.Option(help="Write the page of the trace, of all turns.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(callback=writable, help="Write the page of the trace, of all turns.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Talk with a model, which may call your functions.
@@ -69,14 +71,13 @@ def chat(
             temperature=temperature,
             seed=seed,
             max_tokens=max_tokens,
-            trace=trace is not None and loaded.capabilities.logits,
+            trace=traced(trace, loaded),
         )
         talk = _Talk(loaded, tool_set, params, yes, as_json, system)
         for text in [message] if message is not None else _lines(as_json):
             talk.ask(text)
-        if trace is not None:
-            last = talk.traces[-1] if talk.traces else None
-            whole = last and replace(last, earlier=tuple(talk.traces[:-1]))
+        if trace is not None and talk.traces:
+            whole = replace(talk.traces[-1], earlier=tuple(talk.traces[:-1]))
             write_trace(whole, trace, make_console(stderr=True))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .output import AsJson, print_json, write_page
+from .output import AsJson, print_json, writable, write_page
 from .output import console as make_console
 from .report import VERDICTS, report_of
 from .source import SchemaArgument, load
@@ -16,7 +16,8 @@ from .source import SchemaArgument, load
 def check(
     schema: SchemaArgument,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page: findings, a railroad diagram, and random outputs.")
+        Path | None,
+        typer.Option(callback=writable, help="Write a page: findings, a railroad diagram, and random outputs."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the random outputs.")] = 0,
     as_json: AsJson = False,

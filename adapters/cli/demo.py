@@ -11,7 +11,7 @@ import typer
 
 from .model import pulled
 from .output import console as make_console
-from .output import write_trace
+from .output import traced, writable, write_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,8 @@ def demo(
     ] = None,
     max_tokens: Annotated[int, typer.Option(help="Token budget; the call is valid whatever it is.")] = 120,
     trace: Annotated[
-        Path | None, typer.Option(help="Write a page that shows what the grammar did at each token.")
+        Path | None,
+        typer.Option(callback=writable, help="Write a page that shows what the grammar did at each token."),
     ] = None,
 ) -> None:
     """Let a model call one of three tools, show each token as it is written, run the tool, and let the model answer."""
@@ -59,6 +60,7 @@ def demo(
         embedded = loaded.backend if isinstance(loaded, LocalModel) else None
         embedded = embedded if isinstance(embedded, EmbeddedBackend) else None
         is_noise = embedded is not None and not embedded.trained
+        traced(trace, loaded)
         console.print(Text.assemble(("model    ", "bold"), _described(model, loaded)))
         console.print(Text.assemble(("tools    ", "bold"), ", ".join(tools.names)))
         console.print(Text.assemble(("request  ", "bold"), prompt))
@@ -101,7 +103,7 @@ def demo(
                 f"and took {usage.forward_passes} forward passes; {time.perf_counter() - begin:.2f} s in all",
             )
         )
-    if trace is not None:
+    if trace is not None and finish.trace is not None:
         write_trace(finish.trace, trace, console)
 
 

@@ -6,16 +6,16 @@ Colours are left out in pipes and where the environment variable ``NO_COLOR`` is
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
 
-    from toolgrammar.core import Trace
+    from toolgrammar.core import Model, Trace
 
 #: The option that every command has.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -48,10 +48,22 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
     raise typer.Exit(2)
 
 
-def write_trace(trace: Trace | None, path: Path, to: Console) -> None:
-    """Write the page of a trace, and say so."""
-    if trace is None:
+def writable(path: Path | None) -> Path | None:
+    """Return the path of a page, for an option; where it cannot be written the command ends before its work begins."""
+    if path is not None and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
+        fail(f"{path} cannot be written", "name a file in a folder that exists")
+    return path
+
+
+def traced(path: Path | None, model: Model) -> bool:
+    """Return True if the page of a trace is asked for; the command ends if the model can have none."""
+    if path is not None and not model.capabilities.logits:
         fail("the model shows no logits, so there is no trace", "take a local model")
+    return path is not None
+
+
+def write_trace(trace: Trace, path: Path, to: Console) -> None:
+    """Write the page of a trace, and say so."""
     write_page(path, trace.to_html())
     to.print(f"trace    {path}", markup=False)
 

@@ -28,7 +28,7 @@ SchemaArgument = Annotated[
 ]
 
 #: The arguments of every command that takes a text.
-TextArgument = Annotated[str | None, typer.Argument(help="The text; - is standard input.")]
+TextArgument = Annotated[str | None, typer.Argument(help="The text; - is standard input, as is a pipe.")]
 FileOption = Annotated[Path | None, typer.Option("--file", help="A file with the text.")]
 
 
@@ -137,6 +137,8 @@ def _imported(name: str) -> Any:
 
 def text_of(schema: str, text: str | None, file: Path | None) -> str:
     """Return the text that a user names beside a schema; what cannot be read ends the command with one line."""
+    if text is None and file is None and schema != "-" and not sys.stdin.isatty():
+        text = sys.stdin.read().removesuffix("\n") or None
     if (text is None) == (file is None):
         fail("there is no text" if text is None else "a text and a file", "give one: TEXT, -, or --file FILE")
     if text == "-" and schema == "-":

@@ -67,14 +67,18 @@ def test_demo_marks_what_was_chosen(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_demo_writes_its_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--trace`` writes a page with the tokens of the call; a folder that is not there is one clean line."""
+    """``--trace`` writes a page with the tokens of the call; what cannot be written is one line, before the model runs."""
     path = tmp_path / "out.html"
     code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--seed=1", f"--trace={path}")
     assert code == 0 and str(path) in out
     page = path.read_text(encoding="utf-8")
     assert any(name in page for name in ("get_weather", "convert_currency", "book_table"))
-    code, _, err = run(monkeypatch, capsys, "demo", "--model=embedded", f"--trace={tmp_path / 'no' / 'out.html'}")
-    assert code == 2 and "cannot be written" in err
+    for bad in (tmp_path / "no" / "out.html", tmp_path):
+        code, out, err = run(monkeypatch, capsys, "demo", "--model=embedded", f"--trace={bad}")
+        assert code == 2 and "cannot be written" in err and not out
+    server = "openai:m@http://127.0.0.1:9/v1"
+    code, out, err = run(monkeypatch, capsys, "demo", f"--model={server}", f"--trace={path}")
+    assert code == 2 and "shows no logits" in err and not out
 
 
 def test_demo_survives_a_small_budget(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,6 +149,7 @@ def test_match_exit_codes_and_output(path: str, tmp_path: Path) -> None:
     good = '{"city": "Oslo", "unit": "celsius"}'
     assert invoke("match", path, good)[:2] == (0, "matches\n")
     assert invoke("match", path, "-", text=good + "\n")[0] == 0
+    assert invoke("match", path, text=good + "\n")[0] == 0
     (tmp_path / "text.json").write_text(json.dumps(json.loads(good), indent=2), encoding="utf-8")
     assert invoke("match", path, "--file", str(tmp_path / "text.json"))[0] == 0
     assert invoke("match", path, "--file", str(tmp_path / "text.json"), "--whitespace", "compact")[0] == 1
