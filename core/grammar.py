@@ -25,9 +25,10 @@ from .language.lookback import Written
 from .language.nodes import Nodes
 from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
+from .rule_check import check_rules
 
 if TYPE_CHECKING:
-    from .text_grammars.rules import Rules
+    from .text_grammars.rules import ReadGrammar
     from .vocabulary.vocabulary import Vocabulary
 
 #: Maximum number of rules that one grammar may reach.
@@ -220,9 +221,10 @@ class Grammar:
             LimitError: too many rules begin with each other.
         """
         from .text_grammars.ebnf import read_ebnf
+        from .text_grammars.rules import ReadGrammar
         from .text_grammars.tokens import tokens_of
 
-        return cls._from_rules("ebnf", read_ebnf(text, root, tokens_of(vocabulary)), text)
+        return cls._read("ebnf", ReadGrammar(read_ebnf(text, root, tokens_of(vocabulary))), text)
 
     @classmethod
     def from_gbnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
@@ -239,9 +241,10 @@ class Grammar:
         Raises as for `from_ebnf`.
         """
         from .text_grammars.gbnf import read_gbnf
+        from .text_grammars.rules import ReadGrammar
         from .text_grammars.tokens import tokens_of
 
-        return cls._from_rules("gbnf", read_gbnf(text, root, tokens_of(vocabulary)), text)
+        return cls._read("gbnf", ReadGrammar(read_gbnf(text, root, tokens_of(vocabulary))), text)
 
     @classmethod
     def from_lark(
@@ -270,12 +273,19 @@ class Grammar:
         from .text_grammars.tokens import tokens_of
 
         read = read_lark(text, start, whitespace, on_unsupported, tokens_of(vocabulary))
-        key = ("lark", read.rules, text, start)
-        return cls(read.rules.build, key, read.problems, specials=read.rules.controls, narrowed=read.narrowed)
+        return cls._read("lark", read, text, start)
 
     @classmethod
-    def _from_rules(cls, dialect: str, rules: Rules, text: str) -> Grammar:
-        return cls(rules.build, (dialect, rules, text), specials=rules.controls)
+    def _read(cls, maker: str, read: ReadGrammar, *arguments: Hashable) -> Grammar:
+        """Return a grammar that was read from text.
+
+        Args:
+            maker: the name of the maker.
+            read: what was read.
+            arguments: the arguments of the maker that are shown.
+        """
+        key = (maker, read.rules, *arguments)
+        return cls(read.rules.build, key, read.problems, specials=read.rules.controls, narrowed=read.narrowed)
 
     @classmethod
     def from_structural_tag(
@@ -310,13 +320,7 @@ class Grammar:
             controls=() if vocabulary is None else vocabulary.special,
             tokens=tokens_of(vocabulary),
         )
-        return cls(
-            read.rules.build,
-            ("structural_tag", read.rules),
-            read.problems,
-            specials=read.rules.controls,
-            narrowed=read.narrowed,
-        )
+        return cls._read("structural_tag", read)
 
     @classmethod
     def literal(cls, text: str | bytes) -> Grammar:
@@ -629,7 +633,8 @@ class Grammar:
 
     def _checked_build(self, nodes: Nodes) -> int:
         if self._has_rules:
-            _check_rules(self, nodes)
+            reached = _reached(self)
+            check_rules(reached, _bodies(reached), nodes)
         return self._build(nodes)
 
     def _unsatisfiable(self) -> SchemaError:
@@ -793,105 +798,6 @@ def _reached(grammar: Grammar) -> list[Grammar]:
         elif part._has_rules:
             pending += reversed(_parts(part))
     return list(reached.values())
-
-
-def _check_rules(grammar: Grammar, nodes: Nodes) -> None:
-    """Refuse rules that have no finite text, and rules that may begin with themselves.
-
-    Raises:
-        GrammarError: names the rule.
-    """
-    reached = _reached(grammar)
-    bodies = _bodies(reached)
-    plain = [(part, part._node(nodes)) for part in reached if not part._has_rules]
-    ending = {id(part) for part, node in plain if part._is_sure or not nodes.is_empty(node)}
-    blank = {id(part) for part, node in plain if nodes.nullable(node)}
-    _close(ending, reached, bodies, may_be_blank=False)
-    _close(blank, reached, bodies, may_be_blank=True)
-    for rule, body in bodies.items():
-        if id(body) not in ending:
-            raise GrammarError(
-                f"rule {rule.name!r} never ends: every alternative of it needs the rule again, or has no text",
-                hint="add an alternative that does not contain the rule",
-            )
-    first = {id(part): _first(part, bodies, blank) for part in reached if part._has_rules}
-    for rule, body in bodies.items():
-        if (cycle := _path(body, body, first)) is not None:
-            names = dict.fromkeys(part._rule.name for part in cycle if part._key[0] == "rule")
-            through = [repr(name) for name in names if name != rule.name]
-            raise GrammarError(
-                f"rule {rule.name!r} is left-recursive: its text may begin with the rule itself"
-                + (f", through {', '.join(through)}" if through else ""),
-                hint="write something before the rule, or use Grammar.repeat for lists",
-            )
-
-
-def _close(
-    holding: set[int], reached: Sequence[Grammar], bodies: Mapping[_Rule, Grammar], *, may_be_blank: bool
-) -> None:
-    """Add the parts that have a text (or the empty text) because their own parts have: the least fixpoint."""
-
-    def holds(part: Grammar) -> bool:
-        kind, *rest = cast("tuple[Any, ...]", part._key)
-        if kind == "rule":
-            return id(bodies[part._rule]) in holding
-        if kind == "sequence":
-            return all(id(inner) in holding for inner in rest)
-        if kind == "choice":
-            return any(id(inner) in holding for inner in rest)
-        if kind == "repeat":
-            return rest[1] == 0 or id(rest[0]) in holding
-        if kind == "cases":
-            return any(id(inner) in holding for word, inner in rest if not (may_be_blank and word))
-        separator, least, _, *parts = rest  # "distinct"
-        count = sum(id(inner) in holding for inner in parts)
-        return least == 0 or (count >= least and (least == 1 or id(separator) in holding))
-
-    changed = True
-    while changed:
-        new = []
-        for part in reversed(reached):  # mostly the parts before the whole
-            if part._has_rules and id(part) not in holding and holds(part):
-                holding.add(id(part))
-                new.append(part)
-        changed = bool(new)
-
-
-def _first(part: Grammar, bodies: Mapping[_Rule, Grammar], blank: set[int]) -> list[Grammar]:
-    """Return the parts with which a text of a grammar may begin."""
-    kind, *rest = cast("tuple[Any, ...]", part._key)
-    if kind == "rule":
-        return [bodies[part._rule]]
-    if kind == "sequence":
-        count = next((number for number, inner in enumerate(rest) if id(inner) not in blank), len(rest))
-        return rest[: count + 1]
-    if kind == "choice":
-        return rest
-    if kind == "repeat":
-        return [] if rest[2] == 0 else rest[:1]
-    if kind == "cases":
-        return [inner for word, inner in rest if not word]
-    separator, _, most, *parts = rest  # "distinct"
-    after = [separator] if most > 1 and any(id(inner) in blank for inner in parts) else []
-    return [*parts, *after] if most else []
-
-
-def _path(start: Grammar, end: Grammar, first: Mapping[int, list[Grammar]]) -> list[Grammar] | None:
-    """Return the parts on a way of at least one step from a grammar to another; None if there is none."""
-    before: dict[int, Grammar] = {}
-    pending = [start]
-    while pending:
-        part = pending.pop()
-        for follower in first.get(id(part), ()):
-            if follower is end:
-                way = [part]
-                while way[-1] is not start:
-                    way.append(before[id(way[-1])])
-                return way[::-1]
-            if id(follower) not in before and follower is not start:
-                before[id(follower)] = part
-                pending.append(follower)
-    return None
 
 
 #: The options of `Grammar.from_json_schema` with their defaults, in the order of its arguments.

@@ -39,11 +39,13 @@ PIPELINE = (
     "core.schema",
     # grammars as text
     "core.text_grammars",
+    "core.builtins",
     # automata, and the tokens that they allow
     "core.automaton",
     "core.vocabulary",
     "core.masks",
     "core.grammar_source",
+    "core.rule_check",
     "core.grammar",
     "core.constraint_cache",
     "core.sampling",

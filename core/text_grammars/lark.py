@@ -38,7 +38,7 @@ from .expressions import (
     substring,
 )
 from .reader import MAX_NESTING
-from .rules import Rules
+from .rules import ReadGrammar, Rules
 from .source import Source
 from .tokens import Tokens, tokens_of
 
@@ -106,28 +106,13 @@ SQL_COMMENT: /--[^\n]*/
 """
 
 
-@dataclass
-class LarkGrammar:
-    """A grammar that was read.
-
-    Attributes:
-        rules: the language.
-        problems: keywords of JSON Schemas that are left out.
-        narrowed: keywords of which some valid values are left out.
-    """
-
-    rules: Rules
-    problems: tuple[ToolGrammarError, ...]
-    narrowed: tuple[UnsupportedSchemaError, ...]
-
-
 def read_lark(
     text: str,
     start: str = "start",
     whitespace: Whitespace = "flexible",
     on_unsupported: OnUnsupported = "narrow",
     tokens: Tokens | None = None,
-) -> LarkGrammar:
+) -> ReadGrammar:
     """Return the rules of a grammar.
 
     Args:
@@ -142,7 +127,7 @@ def read_lark(
     """
     reader = _Reader(Source(text), start, whitespace, on_unsupported, tokens or tokens_of(None))
     reader.statements()
-    return LarkGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
+    return ReadGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
 
 
 @cache

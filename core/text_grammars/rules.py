@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..errors import GrammarError, LimitError
+from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSchemaError
 from ..language.nodes import Nodes
 from ..language.terms import Terms
 from .expressions import (
@@ -122,6 +122,21 @@ class Rules:
     def is_regular(self, expression: Expression) -> bool:
         """Return True if an expression becomes one term."""
         return _size(expression, self.sizes) is not None
+
+
+@dataclass
+class ReadGrammar:
+    """A grammar that was read.
+
+    Attributes:
+        rules: the language.
+        problems: keywords of JSON Schemas that are left out.
+        narrowed: keywords of which some valid values are left out.
+    """
+
+    rules: Rules
+    problems: tuple[ToolGrammarError, ...] = ()
+    narrowed: tuple[UnsupportedSchemaError, ...] = ()
 
 
 def _size(expression: Expression, sizes: Mapping[str, int | None]) -> int | None:

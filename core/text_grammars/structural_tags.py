@@ -33,7 +33,7 @@ from .expressions import (
     pattern,
     sequence,
 )
-from .rules import Rules
+from .rules import ReadGrammar, Rules
 from .tokens import Tokens, tokens_of
 
 #: Maximum nesting of formats.
@@ -98,21 +98,6 @@ STYLES: dict[str, tuple[Arguments, ...]] = {
 _ANNOTATIONS = frozenset({"type", "title", "description", "$schema"})
 
 
-@dataclass
-class StructuralTag:
-    """A structural tag that was read.
-
-    Attributes:
-        rules: the language.
-        problems: keywords of JSON Schemas that are left out.
-        narrowed: keywords of which some valid values are left out.
-    """
-
-    rules: Rules
-    problems: tuple[ToolGrammarError, ...]
-    narrowed: tuple[UnsupportedSchemaError, ...]
-
-
 @dataclass(frozen=True)
 class _Inside:
     """The place of a format.
@@ -144,7 +129,7 @@ def read_structural_tag(
     on_unsupported: OnUnsupported = "narrow",
     controls: Collection[str] = (),
     tokens: Tokens | None = None,
-) -> StructuralTag:
+) -> ReadGrammar:
     """Return the language of a structural tag.
 
     Args:
@@ -171,7 +156,7 @@ def read_structural_tag(
     reader = _Reader(whitespace, on_unsupported, controls, tokens or tokens_of(None))
     root = reader.top(tag)
     rules = Rules(("structural tag", root), {"root": root}, "root")
-    return StructuralTag(rules, tuple(reader.problems), tuple(reader.narrowed))
+    return ReadGrammar(rules, tuple(reader.problems), tuple(reader.narrowed))
 
 
 @dataclass

@@ -1,0 +1,112 @@
+"""Check of recursive grammars: every rule ends, and none begins with itself.
+
+The parts are `Grammar` objects, which are taken apart by their makers and arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .errors import GrammarError
+from .language.nodes import Nodes
+
+
+def check_rules(reached: Sequence[Any], bodies: Mapping[Any, Any], nodes: Nodes) -> None:
+    """Refuse rules that have no finite text, and rules that may begin with themselves.
+
+    Args:
+        reached: a grammar and its parts, rules followed.
+        bodies: the body of each rule.
+        nodes: where the parts without rules are built.
+
+    Raises:
+        GrammarError: names the rule.
+    """
+    plain = [(part, part._node(nodes)) for part in reached if not part._has_rules]
+    ending = {id(part) for part, node in plain if part._is_sure or not nodes.is_empty(node)}
+    blank = {id(part) for part, node in plain if nodes.nullable(node)}
+    _close(ending, reached, bodies, may_be_blank=False)
+    _close(blank, reached, bodies, may_be_blank=True)
+    for rule, body in bodies.items():
+        if id(body) not in ending:
+            raise GrammarError(
+                f"rule {rule.name!r} never ends: every alternative of it needs the rule again, or has no text",
+                hint="add an alternative that does not contain the rule",
+            )
+    first = {id(part): _first(part, bodies, blank) for part in reached if part._has_rules}
+    for rule, body in bodies.items():
+        if (cycle := _path(body, body, first)) is not None:
+            names = dict.fromkeys(part._rule.name for part in cycle if part._key[0] == "rule")
+            through = [repr(name) for name in names if name != rule.name]
+            raise GrammarError(
+                f"rule {rule.name!r} is left-recursive: its text may begin with the rule itself"
+                + (f", through {', '.join(through)}" if through else ""),
+                hint="write something before the rule, or use Grammar.repeat for lists",
+            )
+
+
+def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any], *, may_be_blank: bool) -> None:
+    """Add the parts that have a text (or the empty text) because their own parts have: the least fixpoint."""
+
+    def holds(part: Any) -> bool:
+        kind, *rest = part._key
+        if kind == "rule":
+            return id(bodies[part._rule]) in holding
+        if kind == "sequence":
+            return all(id(inner) in holding for inner in rest)
+        if kind == "choice":
+            return any(id(inner) in holding for inner in rest)
+        if kind == "repeat":
+            return rest[1] == 0 or id(rest[0]) in holding
+        if kind == "cases":
+            return any(id(inner) in holding for word, inner in rest if not (may_be_blank and word))
+        separator, least, _, *parts = rest  # "distinct"
+        count = sum(id(inner) in holding for inner in parts)
+        return least == 0 or (count >= least and (least == 1 or id(separator) in holding))
+
+    changed = True
+    while changed:
+        new = []
+        for part in reversed(reached):  # mostly the parts before the whole
+            if part._has_rules and id(part) not in holding and holds(part):
+                holding.add(id(part))
+                new.append(part)
+        changed = bool(new)
+
+
+def _first(part: Any, bodies: Mapping[Any, Any], blank: set[int]) -> list[Any]:
+    """Return the parts with which a text of a grammar may begin."""
+    kind, *rest = part._key
+    if kind == "rule":
+        return [bodies[part._rule]]
+    if kind == "sequence":
+        count = next((number for number, inner in enumerate(rest) if id(inner) not in blank), len(rest))
+        return rest[: count + 1]
+    if kind == "choice":
+        return rest
+    if kind == "repeat":
+        return [] if rest[2] == 0 else rest[:1]
+    if kind == "cases":
+        return [inner for word, inner in rest if not word]
+    separator, _, most, *parts = rest  # "distinct"
+    after = [separator] if most > 1 and any(id(inner) in blank for inner in parts) else []
+    return [*parts, *after] if most else []
+
+
+def _path(start: Any, end: Any, first: Mapping[int, list[Any]]) -> list[Any] | None:
+    """Return the parts on a way of at least one step from a grammar to another; None if there is none."""
+    before: dict[int, Any] = {}
+    pending = [start]
+    while pending:
+        part = pending.pop()
+        for follower in first.get(id(part), ()):
+            if follower is end:
+                way = [part]
+                while way[-1] is not start:
+                    way.append(before[id(way[-1])])
+                return way[::-1]
+            if id(follower) not in before and follower is not start:
+                before[id(follower)] = part
+                pending.append(follower)
+    return None
