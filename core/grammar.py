@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .automaton.encoding import REFUSED
 from .automaton.lazy_dfa import LazyAutomaton, Program, Workspace
@@ -192,6 +192,107 @@ class Grammar:
     def json(cls, *, whitespace: Whitespace = "single") -> Grammar:
         """Return the grammar of any JSON text."""
         return cls.from_json_schema(True, whitespace=whitespace)
+
+    @classmethod
+    def jsonl(cls, schema: Any = True, *, min_items: int = 0, max_items: int | None = None, **options: Any) -> Grammar:
+        """Return JSON values, one a line, each line with its end; ``options`` as in `from_json_schema`.
+
+        Raises as for `from_json_schema`.
+        """
+        if options.get("whitespace") == "flexible":
+            raise GrammarError("a value of JSON Lines has no line break", hint="leave whitespace='flexible' out")
+        return cls.repeat(cls.from_json_schema(schema, **options) + cls.literal("\n"), min_items, max_items)
+
+    @classmethod
+    def csv(
+        cls,
+        columns: Any,
+        *,
+        header: bool = True,
+        newline: Literal["\r\n", "\n"] = "\r\n",
+        min_rows: int = 0,
+        max_rows: int | None = None,
+    ) -> Grammar:
+        """Return CSV (RFC 4180) with typed columns; the last line may have an end.
+
+        Args:
+            columns: an object schema or a Pydantic class, whose properties are the columns, in this order, or a list
+                of names. A null, and the value of a property that is not required, is an empty field.
+            header: the first line has the names of the columns.
+            newline: the end of a line.
+            min_rows: minimum number of lines apart from the header.
+            max_rows: maximum number of such lines.
+
+        Raises:
+            GrammarError: a column may have arrays or objects; with the JSON pointer of its schema.
+            SchemaError: as for `from_json_schema`.
+        """
+        from .builtins.tables import csv_grammar
+
+        read = csv_grammar(columns, header=header, newline=newline, min_rows=min_rows, max_rows=max_rows)
+        return cls._read("builtin", read)
+
+    @classmethod
+    def markdown_table(cls, columns: Any, *, min_rows: int = 0, max_rows: int | None = None) -> Grammar:
+        """Return tables in GitHub's Markdown: header, delimiters, and rows of typed cells. Arguments as in `csv`."""
+        from .builtins.tables import markdown_grammar
+
+        return cls._read("builtin", markdown_grammar(columns, min_rows=min_rows, max_rows=max_rows))
+
+    @classmethod
+    def xml(cls, schema: Any = None, *, tags: Any = None, root: str | None = None) -> Grammar:
+        """Return well-formed XML of a schema's values, or of given elements.
+
+        Args:
+            schema: a schema of objects: a member is an element, an array one element for each item, in the order of
+                the properties; strings are escaped.
+            tags: instead of a schema, the names of the elements, which may nest in any way; a dict has the names of
+                their attributes.
+            root: the name of the outermost element; with tags, None means any of them.
+
+        Raises:
+            GrammarError: a name is none of XML, or the schema says what has no form in XML; with a JSON pointer.
+        """
+        from .builtins.xml import xml_grammar
+
+        return cls._read("builtin", xml_grammar(schema, tags, root))
+
+    @classmethod
+    def yaml(cls, schema: Any = None) -> Grammar:
+        """Return YAML that versions 1.1 and 1.2 read alike; with a schema, values of it: a block mapping with values in
+        flow style where the schema is of an object with a required member, else all of it in flow style."""
+        from .builtins.yaml import yaml_grammar
+
+        return cls._read("builtin", yaml_grammar(schema))
+
+    @classmethod
+    def python_literal(cls, schema: Any = None) -> Grammar:
+        """Return literals that Python's ``ast.literal_eval`` reads; with a schema, those of its values."""
+        from .builtins.python_literal import python_grammar
+
+        return cls._read("builtin", python_grammar(schema))
+
+    @classmethod
+    def sql_select(cls, tables: Mapping[str, Sequence[str] | Mapping[str, str]], *, joins: bool = True) -> Grammar:
+        """Return SELECT statements over some tables, in capitals and with single spaces.
+
+        Args:
+            tables: the columns of each table; a dict has their types: ``"string"``, ``"number"``, ``"integer"`` or
+                ``"boolean"``. Columns are compared with values of their type.
+            joins: two different tables may be joined.
+        """
+        from .builtins.sql import sql_grammar
+
+        return cls._read("builtin", sql_grammar(tables, joins=joins))
+
+    @classmethod
+    def format(cls, name: str) -> Grammar:
+        """Return the texts of a format, without quotes: ``"date"``, ``"date-time"``, ``"email"``, ``"uuid"``,
+        ``"semver"``, ``"uri"``, ``"ipv4"``, and the other formats of JSON Schema."""
+        from .builtins.words import build_word, check_name
+
+        check_name(name)
+        return cls(lambda nodes: build_word(nodes, name), ("format", name), sure=lambda: True)
 
     @classmethod
     def from_regex(cls, pattern: str) -> Grammar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -54,6 +55,10 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
         return [f"Grammar.from_lark({rest[1]!r}{start})"]
     if kind == "structural_tag":
         return ["Grammar.from_structural_tag(...)"]
+    if kind == "builtin":
+        maker, written = rest[0].key
+        shown = [f"{name}={value!r}" for name, value in json.loads(written).items() if value is not None]
+        return [f"Grammar.{maker}({', '.join(shown)})"]
     if kind == "rule":
         return [f"Grammar.rule({rest[0].name!r}, lambda: ...)"]
     if kind == "literal":

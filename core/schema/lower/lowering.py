@@ -176,7 +176,8 @@ class Lowering:
                 result = nodes.literal(self._spell(None))
             else:
                 numbers = NumberRange(integer=integer)
-                result = nodes.text(self.numbers.term(numbers, any_spelling=self._any_spelling(numbers)))
+                term = self.numbers.term(numbers, any_spelling=self._any_spelling(numbers))
+                result = nodes.text(term if self.syntax is None else self.syntax.number(nodes.terms, term))
             self._typed[kind, integer] = result
         return result
 
@@ -472,6 +473,8 @@ class Lowering:
         """Return the one spelling of a listed value."""
         if self.syntax is not None and (value is None or isinstance(value, bool)):
             return self.syntax.null if value is None else self.syntax.true if value else self.syntax.false
+        if self.syntax is not None and isinstance(value, float):
+            return self.syntax.listed_number(value)
         return json_bytes(value, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False)
 
     def _spaced(self, value: Any) -> int:
@@ -546,7 +549,8 @@ class Lowering:
         elif others:
             parts.append(self.numbers.normal())
             parts += [terms.not_(self.numbers.equal(value)) for value in others]
-        return terms.and_(parts)
+        term = terms.and_(parts)
+        return term if self.syntax is None else self.syntax.number(terms, term)
 
     # -- judging values --------------------------------------------------------------------------------------
 

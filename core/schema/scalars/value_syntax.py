@@ -9,12 +9,15 @@ A syntax also reads: from the text so far, the names that an object and the item
 from __future__ import annotations
 
 import ast
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...language.json_text import json_bytes
+from ...language.lookback import Written
 from ...language.node_kinds import CONTROL
 from ...language.nodes import Nodes
 from ...language.term_kinds import END
@@ -27,6 +30,9 @@ Mark = tuple[tuple[str, bool], ...]
 
 _SPACE = b" \t\n\r"
 _OPENING, _CLOSING = b"{[(", b"}])"
+
+#: Maximum number of characters of a name in YAML: escaped, they have to fit into the 1,024 of an implicit key.
+MAX_YAML_NAME = 150
 
 #: Python's escapes of one letter, for characters that a literal cannot have unescaped.
 _ESCAPES = {0x07: "a", 0x08: "b", 0x09: "t", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x0D: "r", 0x5C: "\\"}
@@ -109,6 +115,14 @@ class ValueSyntax(ABC):
     def name(self, nodes: Nodes, term: int) -> int:
         """Return the texts of the names of a term."""
 
+    def number(self, terms: Terms, term: int) -> int:
+        """Return the numbers of a term of JSON numbers that can be written."""
+        return term
+
+    def listed_number(self, value: float) -> bytes:
+        """Return the text of a number that a schema lists."""
+        return json_bytes(value)
+
     @abstractmethod
     def names_before(self, text: bytes) -> list[str]:
         """Return the names in the object that is open at the end of the text, which is not inside a string."""
@@ -188,6 +202,105 @@ class BareSyntax(ValueSyntax):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class QuotedSyntax(ValueSyntax):
+    """Strings between quotes, with escapes; arrays and objects, which need a look-back, are refused by the makers.
+
+    Attributes:
+        plain: the ranges of the characters that are written as such in quotes.
+        escapes: pairs of a character and its escape in quotes. All other characters are not written.
+        quote: what comes before and after a string.
+        bare: the ranges of the characters of strings that may also stand without quotes; empty: none may.
+        bare_least: minimum number of characters of such a string.
+        null: the text of null.
+    """
+
+    plain: tuple[tuple[int, int], ...]
+    escapes: tuple[tuple[str, str], ...] = ()
+    quote: str = ""
+    bare: tuple[tuple[int, int], ...] = ()
+    bare_least: int = 0
+    null: bytes = b"null"
+
+    def string(self, nodes: Nodes, term: int) -> int:
+        """Return the strings in quotes, and without them where they may stand so."""
+        terms = nodes.terms
+        parts = [respelled(terms, term, CharSet(self.plain), self.escapes, self.quote)]
+        if self.bare:
+            parts.append(terms.and_([term, terms.repeat(terms.chars(CharSet(self.bare)), self.bare_least, None)]))
+        return nodes.text(terms.alt(parts))
+
+    def names(self, name: str) -> tuple[bytes, ...]:
+        """Return nothing: objects are not written."""
+        return ()
+
+    def name(self, nodes: Nodes, term: int) -> int:
+        """Return nothing: objects are not written."""
+        return nodes.EMPTY
+
+    def names_before(self, text: bytes) -> list[str]:
+        """Return nothing: objects are not written."""
+        return []
+
+    def items_before(self, text: bytes) -> list[Any]:
+        """Raise `NotImplementedError`: arrays are not written."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class YamlSyntax(ValueSyntax):
+    """YAML in flow style that is JSON too, read alike by YAML 1.1 and 1.2: every character that is not printable there
+    is escaped, and a number with an exponent has a point and a sign."""
+
+    def string(self, nodes: Nodes, term: int) -> int:
+        """Return strings in double quotes."""
+        return nodes.text(respelled(nodes.terms, term, CharSet(_YAML_PLAIN), _YAML_ESCAPES, '"'))
+
+    def number(self, terms: Terms, term: int) -> int:
+        """Return the numbers that are no strings in YAML 1.1."""
+        return terms.and_([term, regex_term(terms, r"-?\d+(?:\.\d+(?:[eE][-+]\d+)?)?", whole=True)])
+
+    def listed_number(self, value: float) -> bytes:
+        """Return the number with a point in its mantissa."""
+        mantissa, e, exponent = json_bytes(value).partition(b"e")
+        return mantissa + (b".0" if e and b"." not in mantissa else b"") + e + exponent
+
+    def names(self, name: str) -> tuple[bytes, ...]:
+        """Return the name as a string."""
+        if len(name) > MAX_YAML_NAME:
+            return ()
+        escapes = dict(_YAML_ESCAPES)
+        return (f'"{"".join(escapes.get(char, char) for char in name)}"'.encode("utf-8", "surrogatepass"),)
+
+    def name(self, nodes: Nodes, term: int) -> int:
+        """Return the names as strings, short enough for PyYAML."""
+        terms = nodes.terms
+        return self.string(nodes, terms.and_([term, terms.repeat(terms.ANY, 0, MAX_YAML_NAME)]))
+
+    def names_before(self, text: bytes) -> list[str]:
+        """Return the names of the innermost open object."""
+        return Written(text).names()
+
+    def items_before(self, text: bytes) -> list[Any]:
+        """Return the items of the innermost open array."""
+        return [json.loads(item) for item in Written(text).items()]
+
+
+_YAML_PLAIN = (
+    *((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E), (0xA0, 0x2027), (0x202A, 0xD7FF)),
+    *((0xE000, 0xFEFE), (0xFF00, 0xFFFD), (0x10000, 0x10FFFF)),
+)
+_YAML_ESCAPES = (
+    ('"', '\\"'),
+    ("\\", "\\\\"),
+    ("\n", "\\n"),
+    ("\t", "\\t"),
+    ("\r", "\\r"),
+    *((chr(code), f"\\u{code:04x}") for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t\r"),
+    *((chr(code), f"\\u{code:04x}") for code in (0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)),
+)
+
+
 def without(terms: Terms, term: int, text: str) -> int:
     """Return the strings of a term that do not contain a text."""
     return terms.and_([term, terms.not_(terms.sequence([terms.ALL, terms.literal(text), terms.ALL]))])
@@ -198,36 +311,46 @@ def without(terms: Terms, term: int, text: str) -> int:
 
 def quoted(terms: Terms, term: int, quote: str) -> int:
     """Return Python's literals, in these quotes, of the strings of a term."""
+    escapes = {chr(code): "\\" + _escape(code) for code in (*range(0x20), 0x5C)} | {quote: "\\" + quote}
+    return respelled(terms, term, _plain(quote), tuple(escapes.items()), quote)
+
+
+def respelled(terms: Terms, term: int, plain: CharSet, escapes: tuple[tuple[str, str], ...], quote: str = "") -> int:
+    """Return the strings of a term, in quotes, with some characters escaped.
+
+    Args:
+        terms: the store of the term.
+        term: the strings.
+        plain: the characters that are written as such. Those that are neither plain nor escaped are not written.
+        escapes: pairs of a character and its escape.
+        quote: what comes before and after a string.
+    """
     if terms.is_empty(term):
         return terms.EMPTY
-    return terms.seq(terms.literal(quote), _rest(terms, term, quote))
+    return terms.seq(terms.literal(quote), _rest(terms, term, plain, escapes, quote))
 
 
-def _rest(terms: Terms, term: int, quote: str) -> int:
+def _rest(terms: Terms, term: int, plain: CharSet, escapes: tuple[tuple[str, str], ...], quote: str) -> int:
     """Return the rest of a literal, with the closing quote, for the rests of the string in ``term``."""
 
     def build(terms: Terms) -> int:
-        parts = [terms.literal(quote)] if terms.nullable(term) else []
+        parts = [terms.literal(quote)] if quote and terms.nullable(term) else []
         starts, targets = terms.segments(term)
-        escaped: list[int] = []
         for index, target in enumerate(targets):
             if terms.is_empty(target):
                 continue
-            last = (starts[index + 1] if index + 1 < len(starts) else END) - 1
-            rest = _rest(terms, target, quote)
-            ranges = CharSet(((starts[index], last),))
-            plain = ranges & _plain(quote)
-            if plain:
-                parts.append(terms.seq(terms.chars(plain), rest))
-            written = [_escape(code) for code in (*range(0x20), 0x5C) if starts[index] <= code <= last]
-            written += [quote] if starts[index] <= ord(quote) <= last else []
-            if written:
-                escaped.append(terms.seq(terms.words(written), rest))
-        if escaped:
-            parts.append(terms.seq(terms.literal("\\"), terms.alt(escaped)))
+            end = starts[index + 1] if index + 1 < len(starts) else END
+            rest = _rest(terms, target, plain, escapes, quote)
+            written = [text for char, text in escapes if starts[index] <= ord(char) < end]
+            spelled = [terms.words(written)] if written else []
+            if unescaped := CharSet(((starts[index], end - 1),)) & plain:
+                spelled.append(terms.chars(unescaped))
+            parts.append(terms.seq(terms.alt(spelled), rest))
         return terms.alt(parts)
 
-    return terms.deferred(("python", quote, term), build, loops=True)
+    rest = terms.deferred(("respelled", plain, escapes, quote, term), build, loops=True)
+    # A deferred term has no empty string.
+    return terms.alt([terms.EPSILON, rest]) if not quote and terms.nullable(term) else rest
 
 
 def _plain(quote: str) -> CharSet:

@@ -1,0 +1,87 @@
+"""Tables with typed columns: CSV (RFC 4180) and Markdown (GitHub Flavored Markdown, section 4.10)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ..errors import GrammarError
+from ..schema.scalars.value_syntax import QuotedSyntax
+from ..text_grammars.expressions import EMPTY_TEXT, Expression, Repeat, choice, pattern, sequence
+from ..text_grammars.expressions import Literal as Text
+from ..text_grammars.rules import ReadGrammar
+from .typed import TypedValues, columns_of, table_schema
+
+#: Characters of a CSV field: TEXTDATA of RFC 4180, and those beyond ASCII.
+_FIELD = ((0x20, 0x21), (0x23, 0x2B), (0x2D, 0x7E), (0xA0, 0x10FFFF))
+_QUOTED_FIELD = ((0x0A, 0x0A), (0x0D, 0x0D), (0x20, 0x21), (0x23, 0x7E), (0xA0, 0x10FFFF))
+#: Characters of a cell in Markdown: no line break, no ``|`` and no backslash unless escaped.
+_CELL = ((0x20, 0x5B), (0x5D, 0x7B), (0x7D, 0x7E), (0xA0, 0x2027), (0x202A, 0x10FFFF))
+
+
+def csv_grammar(
+    columns: Any, *, header: bool, newline: Literal["\r\n", "\n"], min_rows: int, max_rows: int | None
+) -> ReadGrammar:
+    """Return the CSV texts of a table."""
+    if newline not in ("\r\n", "\n"):
+        raise GrammarError(f"lines of CSV end with CR LF or LF, not {newline!r}", hint=r"pass newline='\n'")
+    _check_rows(min_rows, max_rows)
+    schema = table_schema(columns)
+    values = TypedValues(schema)
+    names = columns_of(schema)
+    alone = len(names) == 1  # an empty line would be no record
+    syntax = QuotedSyntax(
+        _QUOTED_FIELD, (('"', '""'),), '"', bare=_FIELD, bare_least=int(alone), null=b'""' if alone else b""
+    )
+    optional = set(names) - set(schema.get("required", names))
+    fields: list[Expression] = []
+    for name, pointer in names.items():
+        field = values.value(pointer, syntax)
+        fields += [Text(","), choice(field, Text(syntax.null.decode())) if name in optional else field]
+    record = sequence(*fields[1:])
+    lines: list[Expression] = [Repeat(sequence(Text(newline), record), min_rows, max_rows)]
+    if header:
+        lines.insert(0, Text(",".join(map(_csv_field, names))))
+    else:
+        rest = None if max_rows is None else max(max_rows - 1, 0)
+        some = sequence(record, Repeat(sequence(Text(newline), record), max(min_rows - 1, 0), rest))
+        lines = [EMPTY_TEXT if max_rows == 0 else some if min_rows else choice(EMPTY_TEXT, some)]
+    end = Repeat(Text(newline), 0, 1)
+    arguments = {"columns": schema, "header": header, "newline": newline, "min_rows": min_rows, "max_rows": max_rows}
+    whole = sequence(*lines, end) if header or min_rows else choice(EMPTY_TEXT, sequence(some, end))
+    return values.read("csv", arguments, {"root": whole if header or max_rows != 0 else EMPTY_TEXT})
+
+
+def _csv_field(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set('",\r\n') or not name else name
+
+
+def markdown_grammar(columns: Any, *, min_rows: int, max_rows: int | None) -> ReadGrammar:
+    """Return the Markdown tables with these columns."""
+    _check_rows(min_rows, max_rows)
+    schema = table_schema(columns)
+    values = TypedValues(schema)
+    names = columns_of(schema)
+    for name in names:
+        if set(name) & set("\r\n"):
+            raise GrammarError(f"the column {name!r} has a line break", hint="rename it")
+    syntax = QuotedSyntax(_CELL, (("|", "\\|"), ("\\", "\\\\")), null=b"")
+    optional = set(names) - set(schema.get("required", names))
+    header = "|".join(f" {_cell(name)} " for name in names)
+    cells: list[Expression] = []
+    for name, pointer in names.items():
+        cell = values.value(pointer, syntax)
+        cells += [Text(" "), choice(cell, EMPTY_TEXT) if name in optional else cell, Text(" |")]
+    delimiters = sequence(*(pattern(" (?::?-{3,40}:?) \\|") for _ in names))
+    row = sequence(Text("\n|"), *cells)
+    table = sequence(Text(f"|{header}|\n|"), delimiters, Repeat(row, min_rows, max_rows), Repeat(Text("\n"), 0, 1))
+    arguments = {"columns": schema, "min_rows": min_rows, "max_rows": max_rows}
+    return values.read("markdown_table", arguments, {"root": table})
+
+
+def _cell(name: str) -> str:
+    return name.replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _check_rows(least: int, most: int | None) -> None:
+    if least < 0 or (most is not None and most < least):
+        raise GrammarError(f"a table cannot have between {least} and {most} rows", hint="0 <= min_rows <= max_rows")
