@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -20,19 +19,17 @@ from .errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
+from .grammar_rules import Rule, bodies_of, check_rules, reached_from
 from .grammar_source import source
 from .language.lookback import Written
 from .language.nodes import Nodes
 from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
-from .rule_check import check_rules
 
 if TYPE_CHECKING:
     from .text_grammars.rules import ReadGrammar
     from .vocabulary.vocabulary import Vocabulary
 
-#: Maximum number of rules that one grammar may reach.
-MAX_RULES = 2_000
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
 
@@ -570,7 +567,7 @@ class Grammar:
             raise GrammarError(
                 f"the definition of rule {name!r} is not callable", hint="wrap it: Grammar.rule(name, lambda: ...)"
             )
-        rule = _Rule(name, definition)
+        rule = Rule(name, definition)
         return cls(lambda nodes: nodes.lazy(("rule", rule), lambda: rule.body._node(nodes)), ("rule", rule))
 
     def as_part(self, workspace: Workspace | None = None) -> Grammar:
@@ -594,7 +591,7 @@ class Grammar:
         """The keywords that were left out under ``on_unsupported="validate"``, each with its place and the reason."""
         if not self._has_rules:
             return self._unenforced
-        return tuple(problem for part in _reached(self) if not part._has_rules for problem in part._unenforced)
+        return tuple(problem for part in reached_from(self) if not part._has_rules for problem in part._unenforced)
 
     @property
     def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
@@ -607,14 +604,14 @@ class Grammar:
         met = () if program is None else program.narrowed
         if not self._has_rules:
             return (*self._narrowed, *met)
-        return (*(problem for part in _reached(self) if not part._has_rules for problem in part._narrowed), *met)
+        return (*(problem for part in reached_from(self) if not part._has_rules for problem in part._narrowed), *met)
 
     @property
     def specials(self) -> frozenset[str]:
         """The names of the control tokens that a text may contain."""
         if not self._has_rules:
             return self._specials
-        return frozenset().union(*[part._specials for part in _reached(self)])
+        return frozenset().union(*[part._specials for part in reached_from(self)])
 
     @property
     def _is_sure(self) -> bool:
@@ -670,17 +667,17 @@ class Grammar:
         if not self._has_rules:
             return self._key
         if self._identity is None:
-            reached = _reached(self)
+            reached = reached_from(self)
             numbers = {id(part): number for number, part in enumerate(reached)}
 
             def written(value: Any) -> Hashable:
-                if isinstance(value, _Rule):
+                if isinstance(value, Rule):
                     return value.name
                 if isinstance(value, tuple):
                     return tuple(map(written, value))
                 return ("part", numbers[id(value)]) if isinstance(value, Grammar) and value._has_rules else value
 
-            bodies = _bodies(reached)
+            bodies = bodies_of(reached)
             self._identity = (
                 "rules",
                 *(
@@ -692,8 +689,8 @@ class Grammar:
         return self._identity
 
     @property
-    def _rule(self) -> _Rule:
-        return cast(_Rule, self._key[1])
+    def _rule(self) -> Rule:
+        return cast(Rule, self._key[1])
 
     def __repr__(self) -> str:
         return source(self, _SCHEMA_DEFAULTS)
@@ -734,8 +731,8 @@ class Grammar:
 
     def _checked_build(self, nodes: Nodes) -> int:
         if self._has_rules:
-            reached = _reached(self)
-            check_rules(reached, _bodies(reached), nodes)
+            reached = reached_from(self)
+            check_rules(reached, bodies_of(reached), nodes)
         return self._build(nodes)
 
     def _unsatisfiable(self) -> SchemaError:
@@ -824,81 +821,6 @@ def _name(key: tuple[Hashable, ...], parts: Iterable[Grammar]) -> Hashable:
     It is not the grammar, which would hold itself through its ``build``.
     """
     return object() if any(part._has_rules for part in parts) else Grammar(lambda nodes: nodes.EPSILON, key)
-
-
-# -- rules -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """A named definition of a grammar, made when it is first needed. Equal rules have the same definition."""
-
-    name: str
-    definition: Callable[[], Grammar]
-    _made: list[Grammar] = field(default_factory=list, compare=False, repr=False)
-
-    @property
-    def body(self) -> Grammar:
-        """The grammar that the rule stands for."""
-        if not self._made:
-            try:
-                made = self.definition()
-            except NameError as error:
-                raise GrammarError(
-                    f"rule {self.name!r} is not defined: {error}",
-                    hint="assign every grammar that its definition uses before the rule is used",
-                ) from error
-            if not isinstance(made, Grammar):
-                raise GrammarError(
-                    f"the definition of rule {self.name!r} returns {made!r}, not a grammar",
-                    hint="return a Grammar: Grammar.literal('...') for a fixed text",
-                )
-            self._made.append(made)
-        return self._made[0]
-
-
-def _bodies(reached: Iterable[Grammar]) -> dict[_Rule, Grammar]:
-    """Return the body of each rule; rules with the same definition have one in common."""
-    bodies: dict[_Rule, Grammar] = {}
-    for part in reached:
-        if part._key[0] == "rule" and part._rule not in bodies:
-            bodies[part._rule] = part._rule.body
-    return bodies
-
-
-def _parts(grammar: Grammar) -> list[Grammar]:
-    """Return the grammars among the arguments that a grammar was made of."""
-    flat = (value for item in grammar._key for value in (item if isinstance(item, tuple) else (item,)))
-    return [value for value in flat if isinstance(value, Grammar)]
-
-
-def _reached(grammar: Grammar) -> list[Grammar]:
-    """Return a grammar and its parts, rules followed, in a fixed order; parts without rules are not taken apart.
-
-    Raises:
-        GrammarError: a rule is not defined.
-        LimitError: there are more than `MAX_RULES` rules.
-    """
-    bodies: dict[_Rule, Grammar] = {}
-    reached: dict[int, Grammar] = {}
-    pending = [grammar]
-    while pending:
-        part = pending.pop()
-        if id(part) in reached:
-            continue
-        reached[id(part)] = part
-        if part._key[0] == "rule":
-            if part._rule not in bodies:
-                bodies[part._rule] = part._rule.body
-                pending.append(part._rule.body)
-            if len(bodies) > MAX_RULES:
-                raise LimitError(
-                    f"the grammar has more than {MAX_RULES:,} rules, the last of them {part._rule.name!r}",
-                    hint="make each rule once, outside of the definitions",
-                )
-        elif part._has_rules:
-            pending += reversed(_parts(part))
-    return list(reached.values())
 
 
 #: The options of `Grammar.from_json_schema` with their defaults, in the order of its arguments.

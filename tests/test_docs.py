@@ -215,7 +215,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),
         ("tools.call_grammars", "MAX_CALL_GRAMMARS"),
-        ("core.grammar", "MAX_RULES"),
+        ("core.grammar_rules", "MAX_RULES"),
         ("tools.typescript.source", "MAX_SECONDS"),
         ("tools.typescript.types", "MAX_TYPE_DEPTH"),
         ("tools.typescript.intersections", "MAX_TYPE_ALTERNATIVES"),

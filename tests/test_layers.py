@@ -45,7 +45,7 @@ PIPELINE = (
     "core.vocabulary",
     "core.masks",
     "core.grammar_source",
-    "core.rule_check",
+    "core.grammar_rules",
     "core.grammar",
     "core.constraint_cache",
     "core.sampling",

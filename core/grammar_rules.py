@@ -1,15 +1,91 @@
-"""Check of recursive grammars: every rule ends, and none begins with itself.
+"""Rules of recursive grammars: definitions and parts, and the check that each ends and none begins with itself.
 
 The parts are `Grammar` objects, which are taken apart by their makers and arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import GrammarError
+from .errors import GrammarError, LimitError
 from .language.nodes import Nodes
+
+#: Maximum number of rules that one grammar may reach.
+MAX_RULES = 2_000
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named definition of a grammar, made when it is first needed. Equal rules have the same definition."""
+
+    name: str
+    definition: Callable[[], Any]
+    _made: list[Any] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def body(self) -> Any:
+        """The grammar that the rule stands for."""
+        if not self._made:
+            try:
+                made = self.definition()
+            except NameError as error:
+                raise GrammarError(
+                    f"rule {self.name!r} is not defined: {error}",
+                    hint="assign every grammar that its definition uses before the rule is used",
+                ) from error
+            if not hasattr(made, "_key"):
+                raise GrammarError(
+                    f"the definition of rule {self.name!r} returns {made!r}, not a grammar",
+                    hint="return a Grammar: Grammar.literal('...') for a fixed text",
+                )
+            self._made.append(made)
+        return self._made[0]
+
+
+def bodies_of(reached: Iterable[Any]) -> dict[Rule, Any]:
+    """Return the body of each rule; rules with the same definition have one in common."""
+    bodies: dict[Rule, Any] = {}
+    for part in reached:
+        if part._key[0] == "rule" and part._rule not in bodies:
+            bodies[part._rule] = part._rule.body
+    return bodies
+
+
+def _parts(grammar: Any) -> list[Any]:
+    """Return the grammars among the arguments that a grammar was made of."""
+    flat = (value for item in grammar._key for value in (item if isinstance(item, tuple) else (item,)))
+    return [value for value in flat if hasattr(value, "_key")]
+
+
+def reached_from(grammar: Any) -> list[Any]:
+    """Return a grammar and its parts, rules followed, in a fixed order; parts without rules are not taken apart.
+
+    Raises:
+        GrammarError: a rule is not defined.
+        LimitError: there are more than `MAX_RULES` rules.
+    """
+    bodies: dict[Rule, Any] = {}
+    reached: dict[int, Any] = {}
+    pending = [grammar]
+    while pending:
+        part = pending.pop()
+        if id(part) in reached:
+            continue
+        reached[id(part)] = part
+        if part._key[0] == "rule":
+            if part._rule not in bodies:
+                bodies[part._rule] = part._rule.body
+                pending.append(part._rule.body)
+            if len(bodies) > MAX_RULES:
+                raise LimitError(
+                    f"the grammar has more than {MAX_RULES:,} rules, the last of them {part._rule.name!r}",
+                    hint="make each rule once, outside of the definitions",
+                )
+        elif part._has_rules:
+            pending += reversed(_parts(part))
+    return list(reached.values())
 
 
 def check_rules(reached: Sequence[Any], bodies: Mapping[Any, Any], nodes: Nodes) -> None:
