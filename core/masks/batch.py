@@ -20,6 +20,9 @@ from . import mask_logits
 if TYPE_CHECKING:
     from .matcher import Matcher
 
+#: Rows of a `MaskTable` that are always there: one allows nothing, one everything.
+NOTHING, EVERYTHING = 0, 1
+
 #: Bit patterns of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
 _HALF, _BFLOAT, _SINGLE = 0xFC00, 0xFF80, 0xFF800000
 
@@ -86,8 +89,8 @@ class MaskTable:
             the host alone.
 
     Attributes:
-        words: the masks, ``[capacity + 1, ceil(size / 32)]``; row 0 allows nothing. It is another array after the
-            table has grown: read it after `rows`.
+        words: the masks, ``[capacity + 2, ceil(size / 32)]``; row `NOTHING` allows nothing and row `EVERYTHING` all
+            tokens. It is another array after the table has grown: read it after `rows`.
         filled: number of masks written so far.
     """
 
@@ -97,12 +100,13 @@ class MaskTable:
         self._size = size
         self._device = device
         self.filled = 0
-        self._allocate(capacity + 1)
+        self._allocate(capacity + 2)
 
     def _allocate(self, rows: int) -> None:
         self.words = np.zeros((rows, (self._size + 31) // 32), np.uint32)
+        self.words[EVERYTHING] = 0xFFFFFFFF
         self._rows: dict[Any, dict[int, int]] = {}  # by engine and state
-        self._used = 1
+        self._used = 2
         self._forbidden: Any = None  # on the device, [rows, size]: what each mask forbids
         self._sent = 0  # how many rows lie there
 
@@ -115,11 +119,11 @@ class MaskTable:
         rows = np.empty(len(matchers), np.int32)
         if not self._find(matchers, rows):
             # Full: what is needed now is written again into an empty table.
-            if len(matchers) < len(self.words):
+            if len(matchers) + 2 <= len(self.words):
                 self._rows.clear()
-                self._used, self._sent = 1, 0
+                self._used, self._sent = 2, 0
             else:
-                self._allocate(len(matchers) + 1)
+                self._allocate(len(matchers) + 2)
             self._find(matchers, rows)
         return rows
 
@@ -179,9 +183,17 @@ class MaskTable:
                 f"logits of shape {tuple(logits.shape)} do not fit {len(matchers)} texts of {self._size} tokens",
                 hint="one row for each text, and at least one logit for each token",
             )
-        rows = self.rows(matchers)
+        self.forbid(logits, self.rows(matchers))
+
+    def forbid(self, logits: Any, rows: Any) -> None:
+        """Do `apply` by the numbers of rows: those that `rows` returned last, `NOTHING` or `EVERYTHING`.
+
+        Args:
+            logits: as for `apply`.
+            rows: int32, one for each row of the logits; NumPy, or torch on the host or on the table's device.
+        """
         if isinstance(logits, np.ndarray) or self._device is None:
-            _apply_on_host(logits, self.words, rows)
+            _apply_on_host(logits, self.words, np.asarray(rows))
             return
         torch = _torch_of(logits)
         if logits.device.type != torch.device(self._device).type:
@@ -194,7 +206,7 @@ class MaskTable:
             fresh = torch.from_numpy(self.words[self._sent : self._used].view(np.int32)).to(self._device)
             self._forbidden[self._sent : self._used] = _unpacked(torch, fresh)[:, : self._size]
             self._sent = self._used
-        index = torch.from_numpy(rows).to(self._device, non_blocking=True)
+        index = torch.as_tensor(rows).to(self._device, non_blocking=True)
         _forbid_on_device(torch, logits, self._forbidden.index_select(0, index))
 
 

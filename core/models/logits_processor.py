@@ -1,7 +1,8 @@
-"""Logits processor for ``model.generate`` of transformers."""
+"""Logits processor for ``model.generate`` of transformers, and for llama-cpp-python."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ class ConstrainedLogitsProcessor:
     (``min_new_tokens``, ``bad_words_ids``, ``suppress_tokens``) may forbid the last one that is allowed: then what
     ``generate`` picks instead is refused with an error.
 
+    llama-cpp-python asks in the same way, for one text: ``Llama.create_completion(..., logits_processor=
+    LogitsProcessorList([ConstrainedLogitsProcessor([matcher])]))``, without a draft model.
+
     Args:
         matchers: one for each row that is generated, at the beginning of its text: prompts times
             ``num_return_sequences``. They are advanced; keep a `Matcher.fork` to use one again.
@@ -48,12 +52,12 @@ class ConstrainedLogitsProcessor:
         self._seen: Any = None  # the ids that were given last
         self._over = [False] * len(self._matchers)  # True after the end-of-text token
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Mask the scores of the next token; what transformers calls at each step.
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Mask the scores of the next token; what the engine calls at each step.
 
         Args:
-            input_ids: all tokens so far, ``[rows, tokens]``.
-            scores: of the next token, ``[rows, V]``; left as they are.
+            input_ids: all tokens so far, ``[rows, tokens]`` in torch; ``[tokens]`` in NumPy.
+            scores: of the next token, ``[rows, V]`` or ``[V]`` alike; left as they are.
 
         Returns:
             New scores, minus infinity for tokens that are not allowed.
@@ -73,8 +77,8 @@ class ConstrainedLogitsProcessor:
         for matcher, row in zip(self._matchers, self._masks, strict=True):
             if not row.any():
                 _allow_end(matcher, row)
-        masked = scores.clone()
-        apply_mask(masked, self._masks)
+        masked = scores.copy() if isinstance(scores, np.ndarray) else scores.clone()
+        apply_mask(masked, self._masks if scores.ndim == 2 else self._masks[0])
         return masked
 
     def complete(self, sequences: torch.Tensor) -> list[bool]:
@@ -91,18 +95,17 @@ class ConstrainedLogitsProcessor:
         self._follow(sequences)
         return [matcher.is_accepting for matcher in self._matchers]
 
-    def _follow(self, ids: torch.Tensor) -> None:
+    def _follow(self, ids: Any) -> None:
         """Advance each matcher by the row's new token, if there is one."""
-        import torch
-
+        ids = ids if ids.ndim == 2 else ids[None]
         if ids.shape[0] != len(self._matchers):
             raise ModelError(f"{ids.shape[0]} rows for {len(self._matchers)} matchers", hint=f"only {_ONE_STEP}")
         if self._seen is None:
-            self._seen = ids.clone()
+            self._seen = copy.deepcopy(ids)
             return
-        if ids.shape[1] != self._seen.shape[1] + 1 or not torch.equal(ids[:, :-1], self._seen):
+        if ids.shape[1] != self._seen.shape[1] + 1 or not bool((ids[:, :-1] == self._seen).all()):
             raise ModelError("the rows did not grow by one token each", hint=f"only {_ONE_STEP}")
-        self._seen = ids.clone()
+        self._seen = copy.deepcopy(ids)
         for row, (matcher, token_id) in enumerate(zip(self._matchers, ids[:, -1].tolist(), strict=True)):
             if self._over[row]:
                 continue  # transformers pads the rows that are over

@@ -55,6 +55,7 @@ SAID = {
     "openai_pydantic_ai.py": ["tool-call: ", "the soil of east is sandy", "Plan(beds={'east': 12})"],
     "openai_smolagents.py": ["Sail at nine.", "called tide({'harbour': 'Husum', 'hour': 9})"],
     "litellm_dspy.py": ["True 4"],
+    "transformers_continuous.py": ["{'city': "],
     "openai_client.py": [
         "find_seat({'train': 'IC 702', 'window': True})",
         "seat 14 in IC 702, at",
@@ -73,7 +74,12 @@ NEEDS = {
     "openai_pydantic_ai.py": "pydantic_ai",
     "openai_smolagents.py": "smolagents",
     "litellm_dspy.py": "dspy",
+    "transformers_continuous.py": "transformers.generation.continuous_batching.cb_logits_processors",
 }
+
+
+# What examples import.
+HELPERS = {"local_server.py"}
 
 
 def is_installed(module: str) -> bool:
@@ -84,10 +90,9 @@ def is_installed(module: str) -> bool:
         return False
 
 
-def test_every_adapter_example_is_known() -> None:
-    """No example of an adapter is left out here."""
-    prefixes = ("langchain_", "crewai_", "autogen_", "agent_framework_", "openai_", "anthropic_", "litellm_")
-    assert {path.name for path in EXAMPLES.glob("*.py") if path.name.startswith(prefixes)} == set(SAID)
+def test_every_example_is_known() -> None:
+    """No example is left out here."""
+    assert {path.name for path in EXAMPLES.glob("*.py")} - HELPERS == set(SAID)
 
 
 @pytest.mark.parametrize("name", sorted(SAID))

@@ -12,7 +12,7 @@ import pytest
 
 from toolgrammar.core import DecodingError, Grammar, Matcher, Vocabulary
 from toolgrammar.core.masks import batch, mask_logits
-from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
+from toolgrammar.core.masks.batch import EVERYTHING, NOTHING, MaskTable, apply_mask, fill_masks
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, 23, None]}}, "required": ["b"]}
 
@@ -133,7 +133,10 @@ def test_table_gives_each_text_its_mask(matchers: list[Matcher], vocabulary: Voc
         rows = table.rows(matchers)
         np.testing.assert_array_equal(table.words[rows], filled(matchers))
         assert rows[1] == rows[2] == rows[6] and len(set(rows.tolist())) == 5
-    assert table.filled == 5 and not table.words[0].any()
+    assert table.filled == 5
+    logits = np.zeros((2, vocabulary.size), np.float32)
+    table.forbid(logits, np.array([NOTHING, EVERYTHING], np.int32))
+    assert np.isneginf(logits[0]).all() and not logits[1].any()
 
 
 @pytest.mark.parametrize("capacity", [1, 3, 7, 500])

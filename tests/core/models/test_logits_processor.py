@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from toolgrammar.core import Constraint, DecodingError, Grammar, ModelError, Vocabulary
 from toolgrammar.core.models import ConstrainedLogitsProcessor
 
-from .tiny import llama
+from .tiny import TEMPLATE, llama, tokenizer
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -170,3 +171,25 @@ def test_vocabulary_without_an_end_is_a_clear_error() -> None:
     processor(torch.tensor([[0]]), torch.zeros((1, 1)))
     with pytest.raises(DecodingError, match="extra_eos"):
         processor(torch.tensor([[0, 0]]), torch.zeros((1, 1)))
+
+
+@pytest.mark.llama_cpp
+def test_llama_cpp_python(tmp_path: Path) -> None:
+    """llama-cpp-python's own completion, over a tiny model of noise: valid texts, and a new processor for each."""
+    llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    pytest.importorskip("gguf", reason="the gguf package is not installed")
+    from toolgrammar.core.models.llama_cpp.backend import GGUFBackend
+
+    from .tiny_gguf import write_gguf
+
+    tokens = tokenizer(None, ("<|im_end|>", "<|im_start|>"))
+    write_gguf(tmp_path / "tiny.gguf", llama(vocab_size=len(tokens), hidden_size=64), tokens, TEMPLATE)
+    city = Grammar.from_json_schema(CITY).bind(GGUFBackend(str(tmp_path / "tiny.gguf"), threads=1).vocabulary)
+    engine = llama_cpp.Llama(str(tmp_path / "tiny.gguf"), n_ctx=256, n_threads=1, verbose=False)
+    for seed in range(4):
+        processors = llama_cpp.LogitsProcessorList([ConstrainedLogitsProcessor([city.matcher()])])
+        answer = engine.create_completion(
+            "the weather in Rome", max_tokens=200, seed=seed, temperature=1.5, logits_processor=processors
+        )
+        value = json.loads(answer["choices"][0]["text"])
+        assert set(value) == {"city", "days"} and len(value["city"]) <= 4 and value["days"] in (1, 23)

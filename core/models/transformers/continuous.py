@@ -1,0 +1,199 @@
+"""Masks inside of transformers' continuous batching: each request has a grammar of its own, or none.
+
+transformers gives a processor one int32 for each row of a batch; here that is the
+row of a `MaskTable`, so the masks of all requests are found by one call, and texts in equal states share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ModelError, ToolGrammarError
+from ...masks import Constraint, Matcher
+from ...masks.batch import EVERYTHING, MaskTable
+from ...vocabulary import Vocabulary
+
+#: Minimum number of masks that a table keeps.
+_KEPT = 512
+
+
+class ConstrainedText:
+    """The text of one request: what ``add_request(..., text=)`` takes.
+
+    Args:
+        constraint: what the text has to satisfy.
+
+    Attributes:
+        error: why the request was ended before its text was whole: its grammar met a limit, or another processor chose
+            a token that the mask forbids. None: it was not. It is also the ``error`` of the request's output.
+    """
+
+    def __init__(self, constraint: Constraint) -> None:
+        self._constraint = constraint
+        self._matcher = constraint.matcher()
+        self._taken = 0  # number of tokens that the matcher has accepted
+        self.error: ToolGrammarError | None = None
+
+    def __deepcopy__(self, memo: Any) -> ConstrainedText:
+        """Return the same text, to be written on apart: what transformers asks for where a request is forked."""
+        copied = ConstrainedText(self._constraint)
+        copied._matcher, copied._taken, copied.error = self._matcher.fork(), self._taken, self.error
+        return copied
+
+    def is_whole(self, output: Any) -> bool:
+        """Return True if an output of this request is whole; one that ``max_new_tokens`` has cut must not be used."""
+        matcher = self._constraint.matcher()
+        return all(matcher.accept(token) for token in output.generated_tokens) and matcher.is_accepting
+
+    def _follow(self, state: Any) -> Matcher:
+        """Return the matcher after all that the request has written.
+
+        Raises:
+            ModelError: a token was chosen that the mask forbids.
+        """
+        written = state.generated_tokens
+        if state._true_initial_tokens:  # a request that began anew, behind what it had written
+            written = state.initial_tokens[state._true_initial_tokens :] + written
+        if not self._taken:
+            # Whatever ends a text in the vocabulary has to end the request too.
+            state._eos_token_ids |= self._constraint.vocabulary.eos
+        for token in written[self._taken :]:
+            if not self._matcher.accept(token):
+                raise ModelError(
+                    f"token {token} was chosen, which the grammar of {state.request_id!r} forbids",
+                    hint="no other processor may raise masked scores, or forbid what a grammar demands",
+                )
+            self._taken += 1
+        return self._matcher
+
+    def _checked(self, state: Any, scratch: npt.NDArray[np.uint32]) -> Matcher:
+        """Do `_follow`, and write the mask once.
+
+        Raises:
+            ToolGrammarError: the grammar meets a limit.
+        """
+        matcher = self._follow(state)
+        matcher.fill_mask(scratch)
+        return matcher
+
+
+class ContinuousMasks:
+    """Lets the requests of a ``ContinuousBatchingManager`` choose only tokens that their grammars allow.
+
+    Make it before the manager is started; then ``manager.add_request(ids, text=ConstrainedText(constraint))``. Requests
+    without a text are left alone. It comes before temperature, top-k and top-p, which then choose among allowed tokens.
+    A request whose grammar meets a limit ends alone, with that error.
+
+    A mask depends on the token before, so asynchronous batching is refused; so are CUDA graphs and compiled steps,
+    under which the masks of a step would be those of the first one, and tensor parallelism.
+
+    Args:
+        manager: what ``model.init_continuous_batching()`` returned.
+        vocabulary: of the model, one token for each of its logits.
+
+    Attributes:
+        table: the masks of the running requests.
+
+    Raises:
+        ModelError: the manager is running, or works in a way that is refused; the vocabulary does not fit.
+    """
+
+    supported_kwargs: ClassVar[dict[str, type]] = {"text": ConstrainedText}
+    ignored_kwargs: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, manager: Any, vocabulary: Vocabulary) -> None:
+        from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingLogitsProcessor
+
+        ContinuousBatchingLogitsProcessor.register(ContinuousMasks)
+        _check(manager, vocabulary)
+        device = manager.model.device
+        most = manager.continuous_batching_config.max_requests_per_batch or 0
+        self.table = MaskTable(
+            vocabulary.size, max(_KEPT, 2 * most), device=None if device.type == "cpu" else str(device)
+        )
+        processors = manager.logit_processor
+        processors.logits_processor.insert(0, self)
+        processors.tensors_required += 1
+        processors.supported_keys.update(self.supported_kwargs)
+        processors.do_processing = True
+
+    def fill_defaults(self, int32_tensor: Any) -> None:
+        """Allow everything where there is no request."""
+        int32_tensor.fill_(EVERYTHING)
+
+    def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> Any:
+        """Return for each request the row of the table that is its mask."""
+        import torch
+
+        running: dict[int, tuple[Any, ConstrainedText]] = {}
+        for place, request in enumerate(requests_with_new_token):
+            text = request.state.logit_processor_kwargs.get("text")
+            if text is not None:
+                running[place] = request.state, text
+        matchers = _each(running, lambda state, text: text._follow(state))
+        try:
+            found = self.table.rows(list(matchers.values()))
+        except ToolGrammarError:  # it does not say whose grammar met a limit
+            scratch = np.zeros(self.table.words.shape[1], np.uint32)
+            matchers = _each(
+                {place: running[place] for place in matchers}, lambda state, text: text._checked(state, scratch)
+            )
+            found = self.table.rows(list(matchers.values()))
+        rows = np.full(len(requests_with_new_token), EVERYTHING, np.int32)
+        rows[list(matchers)] = found
+        return torch.from_numpy(rows)
+
+    def __call__(self, scores: Any, tensor_arg: Any) -> Any:
+        """Return the scores with minus infinity for tokens that are not allowed."""
+        masked = scores.clone()
+        self.table.forbid(masked, tensor_arg[: len(scores)])
+        return masked
+
+
+def _each(
+    running: dict[int, tuple[Any, ConstrainedText]], ask: Callable[[Any, ConstrainedText], Matcher]
+) -> dict[int, Matcher]:
+    """Return the matchers of the requests; one that fails ends its own request."""
+    matchers = {}
+    for place, (state, text) in running.items():
+        try:
+            matchers[place] = ask(state, text)
+        except ToolGrammarError as error:
+            text.error, state.error = error, str(error)
+            state._new_tokens_limit = state.generated_len()  # the next token is dropped, and the request is over
+    return matchers
+
+
+def _check(manager: Any, vocabulary: Vocabulary) -> None:
+    """Check that masks can be put on each step of a manager.
+
+    Raises:
+        ModelError: they cannot.
+    """
+    if manager.is_running():
+        raise ModelError("the manager is running", hint="make ContinuousMasks before manager.start()")
+    config = manager.continuous_batching_config
+    refused = {
+        "use_async_batching": config.use_async_batching,
+        "use_cuda_graph": any(config.cuda_graph_booleans),
+        "varlen_compile_config": config.varlen_compile_config is not None,
+        "decode_compile_config": config.decode_compile_config is not None,
+    }
+    for name, is_set in refused.items():
+        if is_set:
+            raise ModelError(
+                f"the mask of a token depends on the one before, which {name} does not wait for",
+                hint="ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False), and no compiled steps",
+            )
+    if manager.distributed_helper.tp_size > 1:
+        raise ModelError("grammars do not follow a model over several processes", hint="no tensor parallelism")
+    size = manager.model.config.get_text_config().vocab_size
+    if vocabulary.size != size:
+        raise ModelError(
+            f"the model gives {size} scores for {vocabulary.size} tokens",
+            hint="Vocabulary.from_transformers(tokenizer, size=model.config.vocab_size)",
+        )
