@@ -298,6 +298,7 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
     "free text, one retry with the error": free_twice,
     "grammar": constrained(),
     "grammar, without jumps": constrained(jump_forward=False),
+    "grammar, exact choice": constrained(exact_choice=True),
     "grammar, several calls allowed": constrained(parallel_tool_calls=True),
     "grammar, text or a call": constrained(tool_choice="auto"),
     "grammar, after a draft of 64 tokens": drafted,

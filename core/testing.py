@@ -16,6 +16,8 @@ import numpy as np
 from .conversation.messages import Message
 from .errors import ContextOverflowError, ModelError, ToolGrammarError
 from .generation.backend import Backend, BatchBackend, Session, closed_error
+from .generation.driver import look_ahead
+from .generation.loop import Forward
 from .models.model import LocalModel
 from .models.sessions import OpenSessions, check_crop, check_new_tokens
 from .vocabulary.vocabulary import Vocabulary
@@ -342,6 +344,12 @@ def _check_sessions(backend: Backend, ids: list[int], tolerance: float) -> None:
     same(pieces.extend(ids[-1:]), "an error leaves the sequence as it was")
     whole.crop(len(ids) - 1)
     same(whole.extend(ids[-1:]), "sessions are independent")
+    tree = Forward(tuple(ids[:4]), parents=(-1, 0, -1, 2))
+    rows = look_ahead(whole, tree)
+    _law(whole.length == len(ids), "a look ahead leaves the sequence as it was")
+    for row, branch in ((rows[1], ids[:2]), (rows[3], ids[2:4])):
+        _law(_are_near(row, whole.extend(branch), tolerance), "a look ahead along branches gives their logits")
+        whole.crop(len(ids))
     whole.close()
     pieces.close()
     pieces.close()

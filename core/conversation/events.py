@@ -6,6 +6,7 @@ arguments); text and call deltas never mix in one event; `Finish` comes last, on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, Union
 
@@ -126,6 +127,26 @@ Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, Tok
 
 
 @dataclass(frozen=True)
+class ChoiceMade:
+    """A choice among finitely many words, by the probability of each whole word; ``GenerateParams.exact_choice``.
+
+    Attributes:
+        start: its first character in ``Generation.raw``.
+        value: the word that was chosen: a name or value without its quotes.
+        probabilities: of all words that the grammar allowed there, given that it is one of them: the model's own,
+            after bias and penalty, before temperature and cuts.
+        mass: their sum before that: what the model gave to these words together. The rest is what the grammar removed.
+        passes: number of forward passes that it took more.
+    """
+
+    start: int
+    value: str
+    probabilities: Mapping[str, float]
+    mass: float
+    passes: int = 0
+
+
+@dataclass(frozen=True)
 class Generation:
     """The whole result of one generation.
 
@@ -139,6 +160,7 @@ class Generation:
         trace: how each of them came, with ``GenerateParams(trace=True)``.
         stop: which of ``GenerateParams.stop`` ended the text, if one did.
         tokens: the tokens with their log-probabilities, with ``GenerateParams(logprobs=...)``.
+        choices: the choices among whole words, with ``GenerateParams(exact_choice=True)``.
     """
 
     message: Message
@@ -150,6 +172,7 @@ class Generation:
     trace: Trace | None = field(default=None, repr=False, compare=False)
     stop: str | None = None
     tokens: tuple[TokenWritten, ...] = field(default=(), repr=False, compare=False)
+    choices: tuple[ChoiceMade, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def text(self) -> str:

@@ -63,6 +63,26 @@ class Session(Protocol):
         ...
 
 
+class TreeSession(Session, Protocol):
+    """A `Session` that can look ahead along several branches in one forward pass."""
+
+    def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
+        """Return the logits after each token of a tree that follows the sequence, which stays as it is.
+
+        Args:
+            token_ids: the tokens, each after its parent; at least one.
+            parents: for each the index of the token before it on its branch; -1 where that is the end of the sequence.
+
+        Returns:
+            Logits, shape ``[n, V]``: those of `extend` with the tokens of each branch, up to rounding. None if this
+            model cannot read a tree.
+
+        Raises:
+            ContextOverflowError: the tokens do not fit in the context window beside each other.
+        """
+        ...
+
+
 class Backend(Protocol):
     """A loaded model with its tokenizer.
 

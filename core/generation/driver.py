@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Union
 
+import numpy as np
+
 from ..conversation.events import Event, Generation
 from .backend import Session, closed_error
 from .loop import Forward
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Logits = npt.NDArray[np.float32]
@@ -64,6 +65,30 @@ class ForwardLock:
             self._is_closed = True
 
 
+def look_ahead(session: Session, forward: Forward) -> Logits:
+    """Return the logits after each token of a tree, in one forward pass where the session can do so, else in many.
+
+    The sequence stays as it is. The tokens of ``forward`` are in the order of a walk along the branches.
+    """
+    parents = forward.parents or ()
+    read = getattr(session, "branches", None)
+    logits: Logits | None = None if read is None else read(forward.token_ids, parents)
+    if logits is not None:
+        return logits
+    length = session.length
+    depths: list[int] = []
+    rows: list[Logits] = []
+    try:
+        for token_id, parent in zip(forward.token_ids, parents, strict=True):
+            depths.append(depths[parent] + 1 if parent >= 0 else 0)
+            session.crop(length + depths[-1])
+            rows.append(session.extend((token_id,)))
+    finally:
+        session.crop(length)
+    forward.passes = len(rows)
+    return np.stack(rows)
+
+
 def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Generator[Item, None, None]:
     """Run one generation; yield its events, then the whole of it.
 
@@ -87,7 +112,7 @@ def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Gene
                     if session is None:
                         session = start()
                     begin = time.perf_counter()
-                    logits = session.extend(item.token_ids)
+                    logits = session.extend(item.token_ids) if item.parents is None else look_ahead(session, item)
                     item.seconds = time.perf_counter() - begin
                 if begins:
                     item.cached_tokens = session.cached_tokens

@@ -19,10 +19,15 @@ class LogProbs:
     """
 
     def __init__(self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> None:
-        scores = logits.take(allowed).astype(np.float64)
-        best = scores.max()
         self._allowed = allowed
-        self._values = scores - best - np.log(np.exp(scores - best).sum())
+        self._values = log_softmax(logits.take(allowed))
+
+    @classmethod
+    def of_whole(cls, token_id: int, logprob: float) -> LogProbs:
+        """Return those of a token that stands for a word, chosen as a whole with this log-probability."""
+        made = cls(np.zeros(token_id + 1, np.float32), np.array([token_id], np.intp))
+        made._values = np.array([logprob])
+        return made
 
     def of(self, token_id: int) -> float:
         """Return the log-probability of an allowed token."""
@@ -36,3 +41,11 @@ class LogProbs:
         return tuple(
             (int(self._allowed[one]), float(self._values[one])) for one in places if self._values[one] > -np.inf
         )
+
+
+def log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Return the logarithms of the probabilities that numbers stand for, in double precision."""
+    wide = values.astype(np.float64)
+    best = wide.max()
+    result: npt.NDArray[np.float64] = wide - best - np.log(np.exp(wide - best).sum())
+    return result

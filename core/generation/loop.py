@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
+from ..conversation.events import ChoiceMade
 from ..errors import BudgetError, ContextOverflowError, DecodingError
+from .choices import place_at, spelled_words
 from .completion import Completion, complete
 from .deadline import Deadline
-from .logprobs import LogProbs
+from .logprobs import LogProbs, log_softmax
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
@@ -73,15 +75,21 @@ class Forward:
 
     Attributes:
         token_ids: the tokens.
+        parents: for each the index of the token before it, or -1: they are a tree that the model looks ahead along, and
+            that is not appended; what is sent back are the logits after each, ``[n, V]`` (see `TreeSession`). None:
+            they are appended.
         cached_tokens: set by the driver: number of them that were not computed again.
         is_over: a driver that lets it wait may ask now and then whether to go on; if this returns True or raises, the
             generation is over, and is sent None for logits.
+        passes: set by the driver: number of forward passes of the model; more than one where it cannot read a tree.
         seconds: set by the driver: time of the forward pass; of one for many sequences, the whole.
     """
 
     token_ids: tuple[int, ...]
     is_over: Callable[[], bool] | None = None
+    parents: tuple[int, ...] | None = None
     cached_tokens: int = 0
+    passes: int = 1
     seconds: float = 0.0
 
 
@@ -142,6 +150,7 @@ class Decoding:
         forward_passes: number of forward passes.
         cached_tokens: number of tokens of the prompt that were not computed again.
         reasoning_tokens: number of tokens of the reasoning.
+        choices: those among whole words, with ``params.exact_choice``; their places are bytes.
         stop_requested: set it to end the generation after the present step.
         tracer: collects the trace, with ``params.trace``.
     """
@@ -164,6 +173,7 @@ class Decoding:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     stop_requested: bool = False
+    choices: list[ChoiceMade] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._written = 0  # bytes
@@ -181,6 +191,7 @@ class Decoding:
         self._prompt_tail = list(self.prompt[len(self.prompt) - self.heal :])  # that may be replaced
         self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
+        self._chosen: tuple[float, int] | None = None  # of the word that is held: its log-probability, and how many
         self._logprobs: LogProbs | None = None  # at the place of the next token, if they are wanted
         self._sampler = Sampler(self.params)
         self.tracer = Tracer(self.backend.vocabulary, self.backend.name) if self.params.trace else None
@@ -324,6 +335,8 @@ class Decoding:
                     yield from jump
                     continue
                 remaining = budget - len(self.token_ids)  # the last token may have been taken back
+            if self.params.exact_choice and (yield from self._choose_word(remaining)):
+                continue
             among = allowed = self._among
             token_id = None if among is not None else (yield from self._draw_first())
             if token_id is None:
@@ -416,6 +429,98 @@ class Decoding:
         logits = yield from self._read()
         return self._sampler.choose(logits, allowed)
 
+    def _choose_word(self, remaining: int) -> Generator[Forward, npt.NDArray[np.float32] | None, bool]:
+        """Choose a whole word where finitely many may follow, and hold it; return False where that is not so.
+
+        Words that do not fit in the budget are denied.
+        """
+        vocabulary = self.backend.vocabulary
+        if self._reasons or self._healed or self._chosen is not None or self.matcher.is_finished:
+            return False
+        context = self._context()
+        place = place_at(self.matcher, vocabulary.decode(context) + self._held)
+        trie = None if place is None else spelled_words(place, self._spelling, vocabulary, context, self._held)
+        if place is None or trie is None:
+            return False
+        room = self.backend.context_window - len(self.prompt) - len(self.token_ids)
+        if len(trie.token_ids) > room:
+            return False
+        rows = [log_softmax(self._sampler.adjusted((yield from self._read())))]
+        passes = self.forward_passes
+        if trie.token_ids:
+            rows += [
+                log_softmax(self._sampler.adjusted(logits))
+                for logits in (yield from self._look_ahead(trie.token_ids, trie.parents))
+            ]
+        totals, ends = trie.logprobs(rows, vocabulary)
+        possible = totals > -np.inf
+        if np.isnan(totals).any() or not possible.any():
+            return False
+        whole = float(np.logaddexp.reduce(totals))
+        is_denied = False
+        while possible.any():
+            index = self._sampler.choose_among(np.where(possible, totals, -np.inf))
+            word = place.words[index]
+            end = None
+            if ends[index]:
+                bytes_of = list(ends[index])
+                end = bytes_of[self._sampler.choose_among(np.array(list(ends[index].values())))]
+            begins = self._written + len(self._held) - self._sent - len(place.before)
+            if self._hold_word(word.text, end, remaining):
+                if is_denied:
+                    self._deny()
+                names = place.names()
+                begins += len(place.quote)
+                shares = dict(zip(names, map(float, np.exp(totals - whole)), strict=True))
+                used = self.forward_passes - passes
+                self.choices.append(ChoiceMade(begins, names[index], shares, float(np.exp(whole)), used))
+                self._chosen = float(totals[index]) - whole, len(names)
+                return True
+            is_denied = True
+            possible[index] = False
+        return False
+
+    def _hold_word(self, text: bytes, end: int | None, remaining: int) -> bool:
+        """Let the matcher go ahead over a word, which is held from now on; False, and no change, if it does not fit.
+
+        Args:
+            text: the word.
+            end: the byte after it; -1: the text ends there; None: that is left open.
+            remaining: the tokens that are left.
+        """
+        data = text if end is None or end < 0 else text + bytes((end,))
+        held, ahead = self._held, self._ahead
+        if data and not self.matcher.accept_bytes(data):
+            return False
+        steps = 1 if data else 0
+        if end == -1:
+            steps += self.matcher.accept(min(self._eos))
+        self._held, self._ahead = held + data, b"" if end == -1 else data
+        self._completion.leave()
+        if not self._fits(remaining):
+            self.matcher.rollback(steps)
+            self._held, self._ahead = held, ahead
+            self._completion.leave()
+            return False
+        self._among = None
+        return True
+
+    def _look_ahead(
+        self, token_ids: tuple[int, ...], parents: tuple[int, ...]
+    ) -> Generator[Forward, npt.NDArray[np.float32] | None, npt.NDArray[np.float32]]:
+        """Return the logits after each token of a tree that follows what is written."""
+        forward = Forward(token_ids, self._must_stop, parents)
+        logits = yield forward
+        if logits is None and self.reason == "cancelled":
+            raise _CancelledWhileWaiting
+        self.forward_passes += forward.passes
+        if self.tracer is not None:
+            self.tracer.forward(forward.seconds, False)
+        if logits is None or logits.shape != (len(token_ids), self._size):
+            shape = None if logits is None else logits.shape
+            raise DecodingError(f"the model gave logits of shape {shape} for a tree of {len(token_ids)} tokens")
+        return logits
+
     def _draw_first(self) -> Choice:
         """Draw a token before the mask is computed; return None where that does not pay or it is not allowed."""
         if not all(may_say(self.matcher, probe) for probe in _PROBES):
@@ -454,6 +559,9 @@ class Decoding:
     def _append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
         """Record a token that was accepted; return the step with the bytes that no earlier step had."""
         forced = how != "sampled"
+        if self._chosen is not None and how != "closed":
+            (logprob, choices), self._chosen, how = self._chosen, None, "sampled"
+            forced, self._logprobs = False, LogProbs.of_whole(token_id, logprob)
         if self.tracer is not None:
             healed = sum(size_of(self.backend.vocabulary, token) for token in self._healed)
             self.tracer.add(token_id, how, seen, reasoning=self._reasons, healed=healed)

@@ -13,6 +13,7 @@ from ..conversation.events import (
     ArgumentsDelta,
     CallEnd,
     CallStart,
+    ChoiceMade,
     Event,
     Finish,
     Generation,
@@ -140,7 +141,14 @@ class Output:
             finish.trace,
             finish.stop,
             tuple(tokens),
+            tuple(self._choices()),
         )
+
+    def _choices(self) -> Iterator[ChoiceMade]:
+        """Yield the choices of the loop, whose places are bytes, with their places in `raw`."""
+        data = self.raw.encode("utf-8", "surrogatepass") if self._decoding.choices else b""
+        for made in self._decoding.choices:
+            yield replace(made, start=len(data[: made.start].decode("utf-8", "ignore")))
 
     def trace(self, prompt_tokens: int, schemas: Mapping[str | None, Any]) -> Trace | None:
         """Return the trace of the answer; None if none was asked for.

@@ -146,6 +146,9 @@ class GenerateParams:
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
+        exact_choice: where finitely many words may follow (a tool's name, a value of an ``enum``, a boolean, a small
+            integer), choose by the probability of each whole word, and not by its first token; one more forward pass
+            at most for each, and its probabilities are in ``Generation.choices``.
         logprobs: also yield `TokenWritten` events with log-probabilities, and put them into the `Generation`; this many
             of the likeliest tokens at each place come with theirs. None: no log-probabilities.
         trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
@@ -176,6 +179,7 @@ class GenerateParams:
     tool_format: str | None = None
     on_budget: Literal["close", "error"] = "close"
     jump_forward: bool = True
+    exact_choice: bool = False
     logprobs: int | None = None
     trace: bool = False
     cancel: Callable[[], bool] | None = None
@@ -207,6 +211,7 @@ class GenerateOptions(TypedDict, total=False):
     tool_format: str | None
     on_budget: Literal["close", "error"]
     jump_forward: bool
+    exact_choice: bool
     logprobs: int | None
     trace: bool
     cancel: Callable[[], bool] | None

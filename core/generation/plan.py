@@ -267,6 +267,7 @@ _RANGES: Ranges = {
     "parallel_tool_calls": FLAG,
     "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
     "jump_forward": FLAG,
+    "exact_choice": FLAG,
     "logprobs": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
     "trace": FLAG,
     "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),

@@ -81,6 +81,11 @@ class Speller:
     def _vocabulary(self) -> Vocabulary:
         return self._backend.vocabulary
 
+    def after(self, before: Sequence[int], data: bytes) -> tuple[int, ...] | None:
+        """Return the tokens with which the tokenizer writes ``data`` after some text tokens; None if it has none."""
+        spelled = self._after(before, data)
+        return None if spelled is None else spelled[1]
+
     def _spell(self, data: bytes) -> tuple[int, ...]:
         return tuple(spell(self._backend, data))
 
@@ -245,8 +250,8 @@ class _Following:
 
     @cached_property
     def next_bytes(self) -> list[int]:
-        """The bytes that may come next; none is 255, which UTF-8 never has."""
-        return [byte for byte in range(255) if may_say(self.matcher, bytes((byte,)))]
+        """The bytes that may come next."""
+        return [byte for byte in self.matcher.next_bytes() if may_say(self.matcher, bytes((byte,)))]
 
     def characters(self) -> Iterator[bytes]:
         """Yield one character of each kind that may come next."""
@@ -327,6 +332,13 @@ def _sorted_tokens(vocabulary: Vocabulary) -> tuple[list[bytes], npt.NDArray[np.
     texts: list[bytes] = [data or b"" for data in vocabulary.tokens]
     order = sorted((token_id for token_id, data in enumerate(texts) if data), key=texts.__getitem__)
     return [texts[token_id] for token_id in order], np.array(order, dtype=np.intp)
+
+
+def begun_with(vocabulary: Vocabulary, head: bytes) -> npt.NDArray[np.intp]:
+    """Return the text tokens that begin with ``head``, which is not empty."""
+    ordered, numbers = vocabulary.derived(_sorted_tokens)
+    begin = bisect_left(ordered, head)
+    return numbers[begin : bisect_left(ordered, _successor(head), begin)]
 
 
 def _successor(head: bytes) -> bytes:

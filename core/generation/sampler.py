@@ -93,6 +93,20 @@ class Sampler:
             return int(allowed[best])
         return int(allowed[self._draw((narrow.astype(np.float64) - narrow[best]) / self._params.temperature)])
 
+    def choose_among(self, logprobs: npt.NDArray[np.float64]) -> int:
+        """Return one of some whole alternatives by the logarithms of their probabilities; one at least is finite.
+
+        The likeliest with temperature 0; else one is drawn, and temperature and cuts apply as to tokens.
+        """
+        best = int(np.argmax(logprobs))
+        if self._params.temperature <= 0:
+            return best
+        return self._draw((logprobs - logprobs[best]) / self._params.temperature)
+
+    def adjusted(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Return the logits of all tokens with bias and penalty."""
+        return self._adjusted(logits, None)
+
     def draw_first(self, logits: npt.NDArray[np.float32]) -> int | None:
         """Return a token drawn from all; if the grammar does not allow it, draw another with `choose`.
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from ..errors import ModelError
 from .backend import BatchBackend, Session
-from .driver import ForwardLock, Item, Released
+from .driver import ForwardLock, Item, Released, look_ahead
 from .loop import Forward
 from .retokenise import common_prefix
 
@@ -79,7 +79,8 @@ class _Request:
                 if isinstance(item, Forward):
                     self.forward = item
                     self.is_fresh = True
-                    self.ids += item.token_ids
+                    if item.parents is None:
+                        self.ids += item.token_ids
                     return True
                 if isinstance(item, Released):
                     self.release()
@@ -91,6 +92,11 @@ class _Request:
         except BaseException as error:  # handed to the one who asked, whatever it is
             self.end(error)
         return False
+
+    @property
+    def looks_ahead(self) -> bool:
+        """True if it asked for logits along branches, and all before them is read."""
+        return self.forward is not None and self.forward.parents is not None and self.read == len(self.ids)
 
     def release(self) -> None:
         """Free the sequence; its tokens stay known, to be read again."""
@@ -217,8 +223,15 @@ class Scheduler:
         try:
             with self._lock:
                 self._admit()
-                rows = self._share(PASS_TOKENS)
-                results = self._pass(rows)
+                rows: list[tuple[_Request, Sequence[int]]] = []
+                results: list[Logits | Exception] = []
+                for request in self._running():
+                    if request.looks_ahead:
+                        rows.append((request, ()))
+                        results.append(self._look_ahead(request))
+                shared = self._share(PASS_TOKENS)
+                rows += shared
+                results += self._pass(shared)
         except Exception as error:  # the model is closed
             for request in self._requests:
                 request.end(error)
@@ -233,6 +246,8 @@ class Scheduler:
                 self._requests.remove(request)
                 continue
             request.read += len(ids)
+            if request.looks_ahead and ids:  # its sequence was taken out, and is read again
+                continue
             if request.read == len(request.ids) and not request.advance(result):
                 self._requests.remove(request)
 
@@ -285,8 +300,9 @@ class Scheduler:
                 self._requests.remove(request)
                 continue
             request.read = request.session.length
-            if request.forward is not None and len(request.forward.token_ids) == len(request.ids):
-                request.forward.cached_tokens = request.session.cached_tokens
+            first = request.forward
+            if first is not None and first.parents is None and len(first.token_ids) == len(request.ids):
+                first.cached_tokens = request.session.cached_tokens
             running.append(request)
             total += len(request.ids)
         self._most_tokens = max(self._most_tokens, total)
@@ -299,7 +315,7 @@ class Scheduler:
 
     def _share(self, budget: int) -> list[tuple[_Request, list[int]]]:
         """Return what each running request reads in a pass: an equal share first, and what is left as they came."""
-        running = self._running()
+        running = [request for request in self._running() if request.read < len(request.ids)]
         unread = [len(request.ids) - request.read for request in running]
         shares = [min(count, max(1, budget // len(running))) for count in unread]
         left = max(0, budget - sum(shares))
@@ -311,6 +327,19 @@ class Scheduler:
             (request, request.ids[request.read : request.read + share])
             for request, share in zip(running, shares, strict=True)
         ]
+
+    def _look_ahead(self, request: _Request) -> Logits | Exception:
+        """Read the branches that a request asked for, in a pass of their own."""
+        forward, session = request.forward, request.session
+        assert forward is not None and session is not None
+        try:
+            logits = look_ahead(session, forward)
+        except Exception as error:
+            return error
+        self._passes += forward.passes
+        self._rows += forward.passes
+        self._tokens += len(forward.token_ids)
+        return logits
 
     def _pass(self, rows: Sequence[tuple[_Request, list[int]]]) -> list[Logits | Exception]:
         """Run a forward pass; where it fails, one for each request, so that one does not harm the others."""

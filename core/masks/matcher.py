@@ -582,6 +582,19 @@ class Matcher:
                     data += more
             return data
 
+    def next_bytes(self) -> bytes:
+        """Return the bytes that may come next, ascending; where that depends on the text so far, it may forbid some."""
+        if self._state == encoding.FINISHED:
+            return b""
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    return self._automaton.following(cython.cast(cython.int, self._state))
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
+
     @property
     def is_accepting(self) -> bool:
         """True if the text may end here."""

@@ -269,6 +269,17 @@ class PrefixSession:
                 self._ids = []
             raise
 
+    def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
+        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        inner = _begun(self)._inner
+        read = getattr(inner, "branches", None)
+        if read is None:
+            return None
+        sound, self._is_sound = self._is_sound, False
+        logits: npt.NDArray[np.float32] | None = read(token_ids, parents)
+        self._is_sound = sound
+        return logits
+
     def entry(self) -> _Entry | None:
         """Return what others may copy now; None if there is nothing."""
         if self._inner is None or not self._is_sound:

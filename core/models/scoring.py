@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ModelError
 from ..generation.backend import Backend, Session
 from ..generation.driver import ForwardLock
+from ..generation.logprobs import log_softmax
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ class Scorer:
         logprobs: dict[str, list[float]] = {text: [] for text in spelled}
         ends: dict[str, float] = {}
         for depth, sharing, logits in self._visits(sorted(spelled.items(), key=lambda pair: pair[1])):
-            values = _log_softmax(logits)
+            values = log_softmax(logits)
             for text in sharing:
                 ids = spelled[text]
                 if depth < len(ids):
@@ -143,18 +144,11 @@ def choice_of(scores: Mapping[str, Score], forward_passes: int, temperature: flo
     weights = np.array([scores[name].logprob for name in names])
     if not np.isfinite(weights.max()):
         raise ModelError("the model gives none of the texts any probability", hint="check the texts and the prompt")
-    shares = np.exp(_log_softmax(weights))
+    shares = np.exp(log_softmax(weights))
     if temperature == 0:
         chosen = int(weights.argmax())
     else:
-        drawn = np.exp(_log_softmax(weights / temperature))
+        drawn = np.exp(log_softmax(weights / temperature))
         chosen = int(np.random.default_rng(seed).choice(len(names), p=drawn / drawn.sum()))
     probabilities = dict(zip(names, map(float, shares), strict=True))
     return Choice(names[chosen], MappingProxyType(probabilities), MappingProxyType(dict(scores)), forward_passes)
-
-
-def _log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    wide = values.astype(np.float64)
-    best = wide.max()
-    log_sum: npt.NDArray[np.float64] = wide - best - np.log(np.exp(wide - best).sum())
-    return log_sum

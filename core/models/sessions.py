@@ -5,10 +5,16 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import numpy as np
 
 from ..errors import ContextOverflowError, ModelError
 from ..generation.backend import closed_error
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Closable(Protocol):
@@ -64,6 +70,28 @@ class OpenSessions(Generic[S]):
             self._sessions.clear()
         for session in sessions:
             session.close()
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The shape of a tree of tokens.
+
+    Attributes:
+        depths: number of tokens before each, on its branch: ``[n]``.
+        sees: True where the token of a row may look at the token of a column, its own branch: ``[n, n]``.
+    """
+
+    depths: npt.NDArray[np.int64]
+    sees: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, parents: Sequence[int]) -> Tree:
+        """Return the shape by the parents of the tokens, as `TreeSession.branches` takes them."""
+        sees = np.eye(len(parents), dtype=np.bool_)
+        for token, parent in enumerate(parents):
+            if parent >= 0:
+                sees[token] |= sees[parent]
+        return cls(sees.sum(axis=1) - 1, sees)
 
 
 def check_new_tokens(token_ids: Sequence[int], length: int, window: int, size: int) -> list[int]:

@@ -37,6 +37,7 @@ VALUES: dict[str, Any] = {
     "tool_format": "json",
     "on_budget": "error",
     "jump_forward": False,
+    "exact_choice": True,
     "parallel_tool_calls": False,
     "grammar": Grammar.from_regex("[a-z]+"),
 }

@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from ...errors import ModelError
 from ...generation.backend import closed_error
-from ..sessions import OpenSessions, check_crop, check_new_tokens
+from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
 from .blas_threads import blas_threads
 from .matrices import Floats, beside
 
@@ -187,10 +187,9 @@ class Network:
             )
         return cls(config, weights, context_window)
 
-    def rotate(self, heads: Floats, start: int) -> Floats:
-        """Turn queries or keys, ``[heads, tokens, head_dim]``, by the angles of their positions from ``start`` on."""
-        stop = start + heads.shape[1]
-        cosine, sine = self.cosine[start:stop], self.sine[start:stop]
+    def rotate(self, heads: Floats, positions: slice | npt.NDArray[np.int64]) -> Floats:
+        """Turn queries or keys, ``[heads, tokens, head_dim]``, by the angles of their positions."""
+        cosine, sine = self.cosine[positions], self.sine[positions]
         half = heads.shape[2] // 2
         left, right = heads[..., :half], heads[..., half:]
         return np.concatenate((left * cosine - right * sine, right * cosine + left * sine), axis=-1)
@@ -250,8 +249,24 @@ class DecoderSession:
             self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
         with blas_threads(network.threads):
             for start in range(0, ids.size, _PREFILL_CHUNK):
-                last = self._forward(network, ids[start : start + _PREFILL_CHUNK])
+                chunk = ids[start : start + _PREFILL_CHUNK]
+                last = self._forward(network, chunk)[-1]
+                self._length += len(chunk)
             logits: Floats = _normed(last, network.norm, network.config.epsilon) @ network.head
+        return logits
+
+    def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> Floats:
+        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        network = self._open()
+        ids = np.array(
+            check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary), dtype=np.int64
+        )
+        total = self._length + ids.size
+        if total > self._keys.shape[2]:
+            self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
+        with blas_threads(network.threads):
+            stream = self._forward(network, ids, Tree.of(parents))
+            logits: Floats = _normed(stream, network.norm, network.config.epsilon) @ network.head
         return logits
 
     def crop(self, length: int) -> None:
@@ -303,26 +318,25 @@ class DecoderSession:
             values[:, :, : self._length] = self._values[:, :, : self._length]
         self._keys, self._values = keys, values
 
-    def _forward(self, network: Network, ids: npt.NDArray[np.int64]) -> Floats:
-        """Run one chunk through all blocks; return the residual stream at its last token."""
+    def _forward(self, network: Network, ids: npt.NDArray[np.int64], tree: Tree | None = None) -> Floats:
+        """Run one chunk, or a tree, through all blocks; return the residual stream, ``[tokens, dim]``."""
         epsilon = network.config.epsilon
         stream = network.embedding[ids]
         for index, layer in enumerate(network.layers):
-            stream = stream + self._attend(network, index, _normed(stream, layer.attention_norm, epsilon))
+            stream = stream + self._attend(network, index, _normed(stream, layer.attention_norm, epsilon), tree)
             gate, up = np.split(_normed(stream, layer.mlp_norm, epsilon) @ layer.gate_up, 2, axis=1)
             # SiLU by way of tanh, which cannot overflow.
             stream = stream + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ layer.down
-        self._length += len(ids)
-        last: Floats = stream[-1]
-        return last
+        return stream
 
-    def _attend(self, network: Network, index: int, inputs: Floats) -> Floats:
+    def _attend(self, network: Network, index: int, inputs: Floats, tree: Tree | None) -> Floats:
         """Return the attention of one block; write the keys and values of ``inputs`` into the cache."""
         config, layer = network.config, network.layers[index]
         count, heads, width = len(inputs), config.kv_heads, config.head_dim
         start, stop = self._length, self._length + len(inputs)
         joined = (inputs @ layer.query_key_value).reshape(count, -1, width).transpose(1, 0, 2)
-        turned = network.rotate(joined[: config.heads + heads], start)
+        positions = slice(start, stop) if tree is None else start + tree.depths
+        turned = network.rotate(joined[: config.heads + heads], positions)
         self._keys[index, :, start:stop] = turned[config.heads :]
         self._values[index, :, start:stop] = joined[config.heads + heads :]
         # Query heads that share keys and values are laid end to end: one product per key/value head.
@@ -330,8 +344,8 @@ class DecoderSession:
         queries *= np.float32(width**-0.5)
         scores: Floats = queries @ self._keys[index, :, :stop].transpose(0, 2, 1)
         if count > 1:
-            later = np.arange(stop) > np.arange(start, stop)[:, None]
-            scores.reshape(heads, -1, count, stop)[..., later] = -np.inf
+            hidden = np.triu(np.ones((count, count), np.bool_), 1) if tree is None else ~tree.sees
+            scores.reshape(heads, -1, count, stop)[..., start:][..., hidden] = -np.inf
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import Session, closed_error
@@ -23,10 +25,9 @@ from ..prompts import (
     plain_prompt,
     thinking_variables,
 )
-from ..sessions import OpenSessions, check_crop, check_new_tokens
+from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 #: The context window when a model's configuration names none.
@@ -228,6 +229,7 @@ class _Traits:
         sessions: the registry of open sessions.
         size: number of tokens of the vocabulary.
         packs: sequences can share forward passes.
+        reads_trees: a tree of tokens can be read in one pass.
         reads_on: several tokens at once are read right after those in a cache of an unfamiliar kind.
         passing: held during each forward pass.
     """
@@ -236,6 +238,7 @@ class _Traits:
     size: int
     packs: bool | None = None
     reads_on: bool | None = None
+    reads_trees: bool | None = None
     passing: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -303,6 +306,57 @@ class HFSession:
         self._ids = ids
         logits: npt.NDArray[np.float32] = output.logits[0, -1].float().cpu().numpy()
         return logits
+
+    def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
+        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        self.checked(token_ids)
+        if not self._cached or self._cached < len(self._ids) or not self._can_crop() or not self._reads_trees():
+            return None
+        return self._branches(token_ids, parents)
+
+    def _branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32]:
+        import torch
+
+        tree, length = Tree.of(parents), self._cached
+        weight = self._model.get_input_embeddings().weight
+        sees = np.concatenate([np.ones((len(token_ids), length), np.bool_), tree.sees], axis=1)
+        mask = torch.zeros((1, 1, *sees.shape), dtype=weight.dtype, device=self._device)
+        mask.masked_fill_(torch.from_numpy(~sees).to(self._device), torch.finfo(weight.dtype).min)
+        try:
+            with self._traits.passing, torch.inference_mode():
+                output = self._model(
+                    input_ids=torch.tensor([list(token_ids)], dtype=torch.long, device=self._device),
+                    position_ids=torch.from_numpy(tree.depths + length)[None].to(self._device),
+                    attention_mask=mask,
+                    past_key_values=self._cache,
+                    use_cache=True,
+                )
+                logits: npt.NDArray[np.float32] = output.logits[0].float().cpu().numpy()
+                self._cache.crop(-len(token_ids))
+        except BaseException:  # some layers may have read the tokens, and others not
+            self._cache = None
+            self._cached = 0
+            raise
+        return logits
+
+    def _reads_trees(self) -> bool:
+        """Return True if this model takes a mask and positions of a tree; the first call tries it on a few tokens."""
+        if self._traits.reads_trees is None:
+            from .packed import nearly_equal
+
+            trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
+            try:
+                tree, branch, other = (HFSession(self._model, self._device, self._window, trial) for _ in range(3))
+                tree.extend([1, 2, 3])
+                logits = tree._branches([4, 5, 6, 7], [-1, 0, -1, 2])
+                self._traits.reads_trees = (
+                    nearly_equal(logits[1], branch.extend([1, 2, 3, 4, 5]))
+                    and nearly_equal(logits[3], other.extend([1, 2, 3, 6, 7]))
+                    and nearly_equal(tree.extend([4, 5]), logits[1])
+                )
+            except Exception:  # a model may look at its cache or its masks in any way
+                self._traits.reads_trees = False
+        return self._traits.reads_trees
 
     def checked(self, token_ids: Sequence[int]) -> list[int]:
         """Return the tokens of the sequence after it is extended. Errors as for `Session.extend`."""

@@ -385,3 +385,19 @@ def test_options_are_checked(load: Load) -> None:
             load(**options)
     with pytest.raises(ModelError, match="max_rows"):
         load_model("embedded", max_rows=2)
+
+
+def test_exact_choices_are_the_same_together(load: Load) -> None:
+    """Requests that look ahead along branches get what each gets alone; each choice takes one pass more."""
+    schema = {"enum": ["celsius", "centi", "kelvin", "kelvins", "fahrenheit"]}
+    options = {"output_type": schema, "exact_choice": True, "temperature": 1.0}
+    asked = [(f"{number} asks" * (number + 1), GenerateParams(seed=number, **options)) for number in range(12)]
+    single = load(max_rows=1, prefix_cache=0)
+    expected = [single.generate(prompt, params) for prompt, params in asked]
+    with opened(load(max_rows=5, max_running_tokens=400)) as model, ThreadPoolExecutor(12) as pool:
+        together = list(pool.map(lambda request: model.generate(*request), asked))
+    assert results(together) == results(expected)
+    for one, other in zip(together, expected, strict=True):
+        (first,), (second,) = one.choices, other.choices
+        assert first.value == second.value and first.passes == second.passes == 1
+        assert all(abs(first.probabilities[name] - share) < 1e-6 for name, share in second.probabilities.items())

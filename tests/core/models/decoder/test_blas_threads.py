@@ -46,7 +46,7 @@ def test_a_forward_pass_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def forward(self: Any, network: Any, ids: Any) -> Any:
         seen.append(threads())
-        return np.zeros(network.config.dim, np.float32)
+        return np.zeros((len(ids), network.config.dim), np.float32)
 
     monkeypatch.setattr(DecoderSession, "_forward", forward)
     with load_model("embedded", context_window=64) as model:
