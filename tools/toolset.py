@@ -10,14 +10,13 @@ from typing import Any
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
-from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_tool
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
-from toolgrammar.core.repair import SPELLING_ONLY, Repaired, ends_early
+from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
@@ -30,6 +29,7 @@ from .closed_schema import close_objects
 from .dialects import to_json_schema
 from .formats import (
     MALFORMED,
+    FormatParser,
     Reasoning,
     Strictness,
     ThinkingParser,
@@ -40,6 +40,7 @@ from .formats import (
     get_format,
     new_call_id,
 )
+from .formats.leniencies import lenient
 from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
@@ -339,8 +340,10 @@ class ToolSet:
         response_schema: Any = None,
         new_id: Callable[[], str] = new_call_id,
         reasoning: Reasoning = "none",
-    ) -> OutputParser:
+    ) -> FormatParser:
         """Return a fresh streaming parser for that wire format; it checks each call as `parse` does.
+
+        Its ``leniencies`` name what it put up with so far, as `parse` does for the message.
 
         Args:
             format: wire format.
@@ -353,7 +356,13 @@ class ToolSet:
         parser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)
         if wire.thinking is None:
             return parser
-        return ThinkingParser(parser, wire.thinking, opened=reasoning == "opened")
+        return ThinkingParser(
+            parser,
+            wire.thinking,
+            opened=reasoning == "opened",
+            calls=() if response_schema is not None else wire.call_markers,
+            text=wire.text_marker,
+        )
 
     def parse(
         self,
@@ -367,6 +376,8 @@ class ToolSet:
         """Return the assistant's message in a text that a model wrote, under the grammar or freely.
 
         A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set.
+        What the text has that the format does not write is in ``leniencies``, each with its place, its cost and one of
+        the names in `toolgrammar.tools.formats.LENIENCIES`; a text that the grammar held has none.
 
         Args:
             text: what it wrote.
@@ -384,11 +395,17 @@ class ToolSet:
         """
         parser = self.parser(format, response_schema=response_schema, new_id=new_id)
         built = MessageBuilder()
+        repaired: list[Edit] = []
         for event in (*parser.feed(text), *parser.close()):
             if repair and isinstance(event, CallEnd) and event.call.error is not None:
-                event = replace(event, call=self._repaired(event.call))
+                call = self._repaired(event.call)
+                if call.error is None:
+                    old = event.call.raw or ""
+                    repaired.append(lenient("repaired", max(text.find(old), 0), old, dump_json(dict(call.arguments))))
+                event = replace(event, call=call)
             built.add(event)
-        return built.message()
+        leniencies = sorted((*parser.leniencies, *repaired), key=lambda edit: edit.start)
+        return replace(built.message(), leniencies=tuple(leniencies))
 
     def repair(
         self,

@@ -8,7 +8,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+if TYPE_CHECKING:
+    from ..repair import Edit
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -77,6 +80,8 @@ class Message:
         tool_call_id: which call this answers (tool only).
         name: the speaker's or the tool's name.
         is_error: the tool failed and ``content`` says how (tool only).
+        leniencies: what a parser put up with to read the turn, for text that no grammar held; ``why`` of each is one
+            of the names in `toolgrammar.tools.formats.LENIENCIES` (assistant only).
     """
 
     role: Role
@@ -86,6 +91,7 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    leniencies: tuple[Edit, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def text(self) -> str:

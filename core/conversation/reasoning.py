@@ -55,6 +55,11 @@ class ReasoningSplitter:
         self._pending = ""
         self._state = "inside" if opened else "before" if start else "after"
 
+    @property
+    def is_inside(self) -> bool:
+        """The reasoning has begun and has not ended."""
+        return self._state == "inside"
+
     def feed(self, text: str) -> tuple[str, str]:
         """Take the next piece; return the reasoning and the answer that are certain now."""
         self._pending += text

@@ -18,12 +18,16 @@ from toolgrammar.core.conversation.messages import new_call_id
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers as Thinking
 from toolgrammar.core.language.json_text import dump_json
 
-from .base import MALFORMED, Reasoning, Strictness, TurnSpec, WireFormat
+from .base import MALFORMED, FormatParser, Reasoning, Strictness, TurnSpec, WireFormat
+from .leniencies import LENIENCIES, Leniency
 from .reasoning import ThinkingParser
 from .registry import choose_format, detect_format, format_names, get_format
 
 __all__ = [
+    "LENIENCIES",
     "MALFORMED",
+    "FormatParser",
+    "Leniency",
     "Reasoning",
     "Strictness",
     "Thinking",

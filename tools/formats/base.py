@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
@@ -20,6 +20,7 @@ from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json, read_json
 from toolgrammar.core.options import PropertyOrder, Whitespace
+from toolgrammar.core.repair import Edit
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars
 from ..tool import Tool, not_enforced
@@ -123,6 +124,18 @@ class TurnSpec:
             raise not_enforced(error, tool.name) from error
 
 
+class FormatParser(OutputParser, Protocol):
+    """Parser of a wire format."""
+
+    @property
+    def leniencies(self) -> Sequence[Edit]:
+        """What the text so far has that the format does not write, as edits of the text.
+
+        ``why`` of each is one of `toolgrammar.tools.formats.LENIENCIES`. A text of the format's grammar has none.
+        """
+        ...
+
+
 class WireFormat(ABC):
     """One way of writing tool calls.
 
@@ -148,6 +161,16 @@ class WireFormat(ABC):
     def markup(self, text: str) -> Grammar:
         """Return the grammar of markup: control tokens as such, the rest as text."""
         return Grammar.literal(text)
+
+    @property
+    def call_markers(self) -> tuple[str, ...]:
+        """Markers that begin calls wherever they stand."""
+        return ()
+
+    @property
+    def text_marker(self) -> str:
+        """Markup before a text; empty if there is none."""
+        return ""
 
     def with_reasoning(self, answer: Grammar, reasoning: Reasoning) -> Grammar:
         """Return the grammar of an answer with reasoning before it.
@@ -200,7 +223,7 @@ class WireFormat(ABC):
         new_id: Callable[[], str],
         *,
         whole_text: bool = False,
-    ) -> OutputParser:
+    ) -> FormatParser:
         """Return a fresh streaming parser.
 
         Args:

@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
-from toolgrammar.core.conversation import Event, ReasoningDelta
+from dataclasses import replace
+
+from toolgrammar.core.conversation import CallEnd, Event, ReasoningDelta
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers, ReasoningSplitter
-from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.errors import ParseError
+from toolgrammar.core.repair import Edit
+
+from .base import MALFORMED, FormatParser
+from .leniencies import lenient
+from .stream import marker_search
 
 
 class ThinkingParser:
     """Reads the reasoning with which a turn begins, and hands the rest to the format's parser.
 
+    From the first mark of calls or of an answer on, reasoning is held back until it ends. If it never does, what is
+    held is the answer, if it can be read as one.
+
     Args:
         inner: the format's parser.
         thinking: the markers.
         opened: the prompt has opened the reasoning already.
+        calls: markers that begin calls; none if they are ordinary text.
+        text: markup before a text; empty if there is none.
     """
 
-    def __init__(self, inner: OutputParser, thinking: ReasoningMarkers, *, opened: bool = False) -> None:
+    def __init__(
+        self,
+        inner: FormatParser,
+        thinking: ReasoningMarkers,
+        *,
+        opened: bool = False,
+        calls: tuple[str, ...] = (),
+        text: str = "",
+    ) -> None:
         self._inner = inner
+        self._thinking = thinking
         self._splitter = ReasoningSplitter(thinking.start, thinking.end, opened=opened)
+        self._text = text
+        self._marks = marker_search(tuple(filter(None, (*calls, text))))
+        self._held: list[str] = []  # the end of the reasoning so far
+        self._is_marked = False  # it begins with a mark
+        self._size = 0  # characters of the text so far
+        self._start: int | None = None  # where the inner parser's text begins
+        self._own: list[Edit] = []
         self._is_closed = False
+
+    @property
+    def leniencies(self) -> list[Edit]:
+        """What the text has that the format does not write, as edits of the text."""
+        start = self._start
+        if start is None:
+            return self._own
+        moved = (replace(edit, start=edit.start + start, end=edit.end + start) for edit in self._inner.leniencies)
+        return [*self._own, *moved]
 
     def feed(self, text: str) -> list[Event]:
         """Take the next piece of the text; return what has become certain."""
+        self._size += len(text)
         return self._read(*self._splitter.feed(text))
 
     def close(self) -> list[Event]:
@@ -34,8 +72,44 @@ class ThinkingParser:
         if self._is_closed:
             return []
         self._is_closed = True
-        return [*self._read(*self._splitter.close()), *self._inner.close()]
+        is_open = self._splitter.is_inside
+        reasoning, text = self._splitter.close()
+        if is_open:
+            return self._close_inside("".join((*self._held, reasoning)))
+        return [*self._read(reasoning, text), *self._inner.close()]
 
     def _read(self, reasoning: str, text: str) -> list[Event]:
+        """Return the events of the next reasoning and the next text."""
+        if reasoning:
+            self._held.append(reasoning)
+            reasoning = ""
+        if not self._splitter.is_inside:
+            reasoning, self._held = "".join(self._held), []
+        elif self._held and not self._is_marked:
+            whole = "".join(self._held)
+            sure, mark = self._marks.search(whole, 0, final=False)
+            self._is_marked = bool(mark)
+            reasoning, self._held = whole[:sure], [whole[sure:]]
         events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
-        return [*events, *self._inner.feed(text)] if text else events
+        if not text:
+            return events
+        if self._start is None:
+            self._start = self._size - len(text)
+        return [*events, *self._inner.feed(text)]
+
+    def _close_inside(self, held: str) -> list[Event]:
+        """Return the events of the end of reasoning that never ended."""
+        before, mark = self._marks.search(held, 0, final=True)
+        found: list[Event] = []
+        if mark:
+            try:
+                found = [*self._inner.feed(held[before:]), *self._inner.close()]
+            except ParseError:
+                found = []
+        calls = [event.call for event in found if isinstance(event, CallEnd)]
+        broken = any((call.error or "").startswith(MALFORMED) for call in calls)
+        if not found or broken or not (calls or mark == self._text):
+            return [ReasoningDelta(held)] if held else []
+        self._start = self._size - len(held) + before
+        self._own.append(lenient("unclosed_reasoning", self._start, "", self._thinking.end))
+        return [*([ReasoningDelta(held[:before])] if before else []), *found]

@@ -14,6 +14,9 @@ from functools import lru_cache
 from toolgrammar.core.conversation import Event
 from toolgrammar.core.errors import ParseError
 from toolgrammar.core.language.json_text import SPACES
+from toolgrammar.core.repair import Edit
+
+from .leniencies import Leniency, lenient
 
 #: Maximum of undecided characters at which each new piece is examined; beyond it, only growth by a quarter is.
 _ALWAYS = 1024
@@ -78,12 +81,13 @@ def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
 class TextBuffer:
     """Text that has arrived and is not consumed yet: ``text`` from ``position`` on."""
 
-    __slots__ = ("_new", "_size", "_wanted", "position", "text")
+    __slots__ = ("_end", "_new", "_size", "_wanted", "position", "text")
 
     def __init__(self) -> None:
         self.text = ""
         self.position = 0
         self._new: list[str] = []
+        self._end = 0  # characters of all that is readable or was
         self._size = 0  # of all that has not been taken
         self._wanted = 0
 
@@ -96,6 +100,7 @@ class TextBuffer:
     def load(self) -> None:
         """Make all that was pushed readable."""
         if self._new:
+            self._end += sum(map(len, self._new))
             if self.position < len(self.text):
                 self._new.insert(0, self.text[self.position :])
             self.text = self._new[0] if len(self._new) == 1 else "".join(self._new)
@@ -106,6 +111,16 @@ class TextBuffer:
         """Note that what is left is undecided."""
         self._size = len(self.text) - self.position
         self._wanted = 0 if self._size <= _ALWAYS else self._size + self._size // 4
+
+    @property
+    def origin(self) -> int:
+        """The place of the beginning of ``text`` in all that was pushed."""
+        return self._end - len(self.text)
+
+    @property
+    def place(self) -> int:
+        """The place of the next character in all that was pushed."""
+        return self.origin + self.position
 
     @property
     def is_empty(self) -> bool:
@@ -173,6 +188,9 @@ class StreamParser:
 
     A state is a method that takes what it can from ``_buffer`` and appends events; it returns whether another step can
     be made at once. ``_final`` says that no more text comes.
+
+    Attributes:
+        leniencies: what the text has that the format does not write, as edits of the text.
     """
 
     _state: Callable[[list[Event]], bool]
@@ -180,6 +198,7 @@ class StreamParser:
     def __init__(self) -> None:
         self._buffer = TextBuffer()
         self._final = False
+        self.leniencies: list[Edit] = []
 
     def feed(self, text: str) -> list[Event]:
         """Take the next piece; return what has become certain.
@@ -209,6 +228,10 @@ class StreamParser:
             pass
         self._buffer.settle()
         return events
+
+    def _put_up_with(self, name: Leniency, old: str = "", new: str = "", *, at: int | None = None) -> None:
+        """Note a leniency, at the next character if no place is given."""
+        self.leniencies.append(lenient(name, self._buffer.place if at is None else at, old, new))
 
     def _unfinished(self) -> bool:
         """Return False, to wait for more text of the call.

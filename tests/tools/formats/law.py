@@ -251,6 +251,11 @@ def _check(
                 raise LawError(f"another reading in pieces\n{where}")
     except ToolGrammarError as error:
         raise LawError(f"{error}\n{where}") from error
+    parser = tools.parser(wire, **reading)
+    parser.feed(text)
+    parser.close()
+    if parser.leniencies:
+        raise LawError(f"read leniently: {parser.leniencies}\n{where}")
     calls = [event.call for event in whole if isinstance(event, CallEnd)]
     said = "".join(event.text for event in whole if isinstance(event, TextDelta))
     for call in calls:

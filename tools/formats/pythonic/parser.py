@@ -43,6 +43,7 @@ class PythonicCallsParser(TemplateParser):
         match = buffer.match(_NAME_AND_BRACKET)
         if match is not None:
             self._eaten = []
+            self._come_to_call("")
             self._name = match["name"]
             self._broken = [buffer.take(match.end())]
             self._id = self._new_id()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -64,6 +64,12 @@ def arguments_grammar(
 def _names_nothing(schema: Any) -> bool:
     """Return True if a schema says only that the arguments are an object, as that of a tool without any does."""
     return set(schema) <= {"type", "title", "description", "$schema"} and schema.get("type") == "object"
+
+
+def declared_names(tool: Tool) -> tuple[str, ...]:
+    """Return the names of the arguments that a tool's schema lists at its top."""
+    properties = tool.parameters.get("properties") if isinstance(tool.parameters, Mapping) else None
+    return tuple(properties) if isinstance(properties, Mapping) else ()
 
 
 #: Arguments under any name, where only their kinds are asked for.

@@ -8,9 +8,11 @@ from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
 from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE
+from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.repair import Edit
 
 from ..base import MALFORMED, decode_object
+from ..leniencies import Leniency, lenient
 
 
 class ObjectReader:
@@ -23,12 +25,18 @@ class ObjectReader:
         argument_keys: keys under which arguments are accepted.
         closers: characters with which the markup after a call begins: one of them also ends an object whose last brace
             was forgotten.
+
+    Attributes:
+        problem: why the text is no call, or None.
+        leniencies: see `StreamParser`.
     """
 
     def __init__(
         self, index: int, call_id: str, name_key: str, argument_keys: tuple[str, ...], closers: frozenset[str]
     ) -> None:
         self.problem: str | None = None
+        self.leniencies: list[Edit] = []
+        self._origin = 0
         self._name_key = name_key
         self._argument_keys = argument_keys
         self._closers = closers
@@ -43,6 +51,7 @@ class ObjectReader:
         self._name: str | None = None
         self._arguments: list[str] = []
         self._sent = 0
+        self._end = 0  # the place behind the last key or value
         self._streams = False
 
     @property
@@ -55,9 +64,10 @@ class ObjectReader:
         """Text read so far."""
         return "".join(self._body)
 
-    def read(self, text: str, position: int, events: list[Event]) -> int:
-        """Read on from a position; return where the reading stopped."""
+    def read(self, text: str, position: int, origin: int, events: list[Event]) -> int:
+        """Read on from a position in a text that begins at ``origin``; return where the reading stopped."""
         start = position
+        self._origin = origin
         while position < len(text) and not self.at_end:
             position = self._step(text, position, events)
         self._body.append(text[start:position])
@@ -84,6 +94,7 @@ class ObjectReader:
         arguments: dict[str, Any] = {}
         if self.problem is None:
             if not self._arguments:
+                self._note("missing_arguments", self._end, "", "{}")
                 self._arguments.append("{}")
                 self._send(events)
             try:
@@ -96,6 +107,10 @@ class ObjectReader:
             why = f"{MALFORMED}: {self.problem}"
             call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(SPACE), error=why)
         events.append(CallEnd(self._index, call))
+
+    def _note(self, name: Leniency, end: int, old: str, new: str) -> None:
+        """Note a leniency whose text ends at a place."""
+        self.leniencies.append(lenient(name, end - len(old), old, new))
 
     def _break(self, problem: str) -> None:
         self.problem = self.problem or problem
@@ -124,6 +139,7 @@ class ObjectReader:
             self._state = "after"
         elif state == "comma" and char in self._closers:
             self._state = "after"  # the last brace was forgotten; what follows must be a tag
+            self._note("missing_brace", self._origin + position, "", "}")
             return position
         else:
             expected = {"open": "'{'", "colon": "':'", "comma": "',' or '}'"}.get(state, "a key")
@@ -142,6 +158,7 @@ class ObjectReader:
         if self._scanner.problem is not None:
             self._break(self._scanner.problem)
         elif self._scanner.done:
+            self._end = self._origin + end
             if self._state == "key":
                 self._end_key()
             else:
@@ -168,6 +185,8 @@ class ObjectReader:
             self._break(f"the key {self._key!r} is there twice")
             return
         self._keys.add(role)
+        if role == "arguments" and self._key != self._argument_keys[0]:
+            self._note("other_key", self._end, dump_json(self._key), dump_json(self._argument_keys[0]))
         self._state = "colon"
 
     def _end_value(self, events: list[Event]) -> None:
@@ -191,6 +210,8 @@ class ObjectReader:
     def _end_plain_arguments(self, text: str) -> None:
         """Take arguments that are not written as an object: null is none, a string may hold the object's JSON."""
         if text == "null":
+            self._note("missing_arguments", self._end, text, "{}")
+            self._arguments.append("{}")
             return
         if not text.startswith('"'):
             self._break("the arguments are not an object")
@@ -202,4 +223,5 @@ class ObjectReader:
             except ValueError as error:
                 self._break(f"the arguments are a string that holds no JSON object: {error}")
                 return
-            self._arguments.append(inner)
+        self._note("arguments_as_text", self._end, text, inner or "{}")
+        self._arguments.append(inner or "{}")

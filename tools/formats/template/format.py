@@ -25,7 +25,7 @@ from toolgrammar.core.options import Whitespace
 from ...tool import Tool
 from ..base import TurnSpec, WireFormat, dump_name
 from ..described import described
-from .parser import Syntax, TemplateParser
+from .parser import Syntax, TemplateParser, without_space
 
 #: Names that can stand outside of quotation marks.
 WORD = r"[A-Za-z0-9_.\-]+"
@@ -135,6 +135,16 @@ class TemplateFormat(WireFormat):
         more = {token for token in vocabulary if len(token) > 2 and any(token in text for text in written)}
         markers = tuple(sorted({*self.special, *more}))
         return replace(self, special=markers, as_text=tuple(token for token in markers if token not in vocabulary))
+
+    @property
+    def call_markers(self) -> tuple[str, ...]:
+        """Markers that begin calls wherever they stand."""
+        return () if self.anchored else tuple(mark for mark in self.triggers if not mark.startswith(("{", "[")))
+
+    @property
+    def text_marker(self) -> str:
+        """Markup before a text; empty if there is none."""
+        return self.text_start
 
     # -- grammar -----------------------------------------------------------------------------------------------
 
@@ -326,8 +336,12 @@ class TemplateFormat(WireFormat):
             joint=self.joint,
             anchored=self.anchored or whole_text,
             whole_text=whole_text,
+            fronts=self._markup_up_to_call(self.begin, openers),
+            between=self._markup_up_to_call(self.separator, openers, follows=True),
+            backs=self._backs(),
+            afterwards=self.afterwards,
             name_key=self.name_key,
-            argument_keys=self.argument_keys,
+            argument_keys=tuple(sorted(self.argument_keys, key=lambda key: f'"{key}"' not in self.call)),
             call_id=self.call_id,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
@@ -335,6 +349,32 @@ class TemplateFormat(WireFormat):
             if self._may_begin_as_json and whole_text
             else (),
         )
+
+    def _markup_up_to_call(self, before: str, openers: Sequence[str], *, follows: bool = False) -> tuple[str, ...]:
+        """Return the markup before a call, up to the end of what a parser takes for its beginning.
+
+        The markup after the call before counts, if one did. Nothing is returned where it cannot be told.
+        """
+        found = []
+        for template in (self.call, *self.others):
+            text = before + _HOLE.split(template)[0]
+            if follows:
+                text = self._back(template) + text
+            ends = [at + len(opener) for opener in openers if opener != "{" and (at := text.rfind(opener)) >= 0]
+            if not ends and "{" not in openers:
+                return ()
+            found.append(without_space(text[: max(ends)] if ends else text.rpartition("{")[0] if "{" in text else text))
+        return tuple(found)
+
+    def _backs(self) -> tuple[str, ...]:
+        """Return the markup after the last call of a turn, without white space."""
+        finish = "" if self.loose else self.finish
+        return tuple(without_space(self._back(template) + finish) for template in (self.call, *self.others))
+
+    def _back(self, template: str) -> str:
+        """Return the markup after the arguments of a call."""
+        back = template.partition("$args")[2]
+        return back if self.head else back.rpartition("}")[2] if "}" in back else ""
 
     # -- writing -----------------------------------------------------------------------------------------------
 

@@ -25,6 +25,11 @@ from ..stream import StreamParser, marker_search
 from .call_reader import ObjectReader
 
 
+def without_space(text: str) -> str:
+    """Return a text without its white space."""
+    return "".join(text.split())
+
+
 @dataclass(frozen=True)
 class Syntax:
     """Markup that the parser looks for; see `TemplateFormat` for the attributes."""
@@ -42,6 +47,10 @@ class Syntax:
     call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
     whole_text: bool  # a turn that is not a call is a JSON answer
+    fronts: tuple[str, ...]  # markup up to a first call, without white space, in each way in which calls are written
+    between: tuple[str, ...]  # between one call and the next, likewise
+    backs: tuple[str, ...]  # after the last call, likewise
+    afterwards: bool  # text may follow calls
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 
@@ -88,6 +97,9 @@ class TemplateParser(StreamParser):
         self._values: dict[str, Any] = {}
         self._broken: list[str] = []
         self._problem = ""
+        self._passed: list[str] = []  # markup since the last call, or since text
+        self._is_among = False  # a call has come, and what ends the calls of a turn has not
+        self._is_after = False  # a call has come, and no text since
         self._space: list[str] = []  # white space at the beginning or after a call, which is text only if text follows
 
     # -- text --------------------------------------------------------------------------------------------------
@@ -96,6 +108,7 @@ class TemplateParser(StreamParser):
         """Read the beginning of a turn whose triggers count only there."""
         buffer, syntax = self._buffer, self._syntax
         self._space.append(buffer.take_space())
+        self._passed = []
         drops = tuple(mark.lstrip(SPACE) for mark in self._drops)
         if not self._final and buffer.may_begin((*self._anchors, *drops, *syntax.beginnings)):
             return False
@@ -144,6 +157,7 @@ class TemplateParser(StreamParser):
         if mark in self._drops:
             return self._drop(mark)
         if mark:
+            self._passed = []
             self._state = self._between
         return bool(mark)
 
@@ -158,8 +172,23 @@ class TemplateParser(StreamParser):
         return bool(mark)
 
     def _send(self, text: str, events: list[Event]) -> None:
-        if text:
-            events.append(TextDelta(text))
+        if not text:
+            return
+        events.append(TextDelta(text))
+        if self._is_after and (said := text.lstrip(SPACE)):
+            self._is_after = False
+            if not self._syntax.afterwards:
+                self._put_up_with("text_after_calls", at=self._buffer.place - len(said))
+
+    def close(self) -> list[Event]:
+        """Say that the text is over; return the rest. A whole call without its closing markup is a call.
+
+        Raises:
+            ParseError: the text ends inside a call.
+        """
+        events = super().close()
+        self._leave_calls()
+        return events
 
     # -- markup ------------------------------------------------------------------------------------------------
 
@@ -174,17 +203,37 @@ class TemplateParser(StreamParser):
             return False
         if not mark:
             self._give_back_space()
+            self._leave_calls()
             self._state = self._prose()
             return True
         self._space.clear()
         if mark in self._syntax.openers:
+            self._come_to_call(mark)
             self._begin(mark)
         elif mark in self._drops:
+            self._leave_calls()
             self._state = self._start if self._syntax.anchored else self._text
             return self._drop(mark)
         else:
+            self._passed.append(mark)
             buffer.skip(len(mark))
         return True
+
+    def _come_to_call(self, opener: str) -> None:
+        """Note where the markup before a call is not what the format writes."""
+        passed = without_space("".join(self._passed) + opener.removeprefix("{"))
+        wanted = self._syntax.between if self._is_among else self._syntax.fronts
+        if wanted and not passed.endswith(wanted):
+            self._put_up_with("other_markup", new=wanted[0])
+        self._passed = []
+        self._is_among = self._is_after = True
+
+    def _leave_calls(self) -> None:
+        """Note where the markup after the last call is not what the format writes."""
+        backs = self._syntax.backs
+        if self._is_among and backs and not without_space("".join(self._passed)).startswith(backs):
+            self._put_up_with("other_markup", new=backs[0])
+        self._is_among, self._passed = False, []
 
     def _begin(self, opener: str) -> None:
         if self._syntax.head:
@@ -206,7 +255,7 @@ class TemplateParser(StreamParser):
         reader, buffer = self._reader, self._buffer
         assert reader is not None
         end = self._syntax.call_end
-        buffer.position = reader.read(buffer.text, buffer.position, events)
+        buffer.position = reader.read(buffer.text, buffer.position, buffer.origin, events)
         if reader.problem is None and self._final and not reader.at_end and end and end in reader.body:
             # The call looks unfinished only because a string in it was never closed: its tag is inside.
             reader.problem = "a string is not closed"
@@ -236,6 +285,7 @@ class TemplateParser(StreamParser):
     def _end_object(self, events: list[Event]) -> bool:
         assert self._reader is not None
         self._reader.finish(self._finish, events)
+        self.leniencies += self._reader.leniencies if self._reader.problem is None else ()
         self._next_call()
         return True
 

@@ -22,7 +22,7 @@ from toolgrammar.core.schema.scalars.value_syntax import Arguments, mark
 
 from ...tool import Tool
 from ..base import TurnSpec
-from ..template.arguments import arguments_grammar, kinds_of_arguments
+from ..template.arguments import arguments_grammar, declared_names, kinds_of_arguments
 from ..template.format import TemplateFormat, unspellable
 from ..template.parser import Syntax, TemplateParser
 from .parser import XmlCallsParser, XmlSyntax
@@ -129,5 +129,15 @@ class XmlCalls(TemplateFormat):
         after = self.parameter.partition("$value")[2]
         padding = after[: len(after) - len(after.lstrip())]
         return partial(
-            XmlCallsParser, XmlSyntax(self.parameter_head, after.strip(), padding, self.call_ends, kinds, self.block)
+            XmlCallsParser,
+            XmlSyntax(
+                self.parameter_head,
+                after.strip(),
+                padding,
+                self.call_ends,
+                kinds,
+                {tool.name: frozenset(declared_names(tool)) for tool in tools},
+                self.block,
+                self.python_words,
+            ),
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,8 @@ from toolgrammar.core.language.json_scanner import JsonScanner
 from toolgrammar.core.language.json_text import SPACE, dump_json, read_json
 from toolgrammar.core.schema.lower.arguments_object import READINGS
 
+from ..leniencies import Leniency
+from ..literals import PYTHON, read_literal
 from ..stream import marker_search
 from ..template.parser import Syntax, TemplateParser
 
@@ -33,7 +36,9 @@ class XmlSyntax:
         padding: text that is dropped on both sides of a value.
         call_ends: markers that end the arguments.
         kinds: the JSON types that an argument may have, by tool and argument name.
+        declared: the names of the arguments that a tool lists.
         block: markup around the text of a value; it may come several times, as in XML.
+        python_words: booleans and null are written as Python has them.
     """
 
     head: str
@@ -41,14 +46,17 @@ class XmlSyntax:
     padding: str
     call_ends: tuple[str, ...]
     kinds: Callable[[str, str], frozenset[str]]
+    declared: Mapping[str, frozenset[str]]
     block: tuple[str, str] | None = None
+    python_words: bool = False
 
 
 class XmlCallsParser(TemplateParser):
     """Text, reasoning and calls from a stream; arguments arrive one by one, as JSON.
 
-    Besides the history form it takes other white space, Python's ``True``, ``False`` and ``None``, and a value that is
-    no JSON where JSON is due (a string, for the checks to judge).
+    Besides the history form it takes other white space, Python's literals and XML's entities where JSON is due, and a
+    value that is no JSON there (a string, for the checks to judge). Where the end tag of a string was forgotten, the
+    string goes on to the next one: if the call is valid only when it ends before the argument in it, it does.
     """
 
     def __init__(
@@ -58,9 +66,13 @@ class XmlCallsParser(TemplateParser):
         self._xml = xml
         self._parameter = re.compile(xml.head)
         self._end_marks = marker_search((xml.end,))
-        self._value = _ValueReader("", None, frozenset(), None)
+        self._value = _ValueReader("", None, frozenset(), xml)
+        self._value_place = 0
+        self._doubts: list[tuple[str, str, int]] = []  # strings that hold an argument: name, text, place
+        self._late: list[Event] = []  # what is sent when they are settled
 
     def _read_arguments(self, events: list[Event]) -> bool:
+        self._doubts = []
         self._open_arguments(events)
         self._state = self._read_parameter
         return True
@@ -79,13 +91,12 @@ class XmlCallsParser(TemplateParser):
             self._broken.append(buffer.take(match.end()))
             if key in self._values:
                 return self._give_up(f"the argument {key!r} is there twice", events)
-            self._value = _ValueReader(
-                key, None if marked is None else marked == "true", self._xml.kinds(self._name, key), self._xml.block
-            )
+            self._value = self._reader_of(key, None if marked is None else marked == "true")
+            self._value_place = buffer.place
             self._state = self._read_value
             return True
         if buffer.startswith(self._xml.call_ends):
-            return self._close_arguments(events)
+            return self._settle(events)
         size = len(buffer.text) - buffer.position
         if size and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
             return self._give_up("expected an argument or the end of the call", events)
@@ -96,17 +107,100 @@ class XmlCallsParser(TemplateParser):
         text, mark = self._buffer.take_before(self._end_marks, final=False)
         value.push(text)
         if not mark:
-            return self._unfinished()
+            return self._end_without_tag(events) if self._final else False
         self._buffer.skip(len(mark))
         if value.goes_on:
             value.push(mark)
             return True
         written = "".join(value.pieces)
         self._broken.append(written + mark)
-        decoded = value.read(written.removesuffix(self._xml.padding))
-        self._add_argument(value.key, decoded, dump_json(decoded), events)
-        self._state = self._read_parameter
+        self._end_value(value, written.removesuffix(self._xml.padding), events)
         return True
+
+    def _end_value(self, value: _ValueReader, written: str, events: list[Event]) -> None:
+        decoded = value.read(written)
+        for name in value.leniencies:
+            self._put_up_with(name, written, dump_json(decoded), at=self._value_place)
+        self._state = self._read_parameter
+        if value.is_raw and any(True for _ in self._inside(value.key, written)):
+            self._doubts.append((value.key, written, self._value_place))
+        if not self._doubts:
+            self._add_argument(value.key, decoded, dump_json(decoded), events)
+        else:  # names and order are settled at the end of the call
+            self._add_argument(value.key, decoded, dump_json(decoded), self._late)
+
+    def _reader_of(self, key: str, marked: bool | None = None) -> _ValueReader:
+        return _ValueReader(key, marked, self._xml.kinds(self._name, key), self._xml)
+
+    # -- forgotten end tags ------------------------------------------------------------------------------------
+
+    def _end_without_tag(self, events: list[Event]) -> bool:
+        """End the last value of a text at the end of its call.
+
+        Raises:
+            ParseError: the call has no end.
+        """
+        text = "".join(self._value.pieces)
+        ends = [at for mark in self._xml.call_ends if (at := text.find(mark)) >= 0]
+        if not ends:
+            return self._unfinished()
+        end = min(ends)
+        self._buffer.unread(text)
+        self._buffer.skip(end)
+        self._put_up_with("missing_end_tag", new=self._xml.end)
+        value = self._reader_of(self._value.key)
+        written = text[:end].rstrip(SPACE)
+        value.push(written)
+        self._end_value(value, written, events)
+        return True
+
+    def _inside(self, key: str, written: str) -> Iterator[re.Match[str]]:
+        """Yield the beginnings of other arguments in a string, as far as the tool has arguments of such names."""
+        known = self._xml.declared.get(self._name, frozenset()) - {key}
+        for match in self._parameter.finditer(written) if known else ():
+            if match["key"] in known and match["key"] not in self._values:
+                yield match
+
+    def _settle(self, events: list[Event]) -> bool:
+        """End the call; strings that hold arguments are divided if only that makes it valid."""
+        doubts, late = self._doubts, self._late
+        self._doubts, self._late = [], []
+        if doubts:
+            whole = self._finish(ToolCall(self._id, self._name, dict(self._values)))
+            divided = dict(self._values) if whole.error is None else self._divided(doubts)
+            if divided != self._values and self._finish(ToolCall(self._id, self._name, divided)).error is None:
+                for key, written, place in doubts:
+                    end = next((match.start() for match in self._inside(key, written)), len(written))
+                    self._put_up_with("missing_end_tag", at=place + end, new=self._xml.end)
+                sent = len(self._arguments) - len(late)
+                self._arguments[sent:], late = [], []
+                settled = dict(list(self._values.items())[: sent - 1])
+                self._values = settled
+                for key, value in divided.items():
+                    if key not in settled:
+                        self._add_argument(key, value, dump_json(value), late)
+        events += late
+        return self._close_arguments(events)
+
+    def _divided(self, doubts: list[tuple[str, str, int]]) -> dict[str, Any]:
+        """Return the arguments of the call if each string ends before the arguments in it."""
+        texts = {key: written for key, written, _ in doubts}
+        divided: dict[str, Any] = {}
+        for key, value in self._values.items():
+            if key not in texts:
+                divided.setdefault(key, value)
+                continue
+            name, start = key, 0
+            for match in (*self._inside(key, texts[key]), None):
+                end = len(texts[key]) if match is None else match.start()
+                written = texts[key][start:end]
+                reader = self._reader_of(name)
+                written = written if match is None else written.rstrip(SPACE)
+                reader.push(written)
+                divided.setdefault(name, reader.read(written))
+                if match is not None:
+                    name, start = match["key"], match.end()
+        return divided
 
 
 class _ValueReader:
@@ -116,10 +210,13 @@ class _ValueReader:
         key: the name of the argument.
         raw: True if the markup announces a raw string, False if it announces JSON, None if it announces nothing.
         kinds: which kinds of values the argument may have.
-        block: see `XmlSyntax`.
+        xml: markup around arguments.
+
+    Attributes:
+        leniencies: names of what was read otherwise than the format writes it.
     """
 
-    def __init__(self, key: str, raw: bool | None, kinds: frozenset[str], block: tuple[str, str] | None) -> None:
+    def __init__(self, key: str, raw: bool | None, kinds: frozenset[str], xml: XmlSyntax) -> None:
         self.key = key
         self.pieces: list[str] = []
         self._marked = raw
@@ -129,7 +226,9 @@ class _ValueReader:
         self._decided = self._raw or "string" not in kinds or raw is False
         self._scanner = None if self._raw else JsonScanner()
         self._quoted = False
-        self._block = block
+        self.leniencies: list[Leniency] = []
+        self._python_words = xml.python_words
+        self._block = xml.block
         self._in_block = False
         self._has_blocks = False
         self._unread = ""  # the last characters, in which a mark of a block may begin
@@ -167,6 +266,11 @@ class _ValueReader:
         self._unread = text[max(at, len(text) - len(mark) + 1) :]
 
     @property
+    def is_raw(self) -> bool:
+        """The text is a string without quotes."""
+        return self._raw or (self._scanner is None and not self._has_blocks)
+
+    @property
     def goes_on(self) -> bool:
         """A closing tag at this point is part of a JSON string, or of a block."""
         if self._in_block:
@@ -183,23 +287,32 @@ class _ValueReader:
                 return text
         if self._raw:
             return text
-        return _read(text, self._kinds, strings=self._marked is None and "string" in self._kinds)
+        # Where a string may stand, too, what reads as one of the other kinds is of that kind.
+        strings = self._marked is None and "string" in self._kinds
+        if strings and not any(re.fullmatch(READINGS[kind], text) for kind in self._kinds - _STRING):
+            return text
+        value, name = _decoded(text.strip(SPACE))
+        if strings and isinstance(value, str):
+            return text
+        if name is not None and not (self._python_words and text.strip(SPACE) in _PYTHON):
+            self.leniencies.append(name)
+        return value
 
 
-def _read(text: str, kinds: frozenset[str], *, strings: bool) -> Any:
-    """Return the value of a text that may be JSON; with ``strings``, only if it reads as one of the other kinds."""
-    if strings and not any(re.fullmatch(READINGS[kind], text) for kind in kinds - _STRING):
-        return text
-    value = _decoded(text.strip(SPACE))
-    return text if strings and isinstance(value, str) else value
-
-
-def _decoded(text: str) -> Any:
+def _decoded(text: str) -> tuple[Any, Leniency | None]:
+    """Return the value of a text, and how it was written if not as JSON; what cannot be read is a string."""
     if text in _PYTHON:
-        return _PYTHON[text]
-    try:
-        value = read_json(text)
-        dump_json(value)
-    except (ValueError, RecursionError):
-        return text
-    return value
+        return _PYTHON[text], "python_literal"
+    ways: tuple[tuple[Leniency | None, Callable[[], Any]], ...] = ((None, lambda: read_json(text)),)
+    if "&" in text:
+        ways += (("xml_entity", lambda: read_json(html.unescape(text))),)
+    if text.startswith(("{", "[", "(")):
+        ways += (("python_literal", lambda: read_literal(text, PYTHON)),)
+    for name, read in ways:
+        try:
+            value = read()
+            dump_json(value)
+        except (ValueError, RecursionError):
+            continue
+        return value, name
+    return text, None

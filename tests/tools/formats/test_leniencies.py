@@ -1,0 +1,180 @@
+"""What parsers put up with in free output: what is read, its names, and their places."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import CallEnd
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import LENIENCIES, format_names, get_format
+
+_PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "state": {"type": "string"},
+        "days": {"type": "integer"},
+        "more": {"type": "object", "additionalProperties": True},
+        "sure": {"type": "boolean"},
+    },
+    "required": ["city", "state"],
+}
+TOOLS = ToolSet([Tool("get_weather", "Weather.", _PARAMETERS), Tool("ping", "", {"type": "object", "properties": {}})])
+DALLAS = {"city": "Dallas", "state": "TX"}
+_JSON = '{"name": "get_weather", "arguments": {"city": "Dallas", "state": "TX"}'
+_BEGIN = "<tool_call>\n<function=get_weather>\n<parameter=city>\nDallas\n"
+_STATE = "<parameter=state>\nTX\n</parameter>\n"
+_END = "</function>\n</tool_call>"
+_GLM = "<arg_key>city</arg_key><arg_value>Dallas</arg_value><arg_key>state</arg_key><arg_value>TX</arg_value>"
+
+#: Format, text, arguments of the calls, and the names.
+CASES: tuple[tuple[str, str, list[dict[str, Any]], list[str]], ...] = (
+    ("hermes", f"<tool_call>\n{_JSON}}}\n</tool_call>", [DALLAS], []),
+    ("hermes", f"<think>Hm. <tool_call>\n{_JSON}}}\n</tool_call>", [DALLAS], ["unclosed_reasoning"]),
+    ("hermes", f"<think>A <tool_call> is due.</think><tool_call>\n{_JSON}}}\n</tool_call>", [DALLAS], []),
+    ("hermes", f"<think>I say <tool_call>{_JSON}}}</tool_call>.</think>No.", [], []),
+    ("hermes", "<think>A <tool_call> is due, but", [], []),
+    ("hermes", f"<tool_call>\n{_JSON}\n</tool_call>", [DALLAS], ["missing_brace"]),
+    ("hermes", f"<tool_call>\n{_JSON}}}", [DALLAS], ["other_markup"]),
+    ("hermes", f"<tool_call>\n{_JSON}}}\n</tool_call>\nDone.", [DALLAS], ["text_after_calls"]),
+    (
+        "hermes",
+        f"<tool_call>\n{_JSON}}}\n</tool_call>\nNow\n<tool_call>\n{_JSON}}}\n</tool_call>",
+        [DALLAS, DALLAS],
+        ["text_after_calls"],
+    ),
+    ("hermes", f"<tool_call>{_JSON}}}</tool_call><tool_call>{_JSON}}}</tool_call>", [DALLAS, DALLAS], []),
+    ("hermes", f"<tool_call>\n{_JSON}}}\n<tool_call>\n{_JSON}}}\n</tool_call>", [DALLAS] * 2, ["other_markup"]),
+    ("hermes", f"<tool_call>\n{_JSON.replace('arguments', 'parameters')}}}\n</tool_call>", [DALLAS], ["other_key"]),
+    ("llama-json", f"{_JSON.replace('arguments', 'parameters')}}}", [DALLAS], []),
+    ("llama-json", f"{_JSON}}}", [DALLAS], ["other_key"]),
+    ("hermes", '<tool_call>\n{"name": "ping"}\n</tool_call>', [{}], ["missing_arguments"]),
+    ("hermes", '<tool_call>\n{"name": "ping", "arguments": null}\n</tool_call>', [{}], ["missing_arguments"]),
+    ("hermes", '<tool_call>\n{"name": "ping", "arguments": "{}"}\n</tool_call>', [{}], ["arguments_as_text"]),
+    ("qwen3-coder", f"{_BEGIN}</parameter>\n{_STATE}{_END}", [DALLAS], []),
+    ("qwen3-coder", f"{_BEGIN}{_STATE}{_END}", [DALLAS], ["missing_end_tag"]),
+    ("qwen3-coder", f"{_BEGIN}</parameter>\n{_STATE.replace('</parameter>', '')}{_END}", [DALLAS], ["missing_end_tag"]),
+    (  # a text that the grammar admits
+        "qwen3-coder",
+        f"{_BEGIN}<parameter=days>\n3\n</parameter>\n{_STATE}{_END}",
+        [{"city": "Dallas\n<parameter=days>\n3", "state": "TX"}],
+        [],
+    ),
+    (
+        "qwen3-coder",
+        f"{_BEGIN}</parameter>\n{_STATE}<parameter=sure>\nTrue\n</parameter>\n{_END}",
+        [{**DALLAS, "sure": True}],
+        ["python_literal"],
+    ),
+    (
+        "qwen3-coder",
+        f"{_BEGIN}</parameter>\n{_STATE}<parameter=more>\n{{'a': (1, None)}}\n</parameter>\n{_END}",
+        [{**DALLAS, "more": {"a": [1, None]}}],
+        ["python_literal"],
+    ),
+    (
+        "qwen3-coder",
+        f"{_BEGIN}</parameter>\n{_STATE}<parameter=more>\n{{&quot;a&quot;: 1}}\n</parameter>\n{_END}",
+        [{**DALLAS, "more": {"a": 1}}],
+        ["xml_entity"],
+    ),
+    (
+        "qwen3-coder",
+        f"{_BEGIN.replace('Dallas', 'a &lt; b')}</parameter>\n{_STATE}{_END}",
+        [{"city": "a &lt; b", "state": "TX"}],
+        [],
+    ),
+    ("qwen3-coder", f"{_BEGIN[12:]}</parameter>\n{_STATE}</function>", [DALLAS], ["other_markup", "other_markup"]),
+    ("glm-4.7", f"<think>Hm.<tool_call>get_weather{_GLM}</tool_call>", [DALLAS], ["unclosed_reasoning"]),
+    ("glm-4.7", f"<tool_call>get_weather{_GLM}</tool_call>", [DALLAS], []),
+    (
+        "lfm2",
+        '<|tool_call_start|>[get_weather(city="Dallas", state="TX")]<|tool_call_end|>So it is.',
+        [DALLAS],
+        ["text_after_calls"],
+    ),
+    ("lfm2", '<|tool_call_start|>[get_weather(city="Dallas", state="TX")', [DALLAS], ["other_markup"]),
+    (
+        "deepseek-v3.1",
+        "<think>Hm.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
+        '{"city": "Dallas", "state": "TX"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        [DALLAS],
+        ["unclosed_reasoning"],
+    ),
+)
+
+
+def read(text: str, wire: str, sizes: random.Random | None = None) -> tuple[list[dict[str, Any]], list[Any], str]:
+    """Return the arguments of the calls, the leniencies, and the rest as one text."""
+    parser = TOOLS.parser(wire)
+    pieces = []
+    while text:
+        size = len(text) if sizes is None else sizes.randint(1, 7)
+        pieces.append(text[:size])
+        text = text[size:]
+    events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+    calls = [event.call for event in events if isinstance(event, CallEnd)]
+    assert [call.error for call in calls] == [None] * len(calls)
+    said = "".join(event.text for event in events if not isinstance(event, CallEnd) and hasattr(event, "text"))
+    return [dict(call.arguments) for call in calls], list(parser.leniencies), said
+
+
+@pytest.mark.parametrize(("wire", "text", "calls", "names"), CASES)
+def test_what_is_read_is_named_and_has_a_place(
+    wire: str, text: str, calls: list[dict[str, Any]], names: list[str]
+) -> None:
+    """Calls, names and places are the same however the text is cut."""
+    arguments, leniencies, said = read(text, wire)
+    assert arguments == calls
+    assert [edit.why for edit in leniencies] == names
+    for edit in leniencies:
+        assert text[edit.start : edit.end] == edit.old
+        assert edit.cost == LENIENCIES[edit.why]  # type: ignore[index]
+    for seed in range(20):
+        assert read(text, wire, random.Random(seed)) == (arguments, leniencies, said)
+    message = TOOLS.parse(text, wire)
+    assert message.leniencies == tuple(leniencies)
+
+
+def test_every_name_has_a_case() -> None:
+    """No name is there that nothing tests."""
+    named = {name for *_, names in CASES for name in names}
+    assert named | {"repaired"} == set(LENIENCIES)
+
+
+def test_what_repair_changed_is_named() -> None:
+    """A repaired call says where it was."""
+    text = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "D", "state": "TX", "days": "3"}}\n</tool_call>'
+    message = TOOLS.parse(text, "hermes", repair=True)
+    assert dict(message.tool_calls[0].arguments) == {"city": "D", "state": "TX", "days": 3}
+    (edit,) = message.leniencies
+    assert (edit.why, edit.old) == ("repaired", '{"city": "D", "state": "TX", "days": "3"}')
+    assert text[edit.start : edit.end] == edit.old
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_calls_in_reasoning_that_never_ends_count_where_calls_have_a_marker(name: str) -> None:
+    """In every format whose calls have a marker."""
+    wire = get_format(name)
+    if wire.thinking is None or not wire.call_markers:
+        return
+    call = TOOLS.validate({"name": "get_weather", "arguments": DALLAS})
+    text = wire.thinking.start + "They ask. " + wire.render("", [call])
+    arguments, leniencies, _ = read(text, name)
+    assert arguments == [DALLAS]
+    assert leniencies[0].why == "unclosed_reasoning"
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_rendered_turn_is_read_without_leniency(name: str) -> None:
+    """In every format."""
+    wire = get_format(name)
+    calls = [
+        TOOLS.validate({"name": "get_weather", "arguments": DALLAS}),
+        TOOLS.validate({"name": "ping", "arguments": {}}),
+    ]
+    for some in (calls[:1], calls[1:], *([calls] if getattr(wire, "parallel", True) else [])):
+        assert read(wire.render("", some), name)[1] == []
