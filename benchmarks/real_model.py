@@ -285,14 +285,6 @@ def free_twice(bench: Bench, case: Case) -> Sheet:
     return {**judge(case, calls, whole=True), **spent(*answers)}
 
 
-def drafted(bench: Bench, case: Case) -> Sheet:
-    """Write up to 64 tokens of free text, then the call after it."""
-    draft = bench.write(case.question, Free(case.tools), max_tokens=64)
-    answer = bench.write(case.question, case.tools, prefix=draft.text.rstrip() + "\n")
-    sheet = judge(case, answer.tool_calls, whole=answer.finish_reason != "length")
-    return {**sheet, **spent(draft, answer)}
-
-
 WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
     "free text, parsed": free,
     "free text, one retry with the error": free_twice,
@@ -301,7 +293,7 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
     "grammar, exact choice": constrained(exact_choice=True),
     "grammar, several calls allowed": constrained(parallel_tool_calls=True),
     "grammar, text or a call": constrained(tool_choice="auto"),
-    "grammar, after a draft of 64 tokens": drafted,
+    "grammar, after a draft of 64 tokens": constrained(draft=64),
     "grammar, compact": constrained(Compact),
     "grammar, any white space": constrained(Flexible),
     "grammar, properties in any order": constrained(AnyOrder),

@@ -36,7 +36,7 @@ __all__ = ["ChatToolGrammar"]
 
 _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
-    *("tool_format", "on_budget", "jump_forward", "exact_choice"),
+    *("tool_format", "on_budget", "jump_forward", "exact_choice", "draft"),
 )
 _IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
@@ -86,6 +86,7 @@ class ChatToolGrammar(BaseChatModel):
         on_budget: what to do near the budget: ``"close"`` the answer validly, or raise (``"error"``).
         jump_forward: write what the grammar fixes without asking the model; False asks it for every token.
         exact_choice: choose tools and listed values by the probability of each whole word (`GenerateParams`).
+        draft: number of tokens that the model may write freely before its answer; they come as reasoning.
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
@@ -120,6 +121,7 @@ class ChatToolGrammar(BaseChatModel):
     on_budget: str | None = None
     jump_forward: bool | None = None
     exact_choice: bool | None = None
+    draft: int | None = None
     parallel_tool_calls: bool | None = None
 
     loaded: Any = Field(default=None, exclude=True, repr=False)

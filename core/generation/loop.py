@@ -295,6 +295,8 @@ class Decoding:
         self.reasoning_tokens = self._kept = len(self.token_ids)
         self._reasons = False
         self.closed_at = None  # a closed reasoning is no closed text
+        if self.reason == "length":  # a draft may end anywhere
+            self.reason = "stop"
         self._switch(text)
 
     def _switch(self, matcher: Matcher) -> Matcher:

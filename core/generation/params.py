@@ -129,6 +129,9 @@ class GenerateParams:
             ``"auto"``: if the model begins to. None: as the prompt has it, so that a model whose template begins to
             reason may finish.
         thinking_markers: its start and end marker; None lets the model's vocabulary decide.
+        draft: the model first writes freely, at most this many tokens, and then the answer after it: for models without
+            reasoning markers. The draft comes as reasoning. Not beside ``thinking`` or a prefix; where the prompt has
+            begun to reason already, there is none.
         prefix: the beginning of the assistant's turn; the answer goes on from there, and leaves it out. A token that
             the prefix ends inside of is written as the tokenizer would (token healing). With an empty conversation it
             is a text that the model goes on with, no chat template around it (text completion).
@@ -167,6 +170,7 @@ class GenerateParams:
     seed: int | None = None
     thinking: bool | int | Literal["auto"] | None = None
     thinking_markers: tuple[str, str] | None = None
+    draft: int | None = None
     prefix: str = ""
     stop: Sequence[str] = ()
     output_type: Any = None
@@ -199,6 +203,7 @@ class GenerateOptions(TypedDict, total=False):
     seed: int | None
     thinking: bool | int | Literal["auto"] | None
     thinking_markers: tuple[str, str] | None
+    draft: int | None
     prefix: str
     stop: str | Sequence[str]
     output_type: Any

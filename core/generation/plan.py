@@ -38,6 +38,7 @@ class ReasoningPlan:
         budget: maximum number of tokens; None is as many as the answer leaves.
         optional: the model chooses whether to reason.
         marker_size: size of the start marker in bytes and control tokens; there the choice is certain.
+        is_draft: it is free text without markers, and a line of its own.
     """
 
     grammar: Grammar
@@ -46,6 +47,7 @@ class ReasoningPlan:
     budget: int | None = None
     optional: bool = False
     marker_size: int = 0
+    is_draft: bool = False
 
 
 @dataclass(frozen=True)
@@ -256,6 +258,7 @@ _RANGES: Ranges = {
         lambda value: value is None or (_are_texts(value) and not isinstance(value, str) and len(value) == 2),
         "the text before the reasoning and the one after it, for example ('<think>', '</think>')",
     ),
+    "draft": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1 token, or None"),
     "prefix": (lambda value: isinstance(value, str), "a text"),
     "stop": (_are_texts, "texts, none of them empty"),
     "json_mode": (lambda value: value is None or isinstance(value, JsonMode), "JsonMode(schema=...)"),

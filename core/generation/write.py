@@ -15,7 +15,7 @@ from .driver import Item, Released
 from .json_output import check_text
 from .loop import Decoding, Forward
 from .output import Output
-from .plan import Plan, schema_of
+from .plan import Plan, ReasoningPlan, schema_of
 from .retokenise import Speller
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Writer:
         decoding = Decoding(
             self._backend,
             [*plan.prompt, *plan.prefix],
-            self._matcher_of(plan.grammar if reasoning is None else Grammar.from_regex(_NEWLINES) + plan.grammar),
+            self._matcher_of(_after(reasoning, plan.grammar)),
             plan.params,
             heal=len(plan.prefix),
             speller=self._speller,
@@ -143,6 +143,13 @@ class Writer:
                 decoding.instead = self._matcher_of(plan.grammar)
                 decoding.marker = reasoning.marker_size
         return decoding
+
+
+def _after(reasoning: ReasoningPlan | None, grammar: Grammar) -> Grammar:
+    """Return the grammar of an answer with the newlines that come before it."""
+    if reasoning is None:
+        return grammar
+    return (Grammar.literal("\n") if reasoning.is_draft else Grammar.from_regex(_NEWLINES)) + grammar
 
 
 def _schemas(params: GenerateParams) -> dict[str | None, Any]:

@@ -105,6 +105,11 @@ def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vo
         )
     if params.prefix and (begun or wanted or optional):
         raise ModelError("prefix and thinking exclude each other", hint="put the reasoning into the prefix")
+    if params.draft is not None and (wanted or optional or params.prefix):
+        other = "prefix" if params.prefix else "thinking"
+        raise ModelError(f"draft and {other} exclude each other", hint="give one of them")
+    if params.draft is not None and not begun:
+        return ReasoningPlan(Grammar.text(), "", "", budget=params.draft, is_draft=True)
     if markers is None or not (begun or wanted or optional):
         return None
     special = vocabulary.special

@@ -38,6 +38,7 @@ VALUES: dict[str, Any] = {
     "on_budget": "error",
     "jump_forward": False,
     "exact_choice": True,
+    "draft": 20,
     "parallel_tool_calls": False,
     "grammar": Grammar.from_regex("[a-z]+"),
 }
