@@ -28,9 +28,7 @@ from ...regex.compile import regex_term
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
-from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
-from ..read.resolve import Document
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
 from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
@@ -39,6 +37,13 @@ try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema
+    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
+else:
+    from ..read.located import Located, SignedSchema
+    from ..read.resolve import Document
 
 #: True if this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
@@ -149,7 +154,7 @@ def problems(document: Document, options: SchemaOptions, normaliser: Normaliser 
 class _Pass:
     """One pass over a document."""
 
-    document: object
+    document: Document
     options: object
     normaliser: object
     # pairs of a place and an error
@@ -207,6 +212,7 @@ class _Pass:
     def run(self) -> list:
         """Return all problems, and set what the document knows by its check."""
         clean: cython.bint = True
+        located: Located
         while self.todo:
             located, positive = self.todo.pop()
             if type(located.schema) is not bool and not self._visit(located, positive):
@@ -487,11 +493,11 @@ class _Pass:
             elif shape == BY_NAME or shape == BY_PATTERN:
                 for name, inner in value.items():
                     if type(inner) is not bool:
-                        children.append((Located(inner, "", located, (keyword, name), located.scope), positive))
+                        children.append((located.below(inner, (keyword, name)), positive))
             elif shape == DEPENDENCIES:
                 children += [
                     (inner, positive)
-                    for _, inner in located.members(keyword)
+                    for inner in located.members(keyword).values()
                     if not isinstance(inner.schema, (list, tuple, str))
                 ]
             elif keyword == "oneOf":
@@ -522,7 +528,7 @@ class _Pass:
     @cython.cfunc
     def _one(self, located: Located, schema: object, keyword: str, positive: cython.bint, children: list) -> object:
         """Note the schema under a keyword that has one."""
-        inner = located.child(keyword)
+        inner = located.under(keyword)
         if keyword == "not":
             children.append((inner, not positive))
         elif keyword == "if":
@@ -575,7 +581,7 @@ class _Pass:
                 self.inside.update([inner.key for inner in located.items(keyword)])
         for keyword in _BRANCH:
             if keyword in schema:
-                self.inside.add(located.child(keyword).key)
+                self.inside.add(located.under(keyword).key)
 
     # -- alternatives ------------------------------------------------------------------------------------------
 

@@ -1,27 +1,31 @@
-"""Shapes of objects, merged from several schemas: declared members, regions of undeclared names, demands."""
+# cython: language_level=3
+"""Shapes of objects, merged from several schemas: declared members, regions of undeclared names, demands.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from ...errors import LimitError
 from ...language.queries import is_roomy, listing
 from ...regex.compile import regex_term
-from ..normal.conjunction import (
-    FALSE,
-    TRUE,
-    AnyExists,
-    AnyOf,
-    Exists,
-    Formula,
-    Goal,
-    ObjectPart,
-    Objects,
-    is_deniable,
-    negated,
-)
+from ..normal.conjunction import FALSE, TRUE, AnyExists, AnyOf, Exists, Formula, Goal, is_deniable, negated
 from .context import GoalNodes
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import ObjectPart, Objects
+else:
+    from ..normal.conjunction import ObjectPart, Objects
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
@@ -52,16 +56,32 @@ _Met = tuple[tuple[int, bool, Formula], ...]
 _NO_PART = ObjectPart()
 
 
-class Member(NamedTuple):
+@cython.no_gc
+@cython.cclass
+class Member:
     """A declared property, and which of the shape's demands it may meet."""
 
-    name: str
-    goal: Goal
-    required: bool
-    meets: Meets = ()
+    def __init__(self, name: str, goal: tuple, required: cython.bint, meets: tuple = ()) -> None:
+        self.name = name
+        self.goal = goal
+        self.required = required
+        self.meets = meets
 
 
-class Region(NamedTuple):
+@cython.cfunc
+def _member(name: str, goal: tuple, required: cython.bint) -> Member:
+    """Return a member that meets no demand; faster than the call of the class."""
+    made: Member = Member.__new__(Member)
+    made.name = name
+    made.goal = goal
+    made.required = required
+    made.meets = ()
+    return made
+
+
+@cython.no_gc
+@cython.cclass
+class Region:
     """Undeclared names to which the same schemas apply.
 
     Attributes:
@@ -72,42 +92,49 @@ class Region(NamedTuple):
             never exclude all others.
     """
 
-    names: int
-    goal: Goal
-    meets: Meets
-    roomy: bool
+    def __init__(self, names: cython.int, goal: tuple, meets: tuple, roomy: cython.bint) -> None:
+        self.names = names
+        self.goal = goal
+        self.meets = meets
+        self.roomy = roomy
 
 
-class ObjectShape(NamedTuple):
+@cython.no_gc
+@cython.cclass
+class ObjectShape:
     """Objects of a conjunction: declared members in order, regions of other members, demands, and how many members
     there are.
 
     A demand is met by some member, or in that there is no member of one of some names: these names are in ``demands``.
     """
 
-    members: tuple[Member, ...]
-    others: tuple[Region, ...]
-    demands: tuple[frozenset[str], ...]
-    least: int
-    most: int | None
+    def __init__(self, members: tuple, others: tuple, demands: tuple, least: object, most: object) -> None:
+        self.members = members
+        self.others = others
+        self.demands = demands
+        self.least = least
+        self.most = most
 
 
+@cython.cclass
 class MergedObjects:
     """Shapes of the objects of one document."""
 
     def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
-        self._known: dict[Objects, ObjectShape] = {}
-        #: See `_together`.
-        self._sets: dict[tuple[Goal, Meets], list[_Met]] = {}
-        self._besides: dict[frozenset[str], int] = {}
+        self._open = lowering.options.additional_properties
+        self._known = {}
+        self._sets = {}
+        self._besides = {}
 
+    @cython.ccall
     def of(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction; computed once."""
         shape = self._known.get(objects)
         if shape is None:
-            shape = self._known[objects] = self._merge(objects)
+            shape = self._merge(objects)
+            self._known[objects] = shape
         return shape
 
     def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
@@ -128,7 +155,7 @@ class MergedObjects:
         sets = self._sets.get(key)
         if sets is None:
             sets = self._sets[key] = self._together(goal, meets)
-        goals: dict[tuple[int, Goal], None] = {}
+        goals: dict = {}
         for way in sets:
             asked = tuple(formula for bits, _, formula in way if bits & open and formula != TRUE)
             goals[sum(bits for bits, is_met, _ in way if is_met) & open, asked] = None
@@ -141,7 +168,7 @@ class MergedObjects:
         does not, so that few sets are possible for one value.
         """
         meaning = self.lowering.meaning
-        groups: dict[object, tuple[int, Formula]] = {}
+        groups: dict = {}
         for index, formula in meets:
             bits, first = groups.get(meaning(formula), (0, formula))
             groups[meaning(formula)] = bits | 1 << index, first
@@ -170,22 +197,27 @@ class MergedObjects:
     def _is_simple(self, formula: Formula) -> bool:
         return len(self.lowering.branches((formula,))) <= MAX_SIMPLE
 
+    @cython.cfunc
     def _merge(self, objects: Objects) -> ObjectShape:
         parts = objects.parts
         if len(parts) < 2 and not (
             objects.unevaluated or objects.exists or objects.names or objects.absent or objects.any_exists
         ):
-            only = parts[0] if parts else _NO_PART
+            only: ObjectPart = parts[0] if parts else _NO_PART
             if not only.patterns:
                 return self._alone(only, objects)
+        return self._joined(objects)
+
+    def _joined(self, objects: Objects) -> ObjectShape:
+        parts = objects.parts
         closed = (
-            not self.lowering.options.additional_properties
+            not self._open
             and any(part.names_properties or part.patterns for part in parts)
             and all(part.additional is None for part in parts)
             and not objects.unevaluated
         )
         named_demands = [exists.name for exists in objects.exists if exists.name is not None]
-        names: dict[str, None] = {}
+        names: dict = {}
         for part in parts:
             names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(objects.required))
@@ -208,7 +240,7 @@ class MergedObjects:
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
         goals, declared_names = self._plain_goals(parts, names)
-        asked: dict[str, list[Formula]] = {}
+        asked: dict = {}
         for exists in objects.exists:
             if exists.name is not None:
                 asked.setdefault(exists.name, []).append(exists.formula)
@@ -243,21 +275,25 @@ class MergedObjects:
         absent = tuple(some.absent for some in demands)
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
+    @cython.cfunc
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
         """Return the shape of one schema without patterns, the most frequent case, in which nothing is merged."""
-        properties = part.properties
+        properties: dict = part.properties
         additional = part.additional
-        if additional is None and part.names_properties and not self.lowering.options.additional_properties:
+        if additional is None and part.names_properties and not self._open:
             additional = FALSE
-        goal = () if additional is None else (additional,)
-        required = frozenset(objects.required)
-        members = [Member(name, (formula,), name in required) for name, formula in properties.items()]
-        if not properties.keys() >= required:
-            undeclared = [name for name in dict.fromkeys(objects.required) if name not in properties]
-            members += [Member(name, goal, True) for name in undeclared]
-        regions: tuple[Region, ...] = ()
+        goal: tuple = () if additional is None else (additional,)
+        required: frozenset = frozenset(objects.required)
+        members: list = []
+        for name, formula in properties.items():
+            members.append(_member(name, (formula,), name in required))
+        for name in dict.fromkeys(objects.required):
+            if name not in properties:
+                members.append(_member(name, goal, True))
+        regions: tuple = ()
         if not self.lowering.is_false(goal):
-            regions = (Region(self._beside(member.name for member in members), goal, (), True),)
+            names = properties.keys() if len(members) == len(properties) else [member.name for member in members]
+            regions = (Region(self._beside(names), goal, (), True),)
         return ObjectShape(tuple(members), regions, (), objects.least, objects.most)
 
     def _met(self, demands: list[AnyExists], matched: frozenset[str], name: str) -> Meets:
@@ -282,9 +318,9 @@ class MergedObjects:
         return term
 
     @staticmethod
-    def _patterns(objects: Objects) -> dict[str, None]:
+    def _patterns(objects: Objects) -> dict:
         """Return every pattern of names on which the goal of a member may depend."""
-        patterns: dict[str, None] = {}
+        patterns: dict = {}
         for part in (*objects.parts, *_excepted(objects)):
             if part.patterns:
                 patterns.update(dict.fromkeys(part.patterns))
@@ -315,7 +351,7 @@ class MergedObjects:
 
         It goes part by part, as most have few members.
         """
-        goals: dict[str, list[Formula]] = {name: [] for name in names}
+        goals: dict = {name: [] for name in names}
         declared_names: set[str] = set()
         for part in parts:
             declared_names.update(part.properties)

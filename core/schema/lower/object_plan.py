@@ -1,21 +1,35 @@
-"""Plans of objects: members by number, and the nodes that were built of them so far."""
+# cython: language_level=3
+"""Plans of objects: members by number, and the nodes that were built of them so far.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
 
-from ..normal.conjunction import Goal
-from .merged_objects import Meets, ObjectShape
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import Member, ObjectShape, Region
+else:
+    from .merged_objects import Member, ObjectShape, Region
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 #: Not computed yet.
 UNKNOWN = -1
 
 
+@cython.cclass
 class ObjectPlan:
     """An object's members in order, and the nodes of each: built when a text reaches them.
 
     Attributes:
         members: the declared members.
+        size: their number.
         names: their names.
         required: the required members, as bits.
         others: regions of undeclared names.
@@ -39,62 +53,43 @@ class ObjectPlan:
             None until it is asked.
     """
 
-    __slots__ = (
-        "_able",
-        "_optional",
-        "_silent",
-        "absent",
-        "demands",
-        "endless",
-        "follow",
-        "following",
-        "least",
-        "members",
-        "most",
-        "names",
-        "open_to",
-        "others",
-        "places",
-        "plain",
-        "region_names",
-        "required",
-        "skeleton",
-        "start",
-        "sure",
-        "values",
-        "words",
-    )
-
     def __init__(self, shape: ObjectShape) -> None:
-        members, size = shape.members, len(shape.members)
+        members: tuple = shape.members
+        size: cython.Py_ssize_t = len(members)
+        number: cython.Py_ssize_t
+        member: Member
         self.members = members
-        self.names = [member.name for member in members]
-        self.required = 0
+        self.size = size
+        self.names = [""] * size
+        following: cython.Py_ssize_t = size
         self.following = [size] * (size + 1)
-        following = size
+        required: list = []
         for number in range(size - 1, -1, -1):
-            if members[number].required:
-                self.required |= 1 << number
+            member = members[number]
+            self.names[number] = member.name
+            if member.required:
+                required.append(number)
                 following = number
             self.following[number] = following
+        self.required = _bits(required, size)
         self.others = shape.others
         self.demands = len(shape.demands)
         self.absent = [0] * size
         self.open_to = [0] * (size + 1)
-        # by member: the demands that it may meet, as bits; members that are optional; those that decide no demand
         self._able = [0] * size
-        self._optional = self._silent = 0
+        self._optional = 0
+        self._silent = 0
         if shape.demands:
             self._find_deciders(shape)
         self.least = shape.least
         self.most = shape.most
         self.plain = not shape.demands and not shape.least and shape.most is None
-        self.words: list[tuple[bytes, ...] | None] = [None] * size
-        self.follow: dict[Any, int] = {}
-        self.places: dict[Any, int] = {}
+        self.words = [None] * size
+        self.follow = {}
+        self.places = {}
         self.start = UNKNOWN
-        self.skeleton: int | None = UNKNOWN
-        self.endless: int | None = None
+        self.skeleton = UNKNOWN
+        self.endless = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)
         self.region_names = [UNKNOWN] * len(shape.others)
@@ -117,7 +112,7 @@ class ObjectPlan:
             able |= self.absent[number] | self._able[number]
             self.open_to[number] = able
 
-    def without_idle(self, at: int, open: int) -> tuple[int, int]:
+    def without_idle(self, at: object, open: object) -> tuple:
         """Return a set of written members, and the demands open beside it, after leaving out for good what cannot help
         to complete an object: optional members that may meet no open demand. Numbers of members must not count."""
         if self.least or self.most is not None:
@@ -140,10 +135,31 @@ class ObjectPlan:
                     changed = True
         return at | self._optional & ~rest, open
 
-    def goal(self, number: int) -> Goal:
+    @cython.ccall
+    def goal(self, number: cython.Py_ssize_t) -> tuple:
         """Return the goal of a member's value, or (below zero, counted from the last) of a region's."""
-        return self.others[number].goal if number < 0 else self.members[number].goal
+        if number < 0:
+            return cython.cast(Region, self.others[number]).goal
+        return cython.cast(Member, self.members[number]).goal
 
-    def meets(self, number: int) -> Meets:
-        """Return the demands that a member, or a region's, may meet."""
-        return self.others[number].meets if number < 0 else self.members[number].meets
+    @cython.ccall
+    def meets(self, number: cython.Py_ssize_t) -> tuple:
+        """Return the demands that a member, or a region's, may meet (`Meets`)."""
+        if number < 0:
+            return cython.cast(Region, self.others[number]).meets
+        return cython.cast(Member, self.members[number]).meets
+
+
+@cython.cfunc
+def _bits(numbers: list, size: cython.Py_ssize_t) -> object:
+    """Return the bits of some numbers."""
+    number: cython.Py_ssize_t
+    found: object = 0
+    if size <= 64:
+        for number in numbers:
+            found |= 1 << cython.cast(object, number)
+        return found
+    octets = bytearray((size + 7) // 8)
+    for number in numbers:  # a large integer is copied by each operation on it
+        octets[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(octets, "little")

@@ -1,40 +1,64 @@
-"""Assertions of a single schema as one fact: all of its keywords but those that apply other schemas to the value."""
+# cython: language_level=3
+"""Assertions of a single schema as one fact: all of its keywords but those that apply other schemas to the value.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
 from ...language.terms import Terms
 from ...regex.compile import regex_term
-from ..read.keywords import CONSTRAINING, TYPES, Role, keywords
-from ..read.located import Located, SignedSchema
-from ..read.resolve import Document
+from ..read.keywords import CONSTRAINING, KEYWORDS, TYPES, Role
 from ..scalars.formats import ENFORCED
 from ..scalars.numbers import NumberRange, exact
-from .conjunction import (
-    EVERY,
-    ArrayPart,
-    Arrays,
-    Conjunction,
-    Contains,
-    Formula,
-    ObjectPart,
-    Objects,
-    Strings,
-    fact,
-    same_value,
-)
+from .conjunction import EVERY, Contains, Formula, fact, same_value
 
-_OBJECT_PART = frozenset({"properties", "patternProperties", "additionalProperties"})
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
+        ArrayPart,
+        Arrays,
+        Conjunction,
+        ObjectPart,
+        Objects,
+        Strings,
+    )
+    from cython.cimports.toolgrammar.core.schema.read.located import Located, signed
+    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
+else:
+    from ..read.located import Located, signed
+    from ..read.resolve import Document
+    from .conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects, Strings
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
+
 ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})
-_OF_OBJECTS, _OF_ARRAYS, _OF_STRINGS, _OF_NUMBERS = (
-    frozenset(keywords(types=(kind,), roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT)))
-    for kind in ("object", "array", "string", "number")
-)
+
+# What a keyword is about, as bits.
+OBJECTS = cython.declare(cython.int, 1)
+OBJECT_PARTS = cython.declare(cython.int, 2)
+ARRAYS = cython.declare(cython.int, 4)
+ARRAY_PARTS = cython.declare(cython.int, 8)
+STRINGS = cython.declare(cython.int, 16)
+NUMBERS = cython.declare(cython.int, 32)
+_BITS = {"object": 1, "array": 4, "string": 16, "number": 32}
+_ABOUT = {
+    row.name: _BITS[row.type]
+    | (2 if row.name in ("properties", "patternProperties", "additionalProperties") else 0)
+    | (8 if row.name in ARRAY_PART else 0)
+    for row in KEYWORDS.values()
+    if row.type in _BITS and row.role in (Role.PARTS, Role.ASSERTION, Role.FORMAT)
+}
 
 #: Hints for a keyword that cannot be enforced exactly.
 CHECK_LATER = "have it checked after generation with on_unsupported='validate'"
@@ -43,11 +67,21 @@ NARROW = "allow that with on_unsupported='narrow'"
 #: Marks assertions that were not read yet.
 _UNREAD = Conjunction()
 
+#: By the name of a type: the types that it allows, and True if numbers must be integers.
+_TYPES = {name: (frozenset((name,)), False) for name in TYPES}
+_TYPES.update({"integer": (frozenset(("number",)), True), "any": (EVERY.types, False)})
+_INTEGERS = NumberRange(integer=True)
+_ANY_STRING: Strings = EVERY.strings
+_ANY_ARRAY: Arrays = EVERY.arrays
+_ANY_OBJECT: Objects = EVERY.objects
+_NONE: frozenset = frozenset()
 
+
+@cython.cclass
 class Assertions:
     """Reads the assertions of a document's subschemas.
 
-    Args:
+    Attributes:
         document: where the subschemas are.
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword; the language can only
             grow.
@@ -60,17 +94,21 @@ class Assertions:
         self.document = document
         self.unenforced = unenforced
         self.formats = formats
-        self._own: dict[Located, Conjunction | None] = {}
-        self._objects: dict[Located, ObjectPart] = {}
-        self._arrays: dict[Located, ArrayPart] = {}
-        self._constants: dict[int, tuple[Any, Formula]] = {}
+        self._own = {}
+        self._objects = {}
+        self._arrays = {}
+        self._constants = {}
+        self._terms = None
 
-    @cached_property
+    @property
     def terms(self) -> Terms:
         """A separate store for the patterns that names are matched with; most documents have none."""
-        return Terms()
+        if self._terms is None:
+            self._terms = Terms()
+        return self._terms
 
-    def asserts(self, located: Located, keyword: str) -> bool:
+    @cython.ccall
+    def asserts(self, located: Located, keyword: str) -> cython.bint:
         """Return True if a subschema has a keyword that its dialect knows and that is not left out."""
         return (
             keyword in located.schema
@@ -78,85 +116,103 @@ class Assertions:
             and not (self.unenforced and (located.key, keyword) in self.unenforced)
         )
 
-    def assertions(self, located: Located) -> Conjunction | None:
-        """Return the assertions of a schema; None if no value satisfies them. Computed once."""
+    @cython.ccall
+    def assertions(self, located: Located) -> object:
+        """Return the assertions of a schema as a `Conjunction`; None if no value satisfies them. Computed once."""
         own = self._own.get(located, _UNREAD)
         if own is _UNREAD:
-            own = self._own[located] = self._read(located)
+            own = self._read(located)
+            self._own[located] = own
         return own
 
-    def _read(self, located: Located) -> Conjunction | None:
+    @cython.cfunc
+    def _read(self, located: Located) -> object:
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
             return EVERY
-        types, numbers = EVERY.types, EVERY.numbers
-        if self.asserts(located, "type"):
+        about: cython.int = 0
+        for keyword in schema:
+            bits = _ABOUT.get(keyword)
+            if bits is not None:
+                about |= cython.cast(cython.int, bits)
+        types: frozenset = EVERY.types
+        numbers = EVERY.numbers
+        if "type" in schema and self.asserts(located, "type"):
             types, integer = types_of(schema)
-            numbers = NumberRange(integer=True) if integer else numbers
+            if integer:
+                numbers = _INTEGERS
         values = self.values(located)
         if values == () or not types:
             return None
-        numbers = self._numbers(numbers, located)
-        strings = EVERY.strings
-        if not _OF_STRINGS.isdisjoint(schema):
+        if about & NUMBERS:
+            numbers = self._numbers(numbers, located)
+        strings: Strings = _ANY_STRING
+        if about & STRINGS:
             strings = Strings(
                 self._count(located, "minLength") or 0,
                 self._count(located, "maxLength"),
                 (schema["pattern"],) if self.asserts(located, "pattern") else (),
                 (schema["format"],) if self.asserts_format(located) else (),
             )
-        return Conjunction(types, values, (), numbers, strings, self._array_facts(located), self._object_facts(located))
+        arrays: Arrays = self._array_facts(located, about) if about & ARRAYS else _ANY_ARRAY
+        objects: Objects = self._object_facts(located, about) if about & OBJECTS else _ANY_OBJECT
+        return Conjunction(types, values, (), numbers, strings, arrays, objects)
 
-    def _count(self, located: Located, keyword: str) -> int | None:
+    @cython.cfunc
+    def _count(self, located: Located, keyword: str) -> object:
         """Return the value of a keyword that bounds a length or a number of parts; None: there is no such bound."""
         return int(located.schema[keyword]) if self.asserts(located, keyword) else None
 
-    def asserts_format(self, located: Located) -> bool:
+    @cython.ccall
+    def asserts_format(self, located: Located) -> cython.bint:
         """Return True if a subschema's ``format`` is more than an annotation."""
         return self.formats and self.asserts(located, "format") and located.schema["format"] in ENFORCED
 
-    def values(self, located: Located) -> tuple[Any, ...] | None:
+    @cython.ccall
+    def values(self, located: Located) -> object:
         """Return the values that a schema lists; None: it lists none."""
         schema = located.schema
-        nullable = schema.get("nullable") is True
-        values: tuple[Any, ...] | None = None
-        if self.asserts(located, "enum"):
+        values: object = None
+        if "enum" in schema and self.asserts(located, "enum"):
             values = tuple(schema["enum"])
-            if nullable and None not in values and "const" not in schema:
+            if schema.get("nullable") is True and None not in values and "const" not in schema:
                 values = (*values, None)
-        if self.asserts(located, "const"):
+        if "const" in schema and self.asserts(located, "const"):
             if values is None:
                 return (schema["const"],)
-            values = tuple(value for value in values if same_value(value, schema["const"]))
+            const = schema["const"]
+            values = tuple([value for value in values if same_value(value, const)])
         return values
 
-    def _object_facts(self, located: Located) -> Objects:
+    @cython.cfunc
+    def _object_facts(self, located: Located, about: cython.int) -> Objects:
         schema = located.schema
-        if _OF_OBJECTS.isdisjoint(schema):
-            return EVERY.objects
-        required = schema["required"] if self.asserts(located, "required") else ()
-        return Objects(
-            parts=() if _OBJECT_PART.isdisjoint(schema) else (self.object_part(located),),
-            names=(SignedSchema(located.child("propertyNames")),) if self.asserts(located, "propertyNames") else (),
-            required=tuple(required) if isinstance(required, (list, tuple)) else (),
-            least=self._count(located, "minProperties") or 0,
-            most=self._count(located, "maxProperties"),
-        )
+        parts: tuple = (self.object_part(located),) if about & OBJECT_PARTS else ()
+        names: tuple = ()
+        if "propertyNames" in schema and self.asserts(located, "propertyNames"):
+            names = (signed(located.under("propertyNames")),)
+        required: tuple = ()
+        if "required" in schema and self.asserts(located, "required"):
+            listed = schema["required"]
+            required = tuple(listed) if isinstance(listed, (list, tuple)) else ()
+        least = self._count(located, "minProperties") or 0
+        return Objects(parts, (), (), names, required, _NONE, least, self._count(located, "maxProperties"))
 
-    def _array_facts(self, located: Located) -> Arrays:
+    @cython.cfunc
+    def _array_facts(self, located: Located, about: cython.int) -> Arrays:
         schema = located.schema
-        if _OF_ARRAYS.isdisjoint(schema):
-            return EVERY.arrays
         return Arrays(
-            parts=() if ARRAY_PART.isdisjoint(schema) else (self.array_part(located),),
-            contains=tuple(self.contains(located)),
-            least=self._count(located, "minItems") or 0,
-            most=self._count(located, "maxItems"),
-            unique=self.asserts(located, "uniqueItems") and schema["uniqueItems"] is True,
+            (self.array_part(located),) if about & ARRAY_PARTS else (),
+            (),
+            tuple(self.contains(located)) if "contains" in schema else (),
+            self._count(located, "minItems") or 0,
+            self._count(located, "maxItems"),
+            self.asserts(located, "uniqueItems") and schema["uniqueItems"] is True,
         )
 
-    def contains(self, located: Located) -> list[Contains]:
-        """Return the schemas that a number of items must satisfy, with the bounds of that number."""
+    @cython.ccall
+    def contains(self, located: Located) -> list:
+        """Return the schemas that a number of items must satisfy (`Contains`), with the bounds of that number."""
         if not self.asserts(located, "contains"):
             return []
         least = self._count(located, "minContains")
@@ -164,54 +220,56 @@ class Assertions:
         most = self._count(located, "maxContains")
         if least == 0 and most is None:
             return []
-        return [Contains(SignedSchema(located.child("contains")), 0, None, least, most)]
+        return [Contains(signed(located.under("contains")), 0, None, least, most)]
 
-    def _numbers(self, numbers: NumberRange, located: Located) -> NumberRange:
+    @cython.cfunc
+    def _numbers(self, numbers: object, located: Located) -> object:
         schema = located.schema
-        if _OF_NUMBERS.isdisjoint(schema):
-            return numbers
         for least, value, strict in bounds_of(schema) if self.document.knows("minimum") else ():
             numbers = numbers.at_least(value, strict) if least else numbers.at_most(value, strict)
         if self.asserts(located, "multipleOf"):
             numbers = replace(numbers, multiples=(*numbers.multiples, exact(schema["multipleOf"])))
         return numbers
 
-    def matches(self, pattern: str, name: str) -> bool:
+    @cython.ccall
+    def matches(self, pattern: str, name: str) -> cython.bint:
         """Return True if a pattern matches some part of a name."""
         return self.terms.matches(regex_term(self.terms, pattern, whole=False), name)
 
+    @cython.ccall
     def object_part(self, located: Located) -> ObjectPart:
         """Return the schemas of members by name and by pattern; computed once."""
         part = self._objects.get(located)
         if part is None:
             schema = located.schema
-            declared = located.members("properties") if "properties" in schema else ()
-            patterned = located.members("patternProperties") if self.asserts(located, "patternProperties") else ()
-            part = self._objects[located] = ObjectPart(
-                {name: SignedSchema(inner) for name, inner in declared},
-                {pattern: SignedSchema(inner) for pattern, inner in patterned},
-                SignedSchema(located.child("additionalProperties")) if "additionalProperties" in schema else None,
-                "properties" in schema,
-            )
+            declared: dict = located.members("properties") if "properties" in schema else {}
+            patterned: dict = {}
+            if "patternProperties" in schema and self.asserts(located, "patternProperties"):
+                patterned = located.members("patternProperties")
+            additional = signed(located.under("additionalProperties")) if "additionalProperties" in schema else None
+            part = ObjectPart(_signed(declared), _signed(patterned), additional, "properties" in schema)
+            self._objects[located] = part
         return part
 
+    @cython.ccall
     def array_part(self, located: Located) -> ArrayPart:
         """Return the schemas of items by position; computed once."""
         part = self._arrays.get(located)
         if part is None:
             schema = located.schema
-            prefix: tuple[Formula, ...] = ()
-            items: Formula | None = None
+            prefix: tuple = ()
+            items: object = None
             if isinstance(schema.get("items"), (list, tuple)):
-                prefix = tuple(map(SignedSchema, located.items("items")))
+                prefix = tuple([signed(item) for item in located.items("items")])
                 if "additionalItems" in schema:
-                    items = SignedSchema(located.child("additionalItems"))
+                    items = signed(located.under("additionalItems"))
             else:
                 if self.asserts(located, "prefixItems"):
-                    prefix = tuple(map(SignedSchema, located.items("prefixItems")))
+                    prefix = tuple([signed(item) for item in located.items("prefixItems")])
                 if "items" in schema:
-                    items = SignedSchema(located.child("items"))
-            part = self._arrays[located] = ArrayPart(prefix, items)
+                    items = signed(located.under("items"))
+            part = ArrayPart(prefix, items)
+            self._arrays[located] = part
         return part
 
     def dependencies(self, located: Located) -> Iterator[tuple[str, Formula]]:
@@ -226,18 +284,28 @@ class Assertions:
                 elif isinstance(needed, str):  # draft 3, and still seen
                     yield name, fact("object", objects=Objects(required=(needed,)))
                 else:
-                    yield name, SignedSchema(located.child(keyword, name))
+                    yield name, signed(located.child(keyword, name))
 
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""
         entry = self._constants.get(id(value))
         if entry is None:  # the value is kept, so that its id stays its own
-            entry = self._constants[id(value)] = (value, SignedSchema(Located({"const": value}, "")))
+            entry = self._constants[id(value)] = (value, signed(Located({"const": value})))
         return entry[1]
+
+
+@cython.cfunc
+def _signed(places: dict) -> dict:
+    """Return the subschemas of a dict as ones that must hold."""
+    for name, place in places.items():
+        places[name] = signed(place)
+    return places
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
     """Return the types that ``type`` allows, and True if numbers must be integers."""
+    if "nullable" not in schema and isinstance(schema["type"], str):
+        return _TYPES[schema["type"]]
     names = schema["type"] if isinstance(schema["type"], (list, tuple)) else [schema["type"]]
     wanted = {"number" if name == "integer" else name for name in names}
     if "any" in wanted:

@@ -11,12 +11,18 @@ Compiled where that is possible (Cython in pure-Python mode), as each member of 
 from __future__ import annotations
 
 from ..read.keywords import CONSTRAINING, KEYWORDS
-from ..read.located import Located
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.read.located import Located
+    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
+else:
+    from ..read.located import Located
+    from ..read.resolve import Document
 
 #: True if this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
@@ -55,10 +61,10 @@ class Inhabited:
     """Memo of which schemas obviously have a value.
 
     Args:
-        document: the document of the schemas, as a `resolve.Document`, to follow references; None: none is followed.
+        document: the document of the schemas, to follow references; None: none is followed.
     """
 
-    def __init__(self, document: object = None) -> None:
+    def __init__(self, document: Document = None) -> None:
         self._document = document
         self._known = {}
         self._kept = []

@@ -1,8 +1,11 @@
+# cython: language_level=3
 """Normal form: a goal as a union of typed conjunctions, with negation pushed inwards.
 
 ``$ref`` and ``allOf`` are merged, ``anyOf`` forks, ``oneOf``, ``if`` and ``dependencies`` become and/or/not, and a
 negated schema becomes one alternative per keyword. Only keywords about the value itself are expanded: subschemas of
 members and items stay formulas, and are normalised when a text reaches them, so that recursion costs nothing.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
 """
 
 from __future__ import annotations
@@ -13,28 +16,34 @@ from typing import Union
 from weakref import proxy
 
 from ...errors import InvalidSchemaError, LimitError, Place
-from ..read.keywords import APPLICATORS, REFERENCES, TYPES, Role, keywords
-from ..read.located import Located, SignedSchema
-from ..read.resolve import Document
-from .assertions import Assertions, asserted, types_of
+from ..read.keywords import APPLICATORS, REFERENCES, TYPES
+from .assertions import asserted, types_of
 from .clauses import clauses, simplified
-from .conjunction import (
-    EVERY,
-    TRUE,
-    AllOf,
-    AnyOf,
-    Conjunction,
-    Formula,
-    Goal,
-    IfThenElse,
-    Objects,
-    OnlyKeywordFails,
-    negated,
-)
+from .conjunction import EVERY, TRUE, Formula, Goal, IfThenElse, OnlyKeywordFails, negated
 from .disjoint import common, suspects
 from .negation import MAX_PRODUCT, has, negation, together
-from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.normal.assertions import Assertions
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import AllOf, AnyOf, Conjunction, Objects
+    from cython.cimports.toolgrammar.core.schema.normal.prune import Contradictions
+    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
+    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
+else:
+    from ..read.located import Located, SignedSchema, signed
+    from ..read.resolve import Document
+    from .assertions import Assertions
+    from .conjunction import AllOf, AnyOf, Conjunction, Objects
+    from .prune import Contradictions
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of alternatives of one goal.
 MAX_BRANCHES = 3_000
@@ -57,13 +66,13 @@ _MAX_LINKS = 8
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
 _REFERENCES = frozenset(REFERENCES)
-_UNEVALUATED = frozenset(keywords(roles=(Role.REMAINDER,)))
 
 
 #: A formula to be expanded, the references that led to it, and the scopes that it reports to.
 _Step = tuple[Formula, frozenset[object], tuple[Scope, ...]]
 
 _UNSEEN = Seen()
+_NO_REFERENCES: frozenset = frozenset()
 
 #: The rest of the steps, as a linked list: alternatives share it.
 _Steps = Union[tuple[_Step, "_Steps"], None]
@@ -72,6 +81,7 @@ _Steps = Union[tuple[_Step, "_Steps"], None]
 _Way = tuple[Conjunction, _Steps, Seen]
 
 
+@cython.cclass
 class Normaliser(Assertions):
     """Normaliser of the goals of one document. For one thread at a time.
 
@@ -97,40 +107,45 @@ class Normaliser(Assertions):
         *,
         open_objects: bool = True,
     ) -> None:
-        super().__init__(document, unenforced, formats)
+        Assertions.__init__(self, document, unenforced, formats)
         self._open_objects = open_objects
         self.steps = 0
         self.one_of_as_union = 0
         self.compared = 0
-        self.expanded: dict[Goal, list[Conjunction]] = {}
-        self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
-        self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
-        self._negations: dict[tuple[Located, bool], Formula] = {}
-        #: The alternatives of a formula; None while they are computed.
-        self._alternatives: dict[tuple[Formula, bool], list[Conjunction] | None] = {}
-        self._others: dict[tuple[Located, bool], list[Formula]] = {}
+        self.expanded = {}
+        self.excluded = {}
+        self._overlaps = {}
+        self._negations = {}
+        self._alternatives = {}
+        self._others = {}
         # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
-    def branches(self, goal: Goal) -> list[Conjunction]:
-        """Return the alternatives of a goal; empty when it can never hold.
+    @cython.ccall
+    def branches(self, goal: tuple) -> list:
+        """Return the alternatives of a goal, each a `Conjunction`; empty when it can never hold.
 
         Raises:
             InvalidSchemaError: a schema refers to itself without describing anything.
             LimitError: the alternatives are too many.
         """
-        only = self._alone(goal[0]) if len(goal) == 1 else None
-        if only is not None:
-            return only
-        done: list[Conjunction] = []
-        steps: _Steps = None
+        if len(goal) == 1:
+            only = self._alone(goal[0])
+            if only is not None:
+                return only
+        done: list = []
+        steps: tuple = None
         for formula in reversed(goal):
-            steps = ((formula, frozenset(), ()), steps)
-        todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
-        taken = compounds = 0
-        holds = self.contradictions.holds
+            steps = ((formula, _NO_REFERENCES, ()), steps)
+        todo: list = [(EVERY, steps, _UNSEEN)]
+        taken: cython.longlong = 0
+        compounds: cython.longlong = 0
+        contradictions: Contradictions = self.contradictions
+        conjunction: Conjunction
+        finished: Conjunction
+        scopes: tuple
         while todo:
             conjunction, steps, seen = todo.pop()
             while steps is not None:
@@ -140,31 +155,37 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
                 step, steps = steps
                 formula, above, scopes = step
-                may_skip = self._open_objects and not scopes  # formulas that are implied may be left out
-                if isinstance(formula, Conjunction):
-                    if may_skip and holds(conjunction, formula):
+                may_skip: cython.bint = self._open_objects and not scopes  # formulas that are implied may be left out
+                if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
+                    way = self._entered(conjunction, steps, seen, formula, above, scopes)
+                    if way is None:
+                        break
+                    conjunction, steps, seen = way
+                elif isinstance(formula, Conjunction):
+                    if may_skip and contradictions.holds(conjunction, formula):
                         continue
-                    merged = self.contradictions.meet(conjunction, formula)
+                    merged = contradictions.meet(conjunction, formula)
                     if merged is None:
                         break
                     conjunction = merged
                 elif isinstance(formula, AllOf):
-                    for part in reversed(formula.parts):
+                    for part in reversed(cython.cast(AllOf, formula).parts):
                         steps = ((part, above, scopes), steps)
                 elif isinstance(formula, AnyOf):
-                    if may_skip and any(holds(conjunction, part) for part in formula.parts):
+                    if may_skip and self._holds_one(conjunction, formula):
                         continue
-                    for part in reversed(formula.parts):
+                    for part in reversed(cython.cast(AnyOf, formula).parts):
                         if isinstance(part, Conjunction):
                             taken += 1
                             self.steps += 1
-                            merged = self.contradictions.meet(conjunction, part)
+                            merged = contradictions.meet(conjunction, part)
                             if merged is not None:
                                 todo.append((merged, steps, seen))
                         else:
                             todo.append((conjunction, ((part, above, scopes), steps), seen))
                     break
-                elif isinstance(formula, IfThenElse):
+                else:
+                    assert isinstance(formula, IfThenElse)
                     known = self._decided(conjunction, formula.condition) if may_skip else None
                     if known is None:
                         denied = AllOf((_not(formula.condition), formula.otherwise))
@@ -172,23 +193,18 @@ class Normaliser(Assertions):
                         steps = ((formula.condition, above, scopes), ((formula.then, above, scopes), steps))
                     else:
                         steps = ((formula.then if known else formula.otherwise, above, scopes), steps)
-                else:
-                    way = self._entered((conjunction, steps, seen), step)
-                    if way is None:
-                        break
-                    conjunction, steps, seen = way
             else:
                 open_ones = [each for each in seen.denied if not self._lacks(conjunction, each[0])]
                 if open_ones:
                     joined = self._joined([located for located, _ in open_ones])
                     for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
                         steps = ((fact or self._negation(located), above, ()), steps)
-                    kept = tuple(each for each in seen.denied if each not in open_ones)
+                    kept = tuple([each for each in seen.denied if each not in open_ones])
                     todo.append((conjunction, steps, seen._replace(denied=kept)))
                     continue
-                finished = settled(conjunction, seen, self)
+                finished = settled(conjunction, seen, self) if seen.opened else conjunction
                 if finished is not None and finished.objects.any_exists:
-                    finished = simplified(finished, self.contradictions)
+                    finished = simplified(finished, contradictions)
                 if finished is not None:
                     done.append(finished)
                     compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
@@ -196,32 +212,47 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
         return done
 
-    def _alone(self, formula: Formula) -> list[Conjunction] | None:
+    @cython.cfunc
+    def _holds_one(self, known: Conjunction, formula: AnyOf) -> cython.bint:
+        """Return True if every value of an alternative satisfies some option, as `Contradictions.holds` shows."""
+        for part in formula.parts:
+            if self.contradictions.holds(known, part):
+                return True
+        return False
+
+    @cython.cfunc
+    def _alone(self, formula: object) -> list:
         """Return the alternatives of a goal that is one subschema without applicators; None: it is more than that."""
-        if not isinstance(formula, SignedSchema) or not formula.positive or isinstance(formula.located.schema, bool):
+        if not isinstance(formula, SignedSchema):
             return None
-        located = self.document.enter(formula.located)
+        only: SignedSchema = formula
+        if not only.positive or isinstance(only.located.schema, bool):
+            return None
+        located = self.document.enter(only.located)
         if not APPLICATORS.isdisjoint(located.schema):
             return None
         own = self.assertions(located)
         return [] if own is None else [own]
 
-    def _entered(self, way: _Way, step: _Step) -> _Way | None:
-        """Return the alternative after a signed subschema; None if it contradicts the facts so far."""
-        conjunction, rest, seen = way
-        formula, above, scopes = step
-        if isinstance(formula, OnlyKeywordFails):
-            scope = Scope(len(seen.opened), formula.located, formula.keyword)
+    @cython.cfunc
+    def _entered(
+        self, conjunction: Conjunction, rest: tuple, seen: object, formula: object, above: frozenset, scopes: tuple
+    ) -> tuple:
+        """Return the alternative (see `_Way`) after a signed subschema; None if it contradicts the facts so far."""
+        located: Located
+        if not isinstance(formula, SignedSchema):
+            located = formula.located
+            scope = Scope(len(seen.opened), located, formula.keyword)
             seen = seen._replace(opened=(*seen.opened, scope))
-            return self._held(conjunction, rest, seen, formula.located, above, (scope,))
-        assert isinstance(formula, SignedSchema)
-        located = formula.located
+            return self._held(conjunction, rest, seen, located, above, (scope,))
+        positive: cython.bint = cython.cast(SignedSchema, formula).positive
+        located = cython.cast(SignedSchema, formula).located
         schema = located.schema
         if isinstance(schema, bool):
-            return way if schema == formula.positive else None
+            return (conjunction, rest, seen) if schema == positive else None
         located = self.document.enter(located)
-        if not _REFERENCES.isdisjoint(schema):  # a loop passes through the same reference again
-            key = (located.key, formula.positive)
+        if "$ref" in schema or not _REFERENCES.isdisjoint(schema):  # a loop passes through the same reference again
+            key = (located.key, positive)
             if key in above:
                 raise InvalidSchemaError(
                     "a schema refers to itself without describing anything",
@@ -229,11 +260,13 @@ class Normaliser(Assertions):
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 )
             above |= {key}
-        if not formula.positive:
+        if not positive:
             if self._is_decided_late(located):
                 return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
             return conjunction, ((self._negation(located), above, ()), rest), seen
-        if not _UNEVALUATED.isdisjoint(schema) and any(self.asserts(located, word) for word in _UNEVALUATED):
+        if ("unevaluatedProperties" in schema and self.asserts(located, "unevaluatedProperties")) or (
+            "unevaluatedItems" in schema and self.asserts(located, "unevaluatedItems")
+        ):
             scope = Scope(len(seen.opened), located)
             seen = seen._replace(opened=(*seen.opened, scope))
             scopes = (*scopes, scope)
@@ -250,15 +283,17 @@ class Normaliser(Assertions):
         names = required if isinstance(required, (list, tuple)) else ()
         return any(all(name not in part.properties for part in parts) for name in names)
 
-    def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
+    @cython.cfunc
+    def _decided(self, known: Conjunction, condition: object) -> object:
         """Return True if a condition holds of all values of an alternative, False if of none; None: not known.
 
         A decided condition does not fork the alternative.
         """
         if isinstance(condition, SignedSchema):
-            located = self.document.enter(condition.located)
+            asked: SignedSchema = condition
+            located = self.document.enter(asked.located)
             schema = located.schema
-            if isinstance(schema, bool) or not condition.positive or not asserted(schema).isdisjoint(APPLICATORS):
+            if isinstance(schema, bool) or not asked.positive or not asserted(schema).isdisjoint(APPLICATORS):
                 return None
             own = self.assertions(located)
         else:
@@ -269,18 +304,15 @@ class Normaliser(Assertions):
             return False
         return True if self.contradictions.holds(known, own) else None
 
+    @cython.cfunc
     def _held(
-        self,
-        conjunction: Conjunction,
-        rest: _Steps,
-        seen: Seen,
-        located: Located,
-        above: frozenset[object],
-        scopes: tuple[Scope, ...],
-    ) -> _Way | None:
-        """Return the alternative after a schema that holds; None if it contradicts the facts so far."""
+        self, conjunction: Conjunction, rest: tuple, seen: object, located: Located, above: frozenset, scopes: tuple
+    ) -> tuple:
+        """Return the alternative (see `_Way`) after a schema that holds; None if it contradicts the facts so far."""
         own = self.assertions(located)
-        merged = None if own is None else self.contradictions.meet(conjunction, own)
+        if own is None:
+            return None
+        merged = self.contradictions.meet(conjunction, own)
         if merged is None:
             return None
         if not APPLICATORS.isdisjoint(located.schema):
@@ -288,7 +320,8 @@ class Normaliser(Assertions):
                 rest = ((part, above, scopes), rest)
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
-    def _negation(self, located: Located) -> Formula:
+    @cython.cfunc
+    def _negation(self, located: Located) -> object:
         """Return the negation of a schema; computed once."""
         key = located, self.one_of_as_union > 0
         found = self._negations.get(key)
@@ -307,7 +340,8 @@ class Normaliser(Assertions):
 
     # -- a schema that must hold -------------------------------------------------------------------------------
 
-    def _applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
+    @cython.cfunc
+    def _applied(self, located: Located, scopes: tuple) -> list:
         """Return the formulas of a schema's applicators on the same value; computed once if there is no scope."""
         if scopes:
             return self._read_applied(located, scopes)
@@ -317,32 +351,32 @@ class Normaliser(Assertions):
             found = self._others[key] = self._read_applied(located, ())
         return found
 
-    def _read_applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
+    def _read_applied(self, located: Located, scopes: tuple) -> list:
         schema = located.schema
-        found: list[Formula] = []
+        found: list = []
         for keyword in REFERENCES:
             if self.asserts(located, keyword):
-                found.append(SignedSchema(self.document.resolve(located, keyword)))
+                found.append(signed(self.document.resolve(located, keyword)))
                 if keyword == "$ref" and self.document.ref_hides_siblings:
                     return found
         if self.asserts(located, "allOf"):
-            found += [SignedSchema(located.child("allOf", index)) for index in range(len(schema["allOf"]))]
+            found += [signed(part) for part in located.items("allOf")]
         if self.asserts(located, "not"):
-            found.append(SignedSchema(located.child("not"), False))
+            found.append(signed(located.under("not"), False))
         if self.asserts(located, "if") and (scopes or schema.keys() & {"then", "else"}):
-            then = SignedSchema(located.child("then")) if "then" in schema else TRUE
-            otherwise = SignedSchema(located.child("else")) if "else" in schema else TRUE
-            found.append(IfThenElse(SignedSchema(located.child("if")), then, otherwise))
+            then = signed(located.under("then")) if "then" in schema else TRUE
+            otherwise = signed(located.under("else")) if "else" in schema else TRUE
+            found.append(IfThenElse(signed(located.under("if")), then, otherwise))
         found += self._depending(located, scopes)
         if self.asserts(located, "oneOf"):
             found.append(self._one_of(located))
         if self.asserts(located, "anyOf"):
-            options = tuple(SignedSchema(located.child("anyOf", index)) for index in range(len(schema["anyOf"])))
+            options = tuple([signed(option) for option in located.items("anyOf")])
             broken = any(scope.broken for scope in scopes)
             found.append(subsets(options, located, broken) if scopes else AnyOf(options))
         return found
 
-    def _depending(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
+    def _depending(self, located: Located, scopes: tuple) -> list:
         """Return the requirements of ``dependencies`` and its successors: as demands, where alternatives
         would multiply."""
         dependencies = list(self.dependencies(located))
@@ -370,7 +404,7 @@ class Normaliser(Assertions):
         such values, among the types that the schema itself allows."""
         found = self._overlaps.get(located)
         if found is None:
-            options = [SignedSchema(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+            options = [signed(option) for option in located.items("oneOf")]
             found = [{} for _ in options]
             if len(options) == 1:
                 return found
@@ -391,7 +425,7 @@ class Normaliser(Assertions):
         return found
 
     def _one_of(self, located: Located) -> Formula:
-        options = [SignedSchema(located.child("oneOf", index)) for index in range(len(located.schema["oneOf"]))]
+        options = [signed(option) for option in located.items("oneOf")]
         if self.one_of_as_union:
             return AnyOf(tuple(options))
         overlapping = self._overlapping(located)
@@ -420,7 +454,8 @@ class Normaliser(Assertions):
         facts = dict(zip(at_once, self._joined(at_once), strict=True))
         return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
 
-    def _is_decided_late(self, located: Located) -> bool:
+    @cython.cfunc
+    def _is_decided_late(self, located: Located) -> cython.bint:
         """Return True if the negation of a schema is left to the end of an alternative, where it may turn out to hold
         anyway (see `_lacks`)."""
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
@@ -431,13 +466,14 @@ class Normaliser(Assertions):
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none
-        ways = [self._ways(SignedSchema(located, False)) for located in failing]
+        ways = [self._ways(signed(located, False)) for located in failing]
         if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
             return none
         self.document.demanding.update(id(located.schema) for located in failing)
         return [None if each is None else together(each) for each in ways]
 
-    def _ways(self, formula: Formula) -> list[Conjunction] | None:
+    @cython.cfunc
+    def _ways(self, formula: object) -> list:
         """Return the alternatives of a formula, computed once; None if they depend on themselves."""
         key = formula, self.one_of_as_union > 0
         if key not in self._alternatives:

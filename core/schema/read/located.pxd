@@ -10,6 +10,13 @@ cdef class Located:
     cdef object _above
     cdef tuple _steps
 
+    cpdef Located under(self, str keyword)
+    cpdef list items(self, str keyword)
+    cpdef dict members(self, str keyword)
+    cpdef Located below(self, object schema, tuple steps)
+
 cdef class SignedSchema:
     cdef readonly Located located
     cdef readonly bint positive
+
+cpdef SignedSchema signed(Located located, bint positive=*)

@@ -44,12 +44,7 @@ class Located:
         """
         self.schema = schema
         self.scope = scope
-        if schema is True or schema is False:
-            self.key = schema
-        elif scope is None:
-            self.key = id(schema)
-        else:
-            self.key = (id(schema), scope.key)
+        self.key = _key(schema, scope)
         self.entered = False
         self._start = start
         self._above = above
@@ -76,20 +71,50 @@ class Located:
         schema = self.schema
         for step in steps:
             schema = schema[step]
-        return Located(schema, "", self, steps, self.scope)
+        return self.below(schema, steps)
 
+    @cython.ccall
+    def under(self, keyword: str) -> Located:
+        """Return the subschema that is the value of a keyword."""
+        return self.below(self.schema[keyword], (keyword,))
+
+    @cython.ccall
     def items(self, keyword: str) -> list:
         """Return the subschemas that a keyword lists."""
-        return [
-            Located(schema, "", self, (keyword, index), self.scope) for index, schema in enumerate(self.schema[keyword])
-        ]
+        found: list = []
+        for schema in self.schema[keyword]:
+            found.append(self.below(schema, (keyword, len(found))))
+        return found
 
-    def members(self, keyword: str) -> list:
-        """Return pairs of a name and the subschema that a keyword has under it."""
-        return [
-            (name, Located(schema, "", self, (keyword, name), self.scope))
-            for name, schema in self.schema[keyword].items()
-        ]
+    @cython.ccall
+    def members(self, keyword: str) -> dict:
+        """Return the subschemas that a keyword has, by their names."""
+        found: dict = {}
+        for name, schema in self.schema[keyword].items():
+            found[name] = self.below(schema, (keyword, name))
+        return found
+
+    @cython.ccall
+    def below(self, schema: object, steps: tuple) -> Located:
+        """Return a subschema some steps below."""
+        # Without a call of the class, whose arguments would take longer than the rest.
+        place: Located = Located.__new__(Located)
+        place.schema = schema
+        place.scope = self.scope
+        place.key = _key(schema, self.scope)
+        place.entered = False
+        place._start = ""
+        place._above = self
+        place._steps = steps
+        return place
+
+
+@cython.cfunc
+@cython.inline
+def _key(schema: object, scope: object) -> object:
+    if schema is True or schema is False:
+        return schema
+    return id(schema) if scope is None else (id(schema), scope.key)
 
 
 @cython.no_gc
@@ -114,3 +139,12 @@ class SignedSchema:
 
     def __repr__(self) -> str:
         return f"SignedSchema({self.located.pointer!r}, {self.positive})"
+
+
+@cython.ccall
+def signed(located: Located, positive: cython.bint = True) -> SignedSchema:
+    """Return a subschema with a sign; faster than the call of the class."""
+    made: SignedSchema = SignedSchema.__new__(SignedSchema)
+    made.located = located
+    made.positive = positive
+    return made

@@ -1,4 +1,9 @@
-"""References between the subschemas of a document: dialects, addresses, and what each reference leads to."""
+# cython: language_level=3
+"""References between the subschemas of a document: dialects, addresses, and what each reference leads to.
+
+Compiled where that is possible (Cython in pure-Python mode), as every step of reading a schema asks the document; the
+same file runs interpreted.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,19 @@ import referencing.jsonschema
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
 from ...json_pointer import reference_steps, step_into
 from .keywords import KEYWORDS, VALIDATION, Draft
-from .located import Located
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.read.located import Located
+else:
+    from .located import Located
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 #: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {
@@ -96,6 +113,7 @@ def _specifications() -> Registry[Any]:
     return registry
 
 
+@cython.cclass
 class Document:
     """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
@@ -117,9 +135,7 @@ class Document:
         dynamic: it uses ``$dynamicRef`` or ``$recursiveRef``, so what a subschema means depends on the way to it.
     """
 
-    def __init__(
-        self, schema: Any, registry: Registry[Any] | Mapping[str, Any] | None = None, dynamic: bool = False
-    ) -> None:
+    def __init__(self, schema: object, registry: object = None, dynamic: cython.bint = False) -> None:
         self.schema = schema
         self.registry = registry
         self.dynamic = dynamic
@@ -130,24 +146,20 @@ class Document:
         self.contains_evaluates = self.age >= Draft.DRAFT_2020_12
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
-        self.users: dict[int, list[Any]] = {}
-        self.risky: list[Located] = []
-        self.forking: list[int] = []
-        self.disjoint: set[int] = set()
-        self.demanding: set[int] = set()
-        self._targets: dict[str, Located] = {}
-        self.root = Located(schema, scope=self._scope if dynamic else None)
+        self.users = {}
+        self.risky = []
+        self.forking = []
+        self.disjoint = set()
+        self.demanding = set()
+        self._targets = {}
+        self._known = None
+        self._base = None
+        self.root = Located(schema, scope=self._scope() if dynamic else None)
 
     @property
     def dialect(self) -> Any:
         """The specification of the dialect."""
         return list(DIALECTS.values())[self.age]
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """The keywords of the dialect."""
-        known = _KNOWN[self.age]
-        return known if self._validates() else known - VALIDATION
 
     def _validates(self) -> bool:
         """Return True unless the metaschema is one that was handed in and lacks the vocabulary of assertions (core,
@@ -156,14 +168,18 @@ class Document:
         if self.registry is None or not isinstance(name, str) or name.rstrip("#") in DIALECTS:
             return True
         try:
-            contents = self._scope.lookup(name).contents
+            contents = self._scope().lookup(name).contents
         except (referencing.exceptions.Unresolvable, referencing.exceptions.NoSuchResource):
             return True
         vocabularies = contents.get("$vocabulary") if isinstance(contents, Mapping) else None
         return vocabularies is None or any(str(address).endswith("/validation") for address in vocabularies)
 
-    def knows(self, keyword: str) -> bool:
+    @cython.ccall
+    def knows(self, keyword: str) -> cython.bint:
         """Return True if a keyword means something in this dialect. Unknown keywords are annotations."""
+        if self._known is None:
+            known = _KNOWN[self.age]
+            self._known = known if self._validates() else known - VALIDATION
         return keyword in self._known
 
     def reaching(self, parts: Iterable[int]) -> set[int]:
@@ -177,15 +193,19 @@ class Document:
                 waiting += map(id, self.users.get(part, ()))
         return found
 
-    @cached_property
+    @property
     def address(self) -> str:
         """The document's own address."""
         name = self.schema.get(self._id) if isinstance(self.schema, Mapping) else None
         return name.rstrip("#") if isinstance(name, str) else ""
 
-    @cached_property
     def _scope(self) -> Scope:
-        """The scope of the document's root."""
+        """Return the scope of the document's root."""
+        if self._base is None:
+            self._base = self._read_scope()
+        return self._base
+
+    def _read_scope(self) -> Scope:
         given = self.registry
         if not isinstance(given, referencing.Registry):
             pairs = [(uri, self._resource(schema)) for uri, schema in (given or {}).items()]
@@ -199,6 +219,7 @@ class Document:
     def _resource(self, schema: Any) -> Any:
         return referencing.Resource.from_contents(schema, default_specification=self.dialect)
 
+    @cython.ccall
     def resolve(self, located: Located, keyword: str = "$ref") -> Located:
         """Return the subschema that ``$ref`` (or ``$dynamicRef``, ``$recursiveRef``) names.
 
@@ -219,9 +240,9 @@ class Document:
                 target = self._targets[reference] = self._point(reference, located)
             return target
         try:
-            scope: Any = located.scope or self._scope
+            scope = located.scope or self._scope()
             if keyword == "$recursiveRef":
-                resolved: Any = referencing.jsonschema.lookup_recursive_ref(scope)
+                resolved = referencing.jsonschema.lookup_recursive_ref(scope)
             else:
                 resolved = scope.lookup(reference)
         except (
@@ -270,16 +291,20 @@ class Document:
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 ) from None
             if isinstance(target, (dict, Mapping)) and self.is_resource(target):
-                scope = (scope or self._scope).in_subresource(self.dialect.create_resource(target))
+                scope = (scope or self._scope()).in_subresource(self.dialect.create_resource(target))
         place = Located(target, reference[1:], scope=None if scope is None else self._settled(scope))
         place.entered = True
         return place
 
-    def is_resource(self, schema: Mapping[str, Any]) -> bool:
+    @cython.ccall
+    def is_resource(self, schema: object) -> cython.bint:
         """Return True if a subschema has an address of its own."""
-        name = schema.get(self._id)
+        if self._id not in schema:
+            return False
+        name = schema[self._id]
         return isinstance(name, str) and not name.startswith("#") and not ("$ref" in schema and self.ref_hides_siblings)
 
+    @cython.ccall
     def enter(self, located: Located) -> Located:
         """Return the subschema with what references mean inside it, which an address of its own changes."""
         if located.entered:
@@ -293,7 +318,7 @@ class Document:
         ):
             located.entered = True
             return located
-        scope = located.scope or self._scope
+        scope = located.scope or self._scope()
         inner = scope.in_subresource(self.dialect.create_resource(schema))
         if inner.address == scope.address:
             return located

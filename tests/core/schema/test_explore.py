@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, LimitError
+from toolgrammar.core.schema import compile
 from toolgrammar.core.schema.normal.normalise import Normaliser
 
 
@@ -14,18 +15,17 @@ from toolgrammar.core.schema.normal.normalise import Normaliser
 def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """Numbers of normalisers made, and of goals brought to normal form."""
     found = {"made": 0, "goals": 0}
-    make, branches = Normaliser.__init__, Normaliser.branches
 
-    def counted_make(self: Normaliser, *args: Any, **options: Any) -> None:
-        found["made"] += 1
-        make(self, *args, **options)
+    class Counted(Normaliser):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            found["made"] += 1
+            super().__init__(*args, **options)
 
-    def counted_branches(self: Normaliser, goal: Any) -> Any:
-        found["goals"] += 1
-        return branches(self, goal)
+        def branches(self, goal: Any) -> Any:
+            found["goals"] += 1
+            return super().branches(goal)
 
-    monkeypatch.setattr(Normaliser, "__init__", counted_make)
-    monkeypatch.setattr(Normaliser, "branches", counted_branches)
+    monkeypatch.setattr(compile, "Normaliser", Counted)
     return found
 
 

@@ -1,0 +1,36 @@
+# Declarations of `normalise` for other compiled modules.
+
+from ..read.located cimport Located
+from .assertions cimport Assertions
+from .conjunction cimport AnyOf, Conjunction
+from .prune cimport Contradictions
+
+cdef class Normaliser(Assertions):
+    cdef object __weakref__
+    cdef public long long steps
+    cdef public int one_of_as_union
+    cdef public long long compared
+    cdef readonly Contradictions contradictions
+    cdef readonly dict expanded
+    cdef readonly dict excluded
+    cdef bint _open_objects
+    cdef dict _overlaps
+    cdef dict _negations
+    # the alternatives of a formula; None while they are computed
+    cdef dict _alternatives
+    cdef dict _others
+
+    cpdef list branches(self, tuple goal)
+    cdef bint _holds_one(self, Conjunction known, AnyOf formula)
+    cdef list _alone(self, object formula)
+    cdef tuple _entered(
+        self, Conjunction conjunction, tuple rest, object seen, object formula, frozenset above, tuple scopes
+    )
+    cdef object _decided(self, Conjunction known, object condition)
+    cdef tuple _held(
+        self, Conjunction conjunction, tuple rest, object seen, Located located, frozenset above, tuple scopes
+    )
+    cdef object _negation(self, Located located)
+    cdef list _applied(self, Located located, tuple scopes)
+    cdef bint _is_decided_late(self, Located located)
+    cdef list _ways(self, object formula)
