@@ -13,7 +13,7 @@ returns the answer in the framework's form. ``errors`` and ``to_their_message`` 
             with translated(errors):
                 schema = None if response_format is None else closed(schema_in(response_format))
                 params = self._loaded.with_tools(self._params, [*map(openai_tool, tools)], tool_choice, schema)
-                conversation = [from_openai(message) for message in messages]
+                conversation = [message_of(message) for message in messages]
                 request = Request(self._loaded.model(), conversation, params, validators_of(response_format))
                 generation = request.generate()
                 request.check(generation)
@@ -26,6 +26,7 @@ that the adapter runs itself.
 from __future__ import annotations
 
 from toolgrammar.core.conversation.builder import arguments_text
+from toolgrammar.core.conversation.message_dicts import image, message_of, parts_of, past_call
 
 from .answers import (
     Collector,
@@ -48,7 +49,7 @@ from .loaded_model import (
     require_storable,
     thinks,
 )
-from .messages import closed, from_openai, image, openai_tool, parts_of, past_call, role_of, schema_in, tool_name
+from .messages import closed, openai_tool, role_of, schema_in, tool_name
 from .options import (
     CONNECTION,
     GENERATION,
@@ -79,11 +80,11 @@ __all__ = [
     "events_of",
     "executable_text",
     "forced_share",
-    "from_openai",
     "generation_params",
     "guarantee",
     "image",
     "loading_options",
+    "message_of",
     "missing",
     "openai_tool",
     "parts_of",

@@ -133,7 +133,7 @@ class ToolGrammarLLM(BaseLLM):
         self, messages: Any, tools: list[dict[str, Any]] | None = None, response_model: type[BaseModel] | None = None
     ) -> int:
         """Return how many tokens the prompt has, by the model's tokenizer and template; an estimate for a server's."""
-        conversation = [_shared.from_openai(message) for message in self._format_messages(messages)]
+        conversation = [_shared.message_of(message) for message in self._format_messages(messages)]
         return _shared.count_tokens(self._loaded.model(), conversation, self._loaded.tools(tools or ()))
 
     # -- calls -------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class _Turn:
         llm, agent, task = self.llm, self.who["from_agent"], self.who["from_task"]
         self.formatted = llm._format_messages(self.messages)
         llm._invoke_before_llm_call_hooks(self.formatted, agent)
-        conversation = [_shared.from_openai(message) for message in cast("list[Any]", self.formatted)]
+        conversation = [_shared.message_of(message) for message in cast("list[Any]", self.formatted)]
         params = llm._params()
         tools = original_tools(self.tools or [], agent, task)
         if not tools and self.response_model is None:

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, Union
 
+from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
 from ..errors import ModelError
 from ..grammar import Grammar
@@ -21,7 +22,8 @@ from ..options import Whitespace
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 
-Prompt = Union[str, Message, Sequence[Message]]
+#: A text of the user, a message, or a conversation; a dict is a message in OpenAI's chat form.
+Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]]]
 
 #: Maximum number of grammars of schemas that a planner keeps.
 CACHED_GRAMMARS = 64
@@ -290,14 +292,14 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
     """
     if isinstance(prompt, str):
         return (Message("user", prompt),)
-    if isinstance(prompt, Message):
-        return (prompt,)
-    messages = tuple(prompt) if isinstance(prompt, Iterable) else None
-    if messages is None or not (messages or prefix) or not all(isinstance(message, Message) for message in messages):
+    items = (prompt,) if isinstance(prompt, (Message, Mapping)) else prompt
+    messages = tuple(items) if isinstance(items, Iterable) else ()
+    if not (messages or prefix) or not all(isinstance(message, (Message, Mapping)) for message in messages):
         raise ModelError(
-            "a prompt is a text, a Message, or a non-empty sequence of Message", hint="Message('user', text)"
+            "a prompt is a text, a message, or a sequence of messages, and not empty",
+            hint="Message('user', text), or {'role': 'user', 'content': text}",
         )
-    return messages
+    return tuple(message_of(message) if isinstance(message, Mapping) else message for message in messages)
 
 
 def is_python_type(shape: Any) -> bool:

@@ -1,8 +1,7 @@
-"""What the adapters share: content of messages, calls that must not run, errors that are two things at once."""
+"""What the adapters share: calls that must not run, errors that are two things at once."""
 
 from __future__ import annotations
 
-import base64
 import copy
 import json
 import pickle
@@ -18,75 +17,15 @@ from toolgrammar.adapters import _shared
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
-    ImagePart,
     InvalidArgumentsError,
-    Message,
     MissingDependencyError,
     Model,
     ModelError,
     Place,
     RateLimitError,
-    TextPart,
     ToolCall,
     UnknownToolError,
 )
-
-PIXEL = base64.b64encode(b"\x89PNG").decode()
-
-
-@pytest.mark.parametrize(
-    ("content", "parts"),
-    [
-        (None, ""),
-        ("text", "text"),
-        ([], ""),
-        (["a", {"type": "text", "text": "b"}], "ab"),
-        ([{"type": "thinking", "thinking": "hm"}, {"type": "tool_use", "id": "1", "name": "f", "input": {}}], ""),
-        ([{"type": "tool_result", "content": [{"type": "text", "text": "5"}]}], "5"),
-        (
-            ["see", {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}],
-            (TextPart("see"), ImagePart(data=b"\x89PNG", media_type="image/png")),
-        ),
-        ([{"type": "image_url", "image_url": "https://a/b.png"}], (ImagePart(url="https://a/b.png"),)),
-        (
-            [{"type": "image", "base64": PIXEL, "mime_type": "image/png"}],
-            (ImagePart(data=b"\x89PNG", media_type="image/png"),),
-        ),
-        (
-            [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}],
-            (ImagePart(data=b"\x89PNG", media_type="image/png"),),
-        ),
-        ([{"type": "image", "url": "https://a/b.png"}], (ImagePart(url="https://a/b.png"),)),
-    ],
-)
-def test_parts(content: object, parts: object) -> None:
-    """Content in every form that frameworks use becomes text, or texts and images."""
-    assert _shared.parts_of(content) == parts
-
-
-def test_unknown_content_is_refused() -> None:
-    """Content that no model reads is an error, not left out in silence."""
-    with pytest.raises(ModelError, match="input_audio"):
-        _shared.parts_of([{"type": "input_audio", "input_audio": {}}])
-
-
-def test_openai_message() -> None:
-    """A message in OpenAI's form keeps its calls, and its result's id."""
-    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"x": 1}'}}
-    assert _shared.from_openai({"role": "assistant", "content": None, "tool_calls": [call]}) == Message(
-        "assistant", tool_calls=(ToolCall("c1", "f", {"x": 1}, raw='{"x": 1}'),)
-    )
-    assert _shared.from_openai({"role": "tool", "content": "5", "tool_call_id": "c1", "name": "f"}) == Message(
-        "tool", "5", tool_call_id="c1", name="f"
-    )
-    assert _shared.from_openai({"role": "developer", "content": "Be brief."}).role == "system"
-
-
-def test_malformed_past_call_is_kept() -> None:
-    """A malformed call in the history is rendered without arguments and says that it was malformed."""
-    call = _shared.past_call("c1", "f", '{"x": ')
-    assert (call.arguments, call.raw) == ({}, '{"x": ')
-    assert call.error is not None
 
 
 def test_cut_past_call_is_shown() -> None:

@@ -27,7 +27,7 @@ def tools_from_any(source: Any) -> list[Tool]:
         if tools is not None:
             return tools
     raise SchemaError(
-        f"cannot make a tool of a {type(source).__name__}",
+        f"cannot make a tool of a value of the type {type(source).__name__}",
         hint="pass a Tool, a Pydantic model, a function, a tool dict or a JSON Schema with a title",
     )
 

@@ -253,7 +253,9 @@ def _collection(source: Any) -> list[Tool] | None:
 def _tools_of(source: Any) -> list[Tool]:
     tools = recognise(source)
     if tools is None:
-        raise SchemaError(f"cannot make a tool of a {type(source).__name__}", hint="give the tools one by one")
+        raise SchemaError(
+            f"cannot make a tool of a value of the type {type(source).__name__}", hint="give the tools one by one"
+        )
     return tools
 
 

@@ -155,7 +155,7 @@ def _read_message(fields: Fields) -> Message:
         fields.refuse("function_call", hint="give tool_calls")
         fields.refuse("audio")
     fields.end()
-    return _shared.from_openai(plain)
+    return _shared.message_of(plain)
 
 
 def _content(fields: Fields) -> Any:

@@ -338,7 +338,7 @@ def test_processing_leaves_the_object_alone() -> None:
         (GoogleTool(google_search={}), "not a tool"),
         (GoogleTool(function_declarations=[Declaration()], google_search={}), "googleSearch"),
         (SimpleNamespace(name="web_search", user_location=None), "SimpleNamespace"),
-        (SimpleNamespace(tools_by_name={"a": object()}), "cannot make a tool of a object"),
+        (SimpleNamespace(tools_by_name={"a": object()}), "of the type object"),
         (Arguments(city="x"), "not a tool"),
     ],
 )

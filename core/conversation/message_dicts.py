@@ -1,0 +1,158 @@
+"""Messages in OpenAI's chat form, dicts, as ours; and the contents and calls that other protocols share with it.
+
+Source: the request body of OpenAI's ``/v1/chat/completions``, with the blocks of contents that Anthropic, the Responses
+API and LangChain write.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..errors import ModelError
+from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+
+_ROLES: Mapping[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+# Blocks that repeat what the message says elsewhere (its calls), or that are no input (thinking of other models).
+_SILENT_BLOCKS = frozenset(
+    {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "thinking", "redacted_thinking"}
+    | {"reasoning", "reasoning_content"}
+)
+
+
+def message_of(message: Mapping[str, Any]) -> Message:
+    """Return a message in OpenAI's chat form as ours. Keys without a meaning here are passed over.
+
+    Raises:
+        ModelError: its role, content or calls have another form.
+    """
+    name = message.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        raise ModelError(f"a message has the role {name!r}", hint=f"roles are {', '.join(map(repr, _ROLES))}")
+    calls = message.get("tool_calls") or ()
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise ModelError(f"tool_calls of a message is {calls!r}", hint="give a list of calls")
+    old_call = message.get("function_call")  # the form before tools
+    if not calls and old_call is None and "content" not in message:
+        raise ModelError(f"a message of the role {name!r} has no content", hint="give 'content'")
+    return Message(
+        role=role,
+        content=parts_of(message.get("content")),
+        reasoning=_text(message, "reasoning_content"),
+        tool_calls=tuple(map(_call_of, calls if old_call is None else [{"function": old_call}])),
+        tool_call_id=_text(message, "tool_call_id"),
+        name=_text(message, "name"),
+    )
+
+
+def _text(message: Mapping[str, Any], key: str) -> str | None:
+    value = message.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ModelError(f"{key} of a message is {value!r}", hint="give a text")
+    return value
+
+
+def _call_of(call: Any) -> ToolCall:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(name, str):
+        raise ModelError(
+            f"a message holds the call {call!r}",
+            hint="give {'id': ..., 'type': 'function', 'function': {'name': ..., 'arguments': JSON text or dict}}",
+        )
+    return past_call(_text(call, "id"), name, function.get("arguments"))
+
+
+def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
+    """Return a tool call of an earlier turn; arguments that are not a JSON object are kept as written.
+
+    Those that begin with one, as those of a call that the budget cut do, are that object and an error.
+
+    Raises:
+        ModelError: the arguments are neither a text nor a mapping nor None.
+    """
+    if isinstance(arguments, Mapping):
+        return ToolCall(id=call_id or "", name=name, arguments=dict(arguments))
+    if arguments is not None and not isinstance(arguments, str):
+        raise ModelError(f"the arguments of a call of {name!r} are {arguments!r}", hint="give a JSON text or a dict")
+    text = arguments or ""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        value, end = None, -1
+    whole = isinstance(value, dict) and end == len(text.strip())
+    error = None if whole else "the arguments are not a JSON object"
+    decoded = value if isinstance(value, dict) else {}
+    return ToolCall(id=call_id or "", name=name, arguments=decoded, raw=text, error=error)
+
+
+def parts_of(content: Any) -> str | tuple[Part, ...]:
+    """Return the content of a message: None, text, or a list of texts and blocks (OpenAI, Anthropic, LangChain).
+
+    Raises:
+        ModelError: it is none of them, or has a block that no model here reads (audio, files, ...).
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, Sequence):
+        raise ModelError(f"the content of a message is {content!r}", hint="give a text, or a list of blocks")
+    parts = [part for block in content for part in _block_parts(block)]
+    if all(isinstance(part, TextPart) for part in parts):
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
+    return tuple(parts)
+
+
+def _block_parts(block: Any) -> list[Part]:
+    if isinstance(block, str):
+        return [TextPart(block)]
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    if kind in _SILENT_BLOCKS:
+        return []
+    if kind in ("text", "input_text", "output_text"):
+        return [TextPart(_text(block, "text") or "")]
+    if kind == "image_url":
+        address = block.get("image_url")
+        return [image(address.get("url") if isinstance(address, Mapping) else address)]
+    if kind == "image":
+        source = block.get("source", block)
+        source = source if isinstance(source, Mapping) else {}
+        data = source.get("base64") or source.get("data")
+        media_type = source.get("mime_type") or source.get("media_type")
+        return [ImagePart(data=_decoded(data), media_type=media_type) if data else image(source.get("url"))]
+    if kind == "tool_result":
+        inner = parts_of(block.get("content"))
+        return [TextPart(inner)] if isinstance(inner, str) else list(inner)
+    raise ModelError(f"a message holds content of type {kind!r}", hint="text and images are understood")
+
+
+def image(url: Any) -> ImagePart:
+    """Return an image by its address; a ``data:`` address holds the image itself.
+
+    Raises:
+        ModelError: it is no text, or a ``data:`` address is not in Base64.
+    """
+    if not url or not isinstance(url, str):
+        raise ModelError(f"the address of an image is {url!r}", hint="give https://... or data:image/png;base64,...")
+    if url.startswith("data:"):
+        head, _, data = url.partition(",")
+        return ImagePart(data=_decoded(data), media_type=head.removeprefix("data:").split(";")[0] or None)
+    return ImagePart(url=url)
+
+
+def _decoded(data: Any) -> bytes:
+    try:
+        return base64.b64decode(data)
+    except (ValueError, TypeError):
+        raise ModelError("the data of an image are not in Base64", hint="encode the file: base64.b64encode") from None
