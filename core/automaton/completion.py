@@ -22,10 +22,18 @@ from ..language.node_kinds import (
     WORDS,
 )
 from ..language.nodes import Nodes
+from ..language.shortest import least_length
 
 #: Maximum number of steps of the search for a shortest text; after them `_lightest` takes over. And the number of nodes
-#: that it looks at; beyond them the first text that is found will do.
-MAX_SEARCH, MAX_WEIGHED = 5_000, 10_000
+#: that it looks at; beyond them the first text that is found will do, and also after `FEW_SEARCH` steps where nodes are
+#: scarce.
+MAX_SEARCH, MAX_WEIGHED, FEW_SEARCH = 5_000, 10_000, 500
+
+#: Maximum depth in which the parts of a node are looked at for a bound of its length.
+MAX_DEPTH = 20
+
+#: More than the length of any text: there is none.
+NEVER = 2**62
 
 
 class Rope(NamedTuple):
@@ -90,6 +98,22 @@ def times(rope: Rope, count: int) -> Rope:
     return result
 
 
+class _Answer(NamedTuple):
+    """What a search found out about a node.
+
+    Attributes:
+        text: the shortest text that was looked at; None if there is none.
+        beyond: a lower bound of the lengths of texts that were passed over because of a limit.
+        around: the same of texts that were passed over because they hold a rule in progress.
+        outermost: the depth of the outermost such rule.
+    """
+
+    text: Rope | None
+    beyond: int = NEVER
+    around: int = NEVER
+    outermost: int = NEVER
+
+
 class Source(Protocol):
     """The store of the nodes, and the completion of atoms."""
 
@@ -119,100 +143,173 @@ class ShortestTexts:
         self._least: dict[int, int] = {}
         self._gave_up = False
 
-    def shortest(self, node: int) -> Rope | None:
-        """Return the shortest text of a node; None if it has none."""
+    def shortest(self, node: int, limit: int = NEVER) -> Rope | None:
+        """Return the shortest text of a node; None if it has none, or if none is shorter than a limit."""
         before: list[int] = []  # closing brackets of a deep text, say: each is shared
+        left = limit
         while node not in self._known and self.nodes.kind(node) == SEQ:
             before.append(node)
-            node = self.nodes.args(node)[1]
-        result = self._search_from(node)
+            first, node = self.nodes.args(node)
+            if limit < NEVER:
+                left -= self.least_length(first)
+        result = self._search_from(node, left) if self.least_length(node) < left else None
+        if limit < NEVER and (result is None or result.length >= left):
+            return None
         for whole in reversed(before):
             first = None if result is None else self._search_from(self.nodes.args(whole)[0])
             result = None if first is None or result is None else first + result
             self._known[whole] = result
         return result
 
-    def _search_from(self, node: int, *, is_hasty: bool = False) -> Rope | None:
+    def _search_from(self, node: int, limit: int = NEVER, *, is_hasty: bool = False) -> Rope | None:
         """Return `shortest` of a node that may be recursive.
 
         Knuth's generalisation of Dijkstra's algorithm (1977), run depth-first on a stack of its own (grammars may be
-        thousands of rules deep): an alternative that cannot be shorter than the best so far is pruned, and a value that
-        depends on a rule in progress is not kept.
+        thousands of rules deep), with bounds: a node is asked for a text below a limit, and what cannot be below it is
+        not looked at. A text that holds a rule in progress is not looked at either. An answer is kept if no text that
+        was passed over could be shorter; else the bound is kept.
 
         ``is_hasty``: any text will do. The first alternative that has one is taken, as where emptiness is searched.
         """
         if node in self._known:
             return self._known[node]
-        is_hasty = is_hasty or self.nodes.is_scarce
+        most = MAX_SEARCH if not self.nodes.is_scarce else FEW_SEARCH
+        limit = NEVER if is_hasty else limit
         opened: dict[int, int] = {}  # rules in progress, and their depth
-        stack = [(node, self._search(node, opened, 0, is_hasty))]
-        answer: tuple[Rope | None, int] | None = None
+        stack = [(node, self._search(node, opened, 0, limit, is_hasty))]
+        answer: _Answer | None = None
         steps = 0
         while True:
             steps += 1
-            if steps > MAX_SEARCH and not is_hasty:  # mutually recursive rules may be searched again and again
-                return self._lightest(node)
+            if steps > most and not is_hasty:  # mutually recursive rules may be searched again and again
+                return self._lightest(node) if most == MAX_SEARCH else self._search_from(node, is_hasty=True)
             current, search = stack[-1]
             try:
-                wanted = search.send(answer) if answer is not None else next(search)
+                wanted, limit = search.send(answer) if answer is not None else next(search)
             except StopIteration as stop:
                 answer = stop.value
                 assert answer is not None
                 stack.pop()
                 opened.pop(current, None)
-                # It depends on no rule in progress, or need not be shortest.
-                if answer[1] >= len(stack) or (is_hasty and answer[0] is not None):
-                    self._known[current] = answer[0]
+                if len(stack) <= answer.outermost < NEVER:  # a shortest text does not hold another of the same rule
+                    answer = _Answer(answer.text, answer.beyond)
+                bound = min(answer.beyond, answer.around)
+                length = NEVER if answer.text is None else answer.text.length
+                if length <= bound or (is_hasty and answer.text is not None):
+                    self._known[current] = answer.text
+                else:
+                    self._least[current] = max(self.least_length(current), bound)
                 if not stack:
-                    return answer[0]
+                    return answer.text
                 continue
+            least = self.least_length(wanted)
             if wanted in self._known:
-                answer = self._known[wanted], len(stack)
+                answer = _Answer(self._known[wanted])
             elif wanted in opened:
-                answer = None, opened[wanted]
+                answer = _Answer(None, around=least, outermost=opened[wanted])
+            elif least >= limit:
+                answer = _Answer(None, beyond=least)
             else:
-                stack.append((wanted, self._search(wanted, opened, len(stack), is_hasty)))
+                stack.append((wanted, self._search(wanted, opened, len(stack), limit, is_hasty)))
                 answer = None
 
     def _search(
-        self, node: int, opened: dict[int, int], depth: int, is_hasty: bool
-    ) -> Generator[int, tuple[Rope | None, int], tuple[Rope | None, int]]:
-        """Yield children whose shortest texts are needed; return the node's, and the depth of the outermost rule in
-        progress that it depends on."""
+        self, node: int, opened: dict[int, int], depth: int, limit: int, is_hasty: bool
+    ) -> Generator[tuple[int, int], _Answer, _Answer]:
+        """Yield children whose shortest texts are needed, and below which length; return the node's."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
-        lowest = depth
         if node in self._known:
-            return self._known[node], depth
-        result = self._text(node)
-        if result is not None or kind == EMPTY_KIND:
-            pass
-        elif kind == REPEAT:
-            result, lowest = yield args[0]
-            if result is not None:
-                result = times(result, args[1])
-        elif kind == SEQ:
-            result, lowest = yield args[0]
-            if result is not None:
-                tail, low = yield args[1]
-                lowest = min(lowest, low)
-                result = None if tail is None else result + tail
-        elif kind in (LAZY, DYNAMIC):
+            return _Answer(self._known[node])
+        text = self._text(node)
+        if text is not None or kind == EMPTY_KIND:
+            return _Answer(text)
+        if kind == SEQ:
+            tails, parts = [node], [args[0]]
+            rest = args[1]
+            while nodes.kind(rest) == SEQ and rest not in self._known:
+                tails.append(rest)
+                part, rest = nodes.args(rest)
+                parts.append(part)
+            parts.append(rest)
+            lengths = [self.least_length(part) for part in parts]
+            left = sum(lengths)
+            size, beyond, around, outermost = 0, NEVER, NEVER, NEVER
+            texts = []
+            for part, least in zip(parts, lengths, strict=True):
+                left -= least
+                text = self._text(part)
+                if text is None:
+                    found = yield part, limit - size - left
+                    text = found.text
+                    beyond = min(beyond, size - least + found.beyond)
+                    around = min(around, size - least + found.around)
+                    outermost = min(outermost, found.outermost)
+                beyond += least
+                around += least
+                if text is None:
+                    return _Answer(None, beyond + left, around + left, outermost)
+                texts.append(text)
+                size += text.length
+            text = texts.pop()
+            for tail, before in zip(reversed(tails), reversed(texts), strict=True):
+                text = before + text
+                if is_hasty or (size <= beyond and size <= around):
+                    self._known[tail] = text
+            return _Answer(text, beyond, around, outermost)
+        if kind == REPEAT:
+            found = yield args[0], -(-limit // args[1])
+            text = None if found.text is None else times(found.text, args[1])
+            return _Answer(text, found.beyond * args[1], found.around * args[1], found.outermost)
+        if kind in (LAZY, DYNAMIC):
             opened[node] = depth
             (part,) = self._parts(node)
-            result, lowest = yield part
-            if kind == DYNAMIC and result is not None:
-                result = result._replace(is_certain=False)
-        else:
-            parts = self._parts(node)
-            for part in parts if is_hasty else sorted(parts, key=self.least_length):
-                if result is not None and (is_hasty or self.least_length(part) >= result.length):
+            self._least[node] = max(self.least_length(node), self.least_length(part))
+            # A power of 4, so that it is not asked again and again for a byte more.
+            found = yield part, 1 << ((limit - 1).bit_length() + 1 & ~1)
+            if kind == DYNAMIC and found.text is not None:
+                return found._replace(text=found.text._replace(is_certain=False))
+            return found
+        ranked = self._ranked(node, is_hasty)
+        # Low limits first: an alternative that needs more than another costs little.
+        room = NEVER if is_hasty or len(ranked) == 1 else max(16, 2 * ranked[0][0])
+        while True:
+            room = min(room, limit)
+            text, beyond, around, outermost = None, NEVER, NEVER, NEVER
+            for least, data, part in ranked:
+                below = room if text is None else min(room, text.length)
+                if least >= below:
+                    beyond = min(beyond, least)
+                    continue
+                if is_hasty and text is not None:
                     break
-                found, low = yield part
-                lowest = min(lowest, low)
-                if found is not None and (result is None or found.length < result.length):
-                    result = found
-        return result, min(lowest, depth)
+                found = yield nodes.seq(nodes.literal(data), part), below
+                if text is None or (found.text is not None and found.text.length < text.length):
+                    text = found.text
+                beyond = min(beyond, found.beyond)
+                around = min(around, found.around)
+                outermost = min(outermost, found.outermost)
+            if (NEVER if text is None else text.length) <= beyond or room == limit or is_hasty:
+                return _Answer(text, beyond, around, outermost)
+            room = 16 * max(room, beyond)
+
+    def _ranked(self, node: int, is_hasty: bool) -> list[tuple[int, bytes, int]]:
+        """Return the alternatives of a node, those whose texts look shortest first: a lower bound of the length, the
+        bytes that each begins with, and the node of the rest."""
+        nodes = self.nodes
+        if nodes.kind(node) == WORDS:
+            words, written = nodes.args(node)
+            found = [(len(data) - written + self.least_length(rest), data[written:], rest) for data, rest in words]
+            return found if is_hasty else sorted(found)
+        ranked = []
+        for part in nodes.args(node):
+            kind = nodes.kind(part)
+            if kind == LAZY and not is_hasty and part not in self._least and part not in self._known:
+                self._least[part] = self.least_length(*self._parts(part))
+            least = self.least_length(part)
+            # What is still to be looked at needs two brackets more, mostly.
+            ranked.append((least + 2 * (part not in self._known and kind in (SEQ, LAZY)), least, part))
+        return [(least, b"", part) for _, least, part in (ranked if is_hasty else sorted(ranked))]
 
     def _lightest(self, root: int) -> Rope | None:
         """Return `shortest`, bottom-up as Knuth does: each rule is decided once, in the order of lengths. Only rules
@@ -319,9 +416,12 @@ class ShortestTexts:
             return (args[0],)
         return [nodes.seq(nodes.literal(data[args[1] :]), rest) for data, rest in args[0]]
 
-    def least_length(self, node: int) -> int:
-        """Return a lower bound of the length of a node's texts, without expanding anything."""
+    def least_length(self, node: int, depth: int = 0) -> int:
+        """Return a lower bound of the length of a node's texts, without expanding anything; `NEVER` if it has none."""
         nodes, known = self.nodes, self._least
+        if node in self._known:
+            text = self._known[node]
+            return NEVER if text is None else text.length
         before: list[int] = []
         while node not in known and nodes.kind(node) == SEQ:
             before.append(node)
@@ -333,13 +433,24 @@ class ShortestTexts:
             if kind == LITERAL:
                 length = len(args[0])
             elif kind == TEXT:
-                length = 2 if args[1] else 0 if nodes.terms.nullable(args[0]) else 1
+                length = least_length(nodes.terms, args[0]) + (2 if args[1] else 0)
             elif kind == COUNTED:
                 length = 2 + args[0]
+            elif kind == SPECIAL:
+                length = 1
+            elif depth == MAX_DEPTH:
+                pass
             elif kind == WORDS:
-                length = min(len(data) for data, _ in args[0]) - args[1]
-            known[node] = length
+                length = min(len(data) + self.least_length(rest, depth + 1) for data, rest in args[0]) - args[1]
+            elif kind == ALT:
+                length = min(self.least_length(part, depth + 1) for part in args)
+            elif kind == REPEAT:
+                length = args[1] * self.least_length(args[0], depth + 1)
+            elif kind == DYNAMIC:
+                length = self.least_length(args[0], depth + 1)
+            if kind != LAZY:  # it may be expanded later
+                known[node] = length
         for whole in reversed(before):
-            length += self.least_length(nodes.args(whole)[0])
+            length += self.least_length(nodes.args(whole)[0], depth + 1)
             known[whole] = length
         return length

@@ -30,7 +30,7 @@ from ..language.nodes import Nodes
 from ..language.shortest import preference
 from ..language.terms import Terms
 from .byte_rows import ByteRows
-from .completion import NO_TEXT, Rope, ShortestTexts, joined
+from .completion import NEVER, NO_TEXT, Rope, ShortestTexts, joined
 from .encoding import DEAD, DONE, LOCAL_DONE, OPENED, REFUSED, TAG
 from .encoding import DYNAMIC as DYNAMIC_TAG
 from .encoding import SPECIAL as SPECIAL_TAG
@@ -385,8 +385,7 @@ class LazyAutomaton:
         """Return a state without the threads of another that need more than ``most`` bytes to the end."""
         kept = set()
         for atom, rest in self.automaton.threads(state):
-            tail = self._texts.shortest(rest)
-            if tail is not None and self._begin(atom).length + tail.length <= most:
+            if self._texts.shortest(rest, most + 1 - self._begin(atom).length) is not None:
                 kept.add((atom, rest))
         return self.automaton.narrowed(state, kept)
 
@@ -447,12 +446,13 @@ class LazyAutomaton:
         if self.automaton.accepts(state):
             found = NO_TEXT
         best: tuple[int, tuple[int, int, bytes]] | None = None
-        for atom, rest in () if found is not None else self.automaton.threads(state):
-            tail = self._texts.shortest(rest)
-            if tail is None:
-                continue
-            begin = self._begin(atom)
+        threads = [] if found is not None else self.automaton.threads(state)
+        begins = [(self._begin(atom), rest) for atom, rest in threads]
+        for begin, rest in sorted(begins, key=lambda each: each[0].length + self._texts.least_length(each[1])):
             if not begin.length:  # a resolved place: its continuation has threads of its own
+                continue
+            tail = self._texts.shortest(rest, NEVER if best is None else best[0] + 1 - begin.length)
+            if tail is None:
                 continue
             weight = begin.length + tail.length, preference(begin.data)
             if best is None or weight < best:

@@ -82,9 +82,10 @@ class Completion:
                 self._keep(text, 0, _spelled(self._backend, text))
         return self._ids[::-1]
 
-    def follow(self, token_id: int) -> bool:
-        """Move on over a token if it is the next one of the completion; return True if it is."""
-        if not self._is_here or not self._ids or self._ids[-1] != token_id:
+    def follow(self, matcher: Matcher, token_id: int) -> bool:
+        """Move on over a token that the matcher accepted, if it is the next one of the completion; return True if it
+        is. Where readings of the text were dropped, the completion may have been one of them."""
+        if not self._is_here or not self._ids or self._ids[-1] != token_id or matcher.has_dropped:
             return False
         self._ids.pop()
         self._ends.pop()

@@ -373,7 +373,9 @@ class Decoding:
                     self._completion.leave()
                     path = self._completion.tokens(self.matcher, self._held, remaining)
                     assert self._accept(path[0])
-                self._completion.follow(path[0])
+                if not self._completion.follow(self.matcher, path[0]):
+                    self._completion.leave()
+                    whole = False
                 yield self._append(path[0], "closed")
                 path = path[1:] if whole else []
 
@@ -597,7 +599,7 @@ class Decoding:
         held, kept = self._held, self._kept
         if not self._accept(token_id):
             raise AssertionError("the mask allows a token that the matcher refuses")
-        if self._completion.follow(token_id) or self._fits(remaining - 1):
+        if self._completion.follow(self.matcher, token_id) or self._fits(remaining - 1):
             return True
         if size_of(self.backend.vocabulary, token_id) > len(held) or not held:
             self.matcher.rollback(1)

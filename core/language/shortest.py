@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from .term_kinds import (
     ALT,
+    AND,
     CHARS,
     DEAD,
     DEFERRED,
     END,
-    EPSILON,
     NULLABLE,
     REGULAR,
     REPEAT,
@@ -23,7 +24,7 @@ from .term_kinds import (
 from .terms import Terms
 
 #: Maximum number of states that the search for a shortest string visits; and once a search was given up.
-MAX_SEARCHED, FEW_SEARCHED = 20_000, 500
+MAX_SEARCHED, FEW_SEARCHED = 5_000, 200
 
 
 #: Visible characters, and whitespace.
@@ -71,45 +72,77 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: 
     return b"".join(found)
 
 
+class _Place(NamedTuple):
+    """A place of the search: a state, the index of the place before it, and the character between them; the length and
+    strangeness of the spelling up to here."""
+
+    state: int
+    before: int
+    char: bytes
+    length: int
+    strange: int
+
+
 #: The key in `Ways` that says that a search was given up.
 _GAVE_UP = -1
 
+#: The state after the last character.
+_OVER = -1
+
 
 def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways, most: int) -> bool:
-    """Add the ways of the shortest spelling, by Dijkstra's algorithm over derivatives; return False if it takes more
-    than ``most`` states."""
-    heap: list[tuple[tuple[int, int, bytes], int, bytes, int]] = [(preference(b""), term, b"", term)]
-    before: dict[int, tuple[int, int]] = {}  # of a state, the state before it, and the length up to it
+    """Add the ways of the shortest spelling, by A* over derivatives (Hart, Nilsson, Raphael 1968) with `least_length`
+    as the estimate; return False if it takes more than ``most`` states.
+
+    Of places that look equally good the newest is taken, so that the search goes straight on.
+    """
+    spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # between two code points, with its rank
+    places = [_Place(term, -1, b"", 0, 0)]
+    nearest = {term: (0, 0)}  # of each state met, the least length and strangeness of a spelling up to it
+    heap = [(0, 0, 0)]  # length and strangeness of the whole spelling (bounds), and the negative index of the place
+    visited = 0
     while heap:
-        _, state, path, previous = heappop(heap)
-        if state in before:
-            continue
-        before[state] = previous, len(path)
-        if terms.known(state) & NULLABLE:
-            while state != term:
-                then, (state, end) = state, before[state]
-                begin = before[state][1]
-                if end > begin:  # else its ways are known
-                    ways.setdefault(state, (path[begin:end], then))
+        bound, _, index = heappop(heap)
+        place = places[-index]
+        state, length, strange = place.state, place.length, place.strange
+        if state == _OVER or terms.known(state) & NULLABLE:
+            while place.before >= 0:
+                before = places[place.before]
+                if place.state != _OVER:
+                    ways.setdefault(before.state, (place.char, place.state))
+                place = before
             return True
-        if len(before) > most:
+        if nearest[state] < (length, strange):
+            continue
+        if length + least_length(terms, state) > bound:
+            heappush(heap, (length + least_length(terms, state), strange, index))
+            continue
+        visited += 1
+        if visited > most:
             return False
         if terms.known(state) & REGULAR or state in ways:
-            heappush(heap, (preference(path + shortest(terms, state, spell, ways)), EPSILON, path, state))
+            size, odd, _ = preference(shortest(terms, state, spell, ways))
+            heappush(heap, (length + size, strange + odd, -len(places)))
+            places.append(_Place(_OVER, -index, b"", 0, 0))
             continue
         starts, targets = terms.segments(state)
-        best: dict[int, bytes] = {}
-        for index, target in enumerate(targets):
-            if target in before or terms.known(target) & DEAD:
-                continue
-            start, stop = starts[index], starts[index + 1] if index + 1 < len(starts) else END
-            if SURROGATES <= start and stop <= SURROGATES_END:
+        best: dict[int, tuple[tuple[int, int, bytes], bytes]] = {}
+        for start, stop, target in zip(starts, (*starts[1:], END), targets, strict=True):
+            if terms.known(target) & DEAD or SURROGATES <= start < stop <= SURROGATES_END:
                 continue  # complements have surrogates, strings have none
-            char = spell(start, stop - 1)
-            if target not in best or preference(char) < preference(best[target]):
-                best[target] = char
-        for target, char in best.items():
-            heappush(heap, (preference(path + char), target, path + char, state))
+            ranked = spelled.get((start, stop))
+            if ranked is None:
+                char = spell(start, stop - 1)
+                ranked = spelled[start, stop] = preference(char), char
+            if target not in best or ranked < best[target]:
+                best[target] = ranked
+        for (rank, char), target in sorted([(ranked, target) for target, ranked in best.items()], reverse=True):
+            size, odd, _ = rank
+            reached = length + size, strange + odd
+            if target not in nearest or reached < nearest[target]:
+                nearest[target] = reached
+                heappush(heap, (max(bound, reached[0]), reached[1], -len(places)))
+                places.append(_Place(target, -index, char, *reached))
     raise AssertionError("the language is empty")
 
 
@@ -188,7 +221,7 @@ def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> by
         return result + _by_shape(terms, args[0], spell) * copies
     else:
         options = []
-        for least, part in sorted([(_least_length(terms, part), part) for part in args]):
+        for least, part in sorted([(least_length(terms, part), part) for part in args]):
             room = min(map(len, options)) - least if options else 1
             if room > 0 or (room == 0 and not _is_deferred(terms, part)):
                 options.append(_by_shape(terms, part, spell))
@@ -203,7 +236,7 @@ def _is_deferred(terms: Terms, term: int) -> bool:
     return bool(kind == DEFERRED)
 
 
-def _least_length(terms: Terms, term: int) -> int:
+def least_length(terms: Terms, term: int) -> int:
     """Return a lower bound of the length of a term's strings, read off its shape; makes nothing that is deferred."""
     if terms.known(term) & NULLABLE:
         return 0
@@ -212,11 +245,13 @@ def _least_length(terms: Terms, term: int) -> int:
     if least is None:
         kind, args = terms.shape(term)
         if kind == SEQ:
-            least = sum(_least_length(terms, part) for part in args)
+            least = sum(least_length(terms, part) for part in args)
         elif kind == ALT:
-            least = min(_least_length(terms, part) for part in args)
+            least = min(least_length(terms, part) for part in args)
+        elif kind == AND:
+            least = max(least_length(terms, part) for part in args)
         elif kind == REPEAT:
-            least = _least_length(terms, args[0]) * args[1]
+            least = least_length(terms, args[0]) * args[1]
         elif kind == WORDS:
             least = min(map(len, args))
         else:

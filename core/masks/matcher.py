@@ -605,6 +605,11 @@ class Matcher:
         """True if the text is over: an end-of-text token was accepted, or nothing can follow."""
         return self._state == encoding.FINISHED or self._automaton.thread_count(self._state) == 0
 
+    @property
+    def has_dropped(self) -> bool:
+        """True if a text of this grammar had too many readings, so that some were dropped."""
+        return len(self._automaton.cuts) > 0
+
     def shortest_completion(self) -> bytes:
         """Return the shortest bytes after which the text may end; control tokens on the way contribute none."""
         return b"".join(part for part in self.shortest_parts() if isinstance(part, bytes))

@@ -163,7 +163,7 @@ def test_a_completion_follows_the_text() -> None:
             token = rng.choice(allowed)
             assert matcher.accept(token)
             exact = len(complete(backend, matcher))
-            if completion.follow(token) or completion.fits(matcher, b"", budget - 1):
+            if completion.follow(matcher, token) or completion.fits(matcher, b"", budget - 1):
                 budget -= 1
                 fitted += 1
             else:
