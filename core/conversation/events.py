@@ -161,6 +161,7 @@ class Generation:
         stop: which of ``GenerateParams.stop`` ended the text, if one did.
         tokens: the tokens with their log-probabilities, with ``GenerateParams(logprobs=...)``.
         choices: the choices among whole words, with ``GenerateParams(exact_choice=True)``.
+        repeated: what the model repeated in a string that was closed for it (``GenerateParams.max_repetition``).
     """
 
     message: Message
@@ -173,6 +174,7 @@ class Generation:
     stop: str | None = None
     tokens: tuple[TokenWritten, ...] = field(default=(), repr=False, compare=False)
     choices: tuple[ChoiceMade, ...] = field(default=(), repr=False, compare=False)
+    repeated: str | None = None
 
     @property
     def text(self) -> str:

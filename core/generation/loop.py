@@ -25,10 +25,11 @@ import numpy as np
 
 from ..conversation.events import ChoiceMade
 from ..errors import BudgetError, ContextOverflowError, DecodingError
-from .choices import place_at, spelled_words
+from .choices import MAX_BRANCHES, place_at, spelled_words
 from .completion import Completion, complete
 from .deadline import Deadline
 from .logprobs import LogProbs, log_softmax
+from .repetition import EVERY, MAX_UNIT, bound_of, repeated_unit
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
@@ -151,6 +152,7 @@ class Decoding:
         cached_tokens: number of tokens of the prompt that were not computed again.
         reasoning_tokens: number of tokens of the reasoning.
         choices: those among whole words, with ``params.exact_choice``; their places are bytes.
+        repeated: what the model repeated in the string that was closed first for it.
         stop_requested: set it to end the generation after the present step.
         tracer: collects the trace, with ``params.trace``.
     """
@@ -174,6 +176,7 @@ class Decoding:
     reasoning_tokens: int = 0
     stop_requested: bool = False
     choices: list[ChoiceMade] = field(default_factory=list)
+    repeated: str | None = None
 
     def __post_init__(self) -> None:
         self._written = 0  # bytes
@@ -191,6 +194,7 @@ class Decoding:
         self._prompt_tail = list(self.prompt[len(self.prompt) - self.heal :])  # that may be replaced
         self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
+        self._looks_at = EVERY  # number of tokens from which on a loop is looked for
         self._chosen: tuple[float, int] | None = None  # of the word that is held: its log-probability, and how many
         self._logprobs: LogProbs | None = None  # at the place of the next token, if they are wanted
         self._sampler = Sampler(self.params)
@@ -323,6 +327,7 @@ class Decoding:
 
     def _write(self, budget: int) -> Steps:
         """Write until the matcher is finished, or no more than ``budget`` tokens in all."""
+        bound = 0 if self._reasons else bound_of(self.params.max_repetition, budget)
         while self._held or not self.matcher.is_finished:
             if self._must_stop():
                 self._write_sent()
@@ -338,6 +343,8 @@ class Decoding:
                     continue
                 remaining = budget - len(self.token_ids)  # the last token may have been taken back
             if self.params.exact_choice and (yield from self._choose_word(remaining)):
+                continue
+            if bound and self._closes_loop(bound, remaining):
                 continue
             among = allowed = self._among
             token_id = None if among is not None else (yield from self._draw_first())
@@ -605,6 +612,38 @@ class Decoding:
             self.matcher.rollback(1)
         self._held, self._kept = held, kept
         return False
+
+    def _closes_loop(self, bound: int, remaining: int) -> bool:
+        """Close the string that a loop of the model is in, as the budget would; return False if there is none."""
+        if len(self.token_ids) < self._looks_at or self._held or self._among is not None:
+            return False
+        if (
+            self.matcher.is_accepting or len(self.matcher.next_bytes()) <= MAX_BRANCHES
+        ):  # no string, or inside an escape
+            return False
+        self._looks_at = len(self.token_ids) + EVERY
+        unit = repeated_unit(self.backend.vocabulary, self.token_ids, bound)
+        if not unit or b'"' in unit:
+            return False
+        end = self.matcher.shortest_completion()
+        for size in range(1, min(len(end), MAX_UNIT) + 1):
+            self._force(end[:size])
+            if len(self.matcher.next_bytes()) <= MAX_BRANCHES and self._fits(remaining):
+                break
+            self.matcher.rollback(1)
+            self._held = self._ahead = b""
+        else:
+            return False
+        repeated = unit.decode("utf-8", "replace")
+        if self.params.on_budget == "error":
+            raise BudgetError(
+                f"the model repeats {repeated!r} for {bound} bytes",
+                hint="let on_budget='close' close the string, or raise max_repetition",
+            )
+        self.repeated = self.repeated or repeated
+        if self.closed_at is None:
+            self.closed_at = self._written
+        return True
 
     def _choose_again(self, denied: int, remaining: int) -> Choice:
         """Accept and return another choice of the model that fits; None if a few choices find none."""

@@ -142,6 +142,7 @@ class Output:
             finish.stop,
             tuple(tokens),
             tuple(self._choices()),
+            self._decoding.repeated,
         )
 
     def _choices(self) -> Iterator[ChoiceMade]:

@@ -147,6 +147,9 @@ class GenerateParams:
         response_schema: beside tools: a text answer must be JSON of this schema.
         tool_format: wire format of calls; None lets the model's tokenizer decide.
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
+        max_repetition: inside a string that the grammar leaves open, this many bytes of a short text again and again
+            are a loop: the string is closed, and named among the cut values. None: as many as the budget has tokens,
+            at least 384; 0: no bound.
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
         exact_choice: where finitely many words may follow (a tool's name, a value of an ``enum``, a boolean, a small
@@ -182,6 +185,7 @@ class GenerateParams:
     response_schema: Mapping[str, Any] | bool | None = None
     tool_format: str | None = None
     on_budget: Literal["close", "error"] = "close"
+    max_repetition: int | None = None
     jump_forward: bool = True
     exact_choice: bool = False
     logprobs: int | None = None
@@ -215,6 +219,7 @@ class GenerateOptions(TypedDict, total=False):
     response_schema: Mapping[str, Any] | bool | type[Any] | None
     tool_format: str | None
     on_budget: Literal["close", "error"]
+    max_repetition: int | None
     jump_forward: bool
     exact_choice: bool
     logprobs: int | None

@@ -95,6 +95,8 @@ class Writer:
                 finish.usage.completion_tokens,
                 truncated,
             )
+        if generation.repeated is not None:
+            _LOG.warning("%s repeated %r in a string, which was closed", self._backend.name, generation.repeated)
         yield finish
         yield generation
 
