@@ -367,10 +367,12 @@ class Grammar:
 
         Raises as for `from_ebnf`.
         """
+        from .schema import SchemaOptions, compile_schema
         from .text_grammars.lark import read_lark
         from .text_grammars.tokens import tokens_of
 
-        read = read_lark(text, start, whitespace, on_unsupported, tokens_of(vocabulary))
+        options = SchemaOptions(whitespace, on_unsupported=on_unsupported)
+        read = read_lark(text, start, tokens_of(vocabulary), lambda schema: compile_schema(schema, options))
         return cls._read("lark", read, text, start)
 
     @classmethod

@@ -33,9 +33,11 @@ from .json_pointer import to_pointer
 from .language.terms import Terms
 from .regex.compile import regex_term
 from .schema.lower.value_key import value_key
+from .schema.read.keywords import GRAMMAR
 from .schema.scalars import dates
 from .schema.scalars.bounded_formats import BOUNDED
 from .schema.scalars.numbers import NumberRange, exact
+from .text_grammars.strings import StringGrammar, string_grammar
 
 #: Maximum number of seconds of the validation of one value, and of the match of a pattern that is not regular.
 MAX_SECONDS, PATTERN_SECONDS = 10, 2
@@ -74,6 +76,7 @@ class Validator:
         kind = validator_for(schema, default=jsonschema.Draft202012Validator)
         ours = {
             "pattern": self._pattern,
+            GRAMMAR: self._grammar,
             "patternProperties": self._pattern_properties,
             "additionalProperties": self._additional_properties,
             "multipleOf": _multiple_of,
@@ -156,6 +159,10 @@ class Validator:
     def _pattern(self, validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         if validator.is_type(instance, "string") and not self._patterns.match(pattern, instance):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+    def _grammar(self, validator: Any, source: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if validator.is_type(instance, "string") and not _strings_of(string_grammar(source)).matches(instance):
+            yield ValidationError(f"{instance!r} is not a text of the grammar")
 
     def _enum(self, validator: Any, values: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         entry = self._enums.get(id(values))
@@ -288,6 +295,12 @@ def _not_json(value: Any) -> tuple[str, str] | None:
                 steps.append(step)
             return to_pointer(reversed(steps)), problem
     return None
+
+
+@lru_cache(maxsize=64)
+def _strings_of(grammar: StringGrammar) -> Grammar:
+    """Return the texts of a grammar of strings."""
+    return Grammar(grammar.rules.build, ("strings", grammar))
 
 
 class _Patterns:

@@ -29,6 +29,8 @@ PIPELINE = (
     "core.unicode",
     "core.language",
     "core.regex",
+    # grammars as text
+    "core.text_grammars",
     # JSON Schema
     "core.schema.scalars",
     "core.schema.read",
@@ -37,8 +39,8 @@ PIPELINE = (
     "core.schema.check",
     "core.schema.pydantic",
     "core.schema",
-    # grammars as text
-    "core.text_grammars",
+    "core.text_grammars.structural_tags",
+    # grammars of common notations
     "core.builtins",
     # automata, and the tokens that they allow
     "core.automaton",

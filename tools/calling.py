@@ -98,6 +98,10 @@ def as_call(source: ToolCall | Mapping[str, Any]) -> ToolCall:
         raise _not_an_object(source.arguments, source.name)
     if not isinstance(source, Mapping):
         raise ToolCallError(f"a call is a ToolCall or a dict, not {type(source).__name__}", hint=_EXAMPLE)
+    if source.get("type") in ("custom", "custom_tool_call"):  # OpenAI's custom tools
+        inner = source["custom"] if isinstance(source.get("custom"), Mapping) else source
+        call_id = source.get("id") or source.get("call_id")
+        source = {"id": call_id, "name": inner.get("name"), "arguments": {"input": inner.get("input")}}
     inner = source.get("function")
     body = inner if isinstance(inner, Mapping) else source
     name = body.get("name")

@@ -14,7 +14,8 @@ from typing import Any
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, SCHEMA_MAPS
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
+from toolgrammar.core.text_grammars.strings import string_grammar
 
 from .dialects import to_json_schema
 
@@ -54,6 +55,40 @@ class Tool:
     def __post_init__(self) -> None:
         check_name(self.name)
         object.__setattr__(self, "parameters", _as_object_schema(self.parameters, self.name))
+
+    @classmethod
+    def custom(
+        cls,
+        name: str,
+        description: str = "",
+        *,
+        definition: str | None = None,
+        syntax: str = "lark",
+        function: Callable[[str], Any] | None = None,
+    ) -> Tool:
+        """Return a custom tool, as OpenAI calls it: its input is a text, which may be of a grammar.
+
+        The text is the tool's only argument, ``input``: a JSON string, or raw text in formats that write strings so.
+
+        Args:
+            name: as for any tool.
+            description: as for any tool.
+            definition: the grammar of the input; None: any text.
+            syntax: ``"lark"``, ``"regex"`` (Rust's), ``"gbnf"`` or ``"ebnf"``.
+            function: what to call with the text, or None.
+
+        Raises:
+            GrammarError: the grammar is malformed, or has parts that no text can have; with line and column.
+        """
+        parameters = text_parameters(None if definition is None else {"syntax": syntax, "definition": definition})
+        if function is None:
+            return cls(name, description, parameters)
+        run = function
+
+        def call(input: str) -> Any:
+            return run(input)  # a coroutine is awaited where it is returned
+
+        return cls(name, description, parameters, call)
 
     @property
     def fingerprint(self) -> str:
@@ -111,6 +146,23 @@ class Tool:
     def renamed(self, name: str) -> Tool:
         """Return the same tool under another name (frameworks rename tools before a model sees them)."""
         return replace(self, name=name)
+
+
+def text_parameters(grammar: Mapping[str, Any] | None, argument: str = "input") -> dict[str, Any]:
+    """Return the parameters of a custom tool: one text.
+
+    Args:
+        grammar: of the text, with ``syntax`` and ``definition``; None: any text.
+        argument: the name of the text.
+
+    Raises:
+        GrammarError: the grammar is malformed; with line and column.
+    """
+    text: dict[str, Any] = {"type": "string"}
+    if grammar is not None:
+        string_grammar(grammar)
+        text[GRAMMAR] = dict(grammar)
+    return {"type": "object", "properties": {argument: text}, "required": [argument], "additionalProperties": False}
 
 
 def check_name(name: object) -> None:

@@ -56,7 +56,7 @@ try:
     from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
     from langchain_core.messages.tool import invalid_tool_call, tool_call, tool_call_chunk
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-    from langchain_core.tools import BaseTool, Tool
+    from langchain_core.tools import BaseTool
     from langchain_core.tools.base import create_schema_from_function
     from langchain_core.utils.function_calling import convert_to_openai_tool
 except ImportError as error:
@@ -69,8 +69,6 @@ PROVIDER = "toolgrammar"
 
 def openai_tool(tool: Any) -> dict[str, Any]:
     """Return any tool that LangChain or `ToolSet` reads as an OpenAI-style dict with its whole schema."""
-    if isinstance(tool, Tool) and not tool.args_schema:
-        return convert_to_openai_tool(tool)  # one string, by LangChain's own convention
     if is_typeddict(tool):
         return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
     if callable(tool) and not isinstance(tool, (type, BaseTool)) and hasattr(tool, "__name__"):

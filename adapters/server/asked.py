@@ -11,7 +11,7 @@ from toolgrammar.core.conversation import ImagePart, Message, ToolCall
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
-from toolgrammar.core.regex.foreign import to_ecma
+from toolgrammar.tools.tool import text_parameters
 
 from .. import _shared
 from .fields import Fields, RequestError, at_field
@@ -202,26 +202,23 @@ def custom_tool(fields: Fields) -> dict[str, Any]:
     """Return a custom tool as a function whose only argument is its input.
 
     Raises:
-        RequestError: the input is of a grammar that is no regular expression, or a wrong one.
+        RequestError: the grammar of the input is malformed.
     """
     fields.required("name")
     form = fields.inner("format") or Fields({})
-    text: dict[str, Any] = {"type": "string"}
+    grammar = None
     if form.word("type", ("text", "grammar")) == "grammar":
         inner = form.inner("grammar") or form  # chat completions have an object of its own for the rest
         inner.required("syntax")
-        if inner.word("syntax", ("regex", "lark")) == "lark":
-            path = inner.path("syntax")
-            raise RequestError(f"{path} is 'lark'", field=path, hint="give a regular expression, syntax 'regex'")
+        grammar = {"syntax": inner.word("syntax", ("lark", "regex"))}
         inner.required("definition")
+        grammar["definition"] = inner.text("definition")
         with at_field(inner.path("definition")):
-            # OpenAI's are those of Rust's regex crate, and hold for the whole input.
-            text["pattern"] = to_ecma(f"^(?:{inner.text('definition')})$", "rust")
+            text_parameters(grammar)  # an error names the line
         if inner is not form:
             inner.end()
     form.end()
-    schema = {"type": "object", "properties": {INPUT: text}, "required": [INPUT], "additionalProperties": False}
-    fields.put("parameters", schema)
+    fields.put("parameters", text_parameters(grammar, INPUT))
     return function_tool(fields)
 
 

@@ -11,18 +11,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import GrammarError, ToolGrammarError, UnsupportedSchemaError
-from ..options import OnUnsupported, Whitespace
 from ..regex.foreign import to_ecma
-from ..schema.compile import compile_schema
-from ..schema.read.options import SchemaOptions
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from .ebnf import character
 from .expressions import (
     EMPTY_TEXT,
+    Buildable,
     Chars,
     Complement,
     Expression,
@@ -106,26 +104,40 @@ SQL_COMMENT: /--[^\n]*/
 """
 
 
+class JsonLanguage(Buildable, Protocol):
+    """The JSON texts of a schema."""
+
+    @property
+    def problems(self) -> Sequence[ToolGrammarError]:
+        """The keywords that are left out."""
+
+    @property
+    def narrowed(self) -> Sequence[UnsupportedSchemaError]:
+        """The keywords of which some valid values are left out."""
+
+
+#: Compiles a JSON Schema, which may be refused.
+CompileJson = Callable[[Any], JsonLanguage]
+
+
 def read_lark(
     text: str,
     start: str = "start",
-    whitespace: Whitespace = "flexible",
-    on_unsupported: OnUnsupported = "narrow",
     tokens: Tokens | None = None,
+    compile_json: CompileJson | None = None,
 ) -> ReadGrammar:
     """Return the rules of a grammar.
 
     Args:
         text: the grammar.
         start: the name of the rule that texts are of.
-        whitespace: white space in JSON.
-        on_unsupported: treatment of keywords of JSON Schemas that cannot be enforced exactly.
         tokens: returns the expression of a token; None: as without a vocabulary.
+        compile_json: compiles the schemas of ``%json``; None: there is no JSON here.
 
     Raises:
         GrammarError: it is malformed, or says what cannot be enforced; with line and column.
     """
-    reader = _Reader(Source(text), start, whitespace, on_unsupported, tokens or tokens_of(None))
+    reader = _Reader(Source(text), start, tokens or tokens_of(None), compile_json)
     reader.statements()
     return ReadGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
 
@@ -133,7 +145,7 @@ def read_lark(
 @cache
 def _common() -> Mapping[str, Expression]:
     """Return the terminals of ``common``, whose names begin so."""
-    reader = _Reader(Source(_COMMON), "", "flexible", "narrow", tokens_of(None), prefix="common.")
+    reader = _Reader(Source(_COMMON), "", tokens_of(None), None, prefix="common.")
     reader.statements()
     return reader.found
 
@@ -142,9 +154,8 @@ def _common() -> Mapping[str, Expression]:
 class _Reader:
     source: Source
     start: str
-    whitespace: Whitespace
-    on_unsupported: OnUnsupported
     tokens: Tokens
+    compile_json: CompileJson | None
     prefix: str = ""  # of all names
     found: dict[str, Expression] = field(default_factory=dict)
     problems: list[ToolGrammarError] = field(default_factory=list)
@@ -199,7 +210,7 @@ class _Reader:
             if self._initial_skip:
                 root = "%start"
                 self.found[root] = sequence(Reference(_IGNORED), Reference(self.start))
-        key = ("lark", source.text, root, self.whitespace, tuple(self._named), tuple(self._schemas))
+        key = ("lark", source.text, root, tuple(self._named), tuple(self._schemas))
         rules = Rules(key, self.found, root)
         for name in self.found:
             if _TERMINAL.fullmatch(name) and name in rules.recursive:
@@ -581,9 +592,11 @@ class _Reader:
     def _schema(self, start: int) -> Expression:
         if self._in_terminal:
             self.source.fail("a terminal cannot contain %json", at=start, hint="write it in a rule, in lower case")
+        if self.compile_json is None:
+            self.source.fail("%json has no place in a string", at=start, hint="write the rules of the JSON text")
         schema = self._json()
         try:
-            compiled = compile_schema(schema, SchemaOptions(self.whitespace, on_unsupported=self.on_unsupported))
+            compiled = self.compile_json(schema)
         except ToolGrammarError as error:
             place = f" ({error.place})" if error.place else ""
             self.source.fail(f"the schema is refused: {error.message}{place}", at=start, hint=error.hint)

@@ -73,6 +73,10 @@ class Rules:
         root: int = builder.rule(self.root)
         return root
 
+    def term(self, terms: Terms) -> int | None:
+        """Return the term of the first rule in a store; None if it is not regular, or too large."""
+        return _RegularParts(self, terms).of(Reference(self.root)) if self.is_regular(Reference(self.root)) else None
+
     @cached_property
     def controls(self) -> frozenset[str]:
         """The names of the control tokens."""
@@ -230,27 +234,15 @@ def _circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return circles
 
 
-class _Builder:
-    """The nodes of rules in one store."""
+class _RegularParts:
+    """The terms of regular expressions in one store."""
 
-    def __init__(self, rules: Rules, nodes: Nodes) -> None:
+    def __init__(self, rules: Rules, terms: Terms) -> None:
         self._rules = rules
-        self._nodes = nodes
-        self._terms: Terms = nodes.terms
-        self._term_of: dict[str, int] = {}
-        self._solutions: dict[str, int] = {}
-        self._nullable = _least(rules.rules, self._leaf_is_nullable)
-        first = {name: self._first_rules(expression) for name, expression in rules.rules.items()}
-        self._circle_of = {name: tuple(circle) for circle in _circles(first) for name in circle}
+        self._terms = terms
+        self._known: dict[str, int] = {}
 
-    def release(self) -> None:
-        """Break the reference cycles with the store."""
-        self._solutions.clear()
-        del self._nodes, self._terms
-
-    # -- terms -----------------------------------------------------------------------------------------------------
-
-    def _term(self, expression: Expression) -> int:
+    def of(self, expression: Expression) -> int:
         """Return the term of a regular expression."""
         terms = self._terms
         if isinstance(expression, Literal):
@@ -260,31 +252,50 @@ class _Builder:
         if isinstance(expression, Regular):
             return expression.build(terms)
         if isinstance(expression, Sequence):
-            return terms.sequence([self._term(item) for item in expression.items])
+            return terms.sequence([self.of(item) for item in expression.items])
         if isinstance(expression, Choice):
-            return terms.alt([self._term(item) for item in expression.items])
+            return terms.alt([self.of(item) for item in expression.items])
         if isinstance(expression, Repeat):
-            return terms.repeat(self._term(expression.item), expression.least, expression.most)
+            return terms.repeat(self.of(expression.item), expression.least, expression.most)
         if isinstance(expression, Restricted):
             return self._restricted(expression)
         if isinstance(expression, Intersection):
-            return int(terms.and_([self._term(item) for item in expression.items]))
+            return int(terms.and_([self.of(item) for item in expression.items]))
         if isinstance(expression, Complement):
-            return int(terms.not_(self._term(expression.item)))
+            return int(terms.not_(self.of(expression.item)))
         assert isinstance(expression, Reference)
-        term = self._term_of.get(expression.name)
+        term = self._known.get(expression.name)
         if term is None:
-            term = self._term_of[expression.name] = self._term(self._rules.rules[expression.name])
+            term = self._known[expression.name] = self.of(self._rules.rules[expression.name])
         return term
 
     def _restricted(self, expression: Restricted) -> int:
         terms = self._terms
-        parts = [self._term(expression.item)]
+        parts = [self.of(expression.item)]
         if expression.is_lazy:
             parts.append(terms.not_(terms.sequence([parts[0], terms.ANY, terms.ALL])))
         if expression.most is not None:
             parts.append(terms.repeat(terms.ANY, 0, expression.most))
         return int(terms.and_(parts))
+
+
+class _Builder:
+    """The nodes of rules in one store."""
+
+    def __init__(self, rules: Rules, nodes: Nodes) -> None:
+        self._rules = rules
+        self._nodes = nodes
+        self._terms: Terms = nodes.terms
+        self._term = _RegularParts(rules, nodes.terms).of
+        self._solutions: dict[str, int] = {}
+        self._nullable = _least(rules.rules, self._leaf_is_nullable)
+        first = {name: self._first_rules(expression) for name, expression in rules.rules.items()}
+        self._circle_of = {name: tuple(circle) for circle in _circles(first) for name in circle}
+
+    def release(self) -> None:
+        """Break the reference cycles with the store."""
+        self._solutions.clear()
+        del self._nodes, self._terms, self._term
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from toolgrammar.core.json_pointer import to_pointer
 from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS, subschemas
 
 from ..dialects import is_type_name
-from ..tool import Tool
+from ..tool import Tool, text_parameters
 from ..type_names import is_optional_type
 from .classes import parameters_of
 
@@ -131,12 +131,14 @@ def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
             return tools_from_dict(inner)
     if set(source) == {"cachePoint"}:
         return []  # Bedrock: where the prompt may be cached
+    if source.get("type") == "custom" and not any(key in source for key in _PARAMETERS):
+        return [_custom(source)]
     name = _name_of(source)
     schema_keys = [key for key in _PARAMETERS if key in source]
     kind = source.get("type")
     if not schema_keys and isinstance(kind, str) and kind != "function" and not is_type_name(kind):
         raise SchemaError(
-            f"a tool of type {kind!r} runs at a provider or takes free text; it has no schema that a call could follow",
+            f"a tool of type {kind!r} runs at a provider; it has no schema that a call could follow",
             hint="give a function with a schema instead",
             place=Place(tool=kind if name is None else name),
         )
@@ -151,6 +153,35 @@ def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
     raise SchemaError(
         f"a dict with the keys {sorted(map(str, source))} is not a tool",
         hint='for example {"name": ..., "description": ..., "parameters": {"type": "object", ...}}',
+    )
+
+
+def _custom(source: Mapping[str, Any]) -> Tool:
+    """Return OpenAI's custom tool, in the form of chat completions or of responses."""
+    inner = source["custom"] if isinstance(source.get("custom"), Mapping) else source
+    name = _name_of(inner)
+    if name is None:
+        raise SchemaError("a custom tool has no name", hint='add "name"')
+    _warn_of_unknown([key for key in inner if key not in (*_OTHERS, "format")], name)
+    with_format = text_parameters(grammar_of(inner.get("format"), name))
+    return Tool(name, _text(inner.get("description")), with_format)
+
+
+def grammar_of(given: Any, tool: str) -> Mapping[str, Any] | None:
+    """Return the grammar in the ``format`` of a custom tool; None: any text.
+
+    Raises:
+        SchemaError: it is of another kind.
+    """
+    if given is None or given == {"type": "text"}:
+        return None
+    if isinstance(given, Mapping) and given.get("type") == "grammar":
+        inner = given["grammar"] if isinstance(given.get("grammar"), Mapping) else given
+        return {key: value for key, value in inner.items() if key != "type"}
+    raise SchemaError(
+        f"the format of a custom tool is {given!r}",
+        hint='{"type": "text"}, or {"type": "grammar", "syntax": "lark", "definition": ...}',
+        place=Place(tool=tool, pointer="/format"),
     )
 
 

@@ -17,10 +17,10 @@ from pydantic import BaseModel
 
 from toolgrammar.core.errors import Place, SchemaError
 
-from ..tool import Tool
+from ..tool import Tool, text_parameters
 from .classes import parameters_of
 from .python import is_function
-from .tool_dicts import about, list_in, parameter_map, tools_from_dict
+from .tool_dicts import about, grammar_of, list_in, parameter_map, tools_from_dict
 
 _ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
 
@@ -33,6 +33,10 @@ def _langchain(source: Any) -> list[Tool] | None:
     if name is None or not hasattr(source, "tool_call_schema"):
         return None
     description = _description(source)
+    metadata = getattr(source, "metadata", None) or {}
+    if metadata.get("type") == "custom_tool":  # of langchain-openai, whose argument has this name
+        parameters = text_parameters(grammar_of(metadata.get("format"), name), "__arg1")
+        return [Tool(name, description, parameters, function=_of_dict(source.invoke))]
     if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
         # A tool of one text: LangChain itself gives the model this schema.
         return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke))]

@@ -162,7 +162,7 @@ def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
     if "number" in branch.types and branch.numbers is not EVERY.numbers:
         lowering.scalar_term(branch, "number")
     if "string" in branch.types and branch.strings is not EVERY.strings:
-        lowering.scalar_term(branch, "string")
+        lowering.string_parts(branch)
     if "object" in branch.types:
         yield from _members(lowering, branch.objects)
     if "array" in branch.types:

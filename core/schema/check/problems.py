@@ -10,6 +10,7 @@ Compiled where that is possible (Cython in pure-Python mode); the same file runs
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 
@@ -25,6 +26,7 @@ from ...errors import (
 )
 from ...language.terms import Terms
 from ...regex.compile import regex_term
+from ...text_grammars.strings import string_grammar
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
@@ -91,6 +93,7 @@ STEP = cython.declare(cython.int, int(Shape.STEP))
 PATTERN = cython.declare(cython.int, int(Shape.PATTERN))
 FORMAT = cython.declare(cython.int, int(Shape.FORMAT))
 FLAG = cython.declare(cython.int, int(Shape.FLAG))
+GRAMMAR = cython.declare(cython.int, int(Shape.GRAMMAR))
 SHAPE = cython.declare(cython.int, 31)
 # The rest of what matters of a keyword here.
 UNKNOWN = cython.declare(cython.int, 32)  # to the dialect: its value must be well-formed, and means nothing
@@ -337,6 +340,8 @@ class _Pass:
                     self._misfit(located, keyword, value)
                 elif self.options.formats:
                     self._format(located, value, refused)
+            elif shape == GRAMMAR:
+                self._grammar(located, keyword, value)
             elif shape == FLAG:
                 if type(value) is not bool:
                     self._misfit(located, keyword, value)
@@ -414,6 +419,15 @@ class _Pass:
         if problem is not None:
             place = Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset)
             refused.append((located, type(problem)(problem.message, hint=problem.hint, place=place)))
+
+    @cython.cfunc
+    def _grammar(self, located: Located, keyword: str, value: object) -> object:
+        """Note a grammar of strings that is malformed."""
+        try:
+            string_grammar(value)
+        except ToolGrammarError as error:
+            place = replace(error.place, pointer=located.pointer, keyword=keyword)
+            self.found.append((located, InvalidSchemaError(error.message, hint=error.hint, place=place)))
 
     @cython.cfunc
     def _step(self, located: Located, value: object, refused: list) -> object:

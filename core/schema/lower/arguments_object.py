@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
 from ...regex.compile import regex_term
+from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
 from ..scalars.value_syntax import mark_node, without
 from .context import GoalNodes
@@ -84,12 +85,17 @@ class ArgumentsObject:
     def _raw(self, name: str, goal: Goal) -> int:
         nodes, lowering, style = self._nodes, self._lowering, self.style
         strings, others = [], []
+        grammars: list[tuple[StringGrammar, int]] = []
         marks = dict(style.after_name_by_type)
         marked: list[int] = []  # values of the types that have markup of their own
         for branch in lowering.branches(goal):
             if branch.values is None:
                 if "string" in branch.types:
-                    strings.append(lowering.string_term(branch))
+                    grammar, term = lowering.string_parts(branch)
+                    if grammar is None:
+                        strings.append(term)
+                    else:
+                        grammars.append((grammar, term))
                 others.append(lowering.branch(branch.of_types(branch.types - {"string", *marks})))
                 for kind in sorted(marks.keys() & branch.types):
                     value = lowering.branch(branch.of_types(frozenset({kind})))
@@ -104,28 +110,34 @@ class ArgumentsObject:
                 marked.append(nodes.seq(mark_node(nodes, marks[kind]), value))
         if style.python_words:
             others += [nodes.literal(repr(word).encode()) for word in (True, False, None) if self._takes(goal, word)]
-        term = nodes.terms.alt(strings)
-        if style.after_name_raw is None:
-            for kind in sorted(self.kinds(name) - {"string"}):
-                reading = regex_term(nodes.terms, READINGS[kind], whole=True)
-                term = nodes.terms.and_([term, nodes.terms.not_(reading)])
+        readings = sorted(self.kinds(name) - {"string"}) if style.after_name_raw is None else ()
+        clear = nodes.terms.not_(
+            nodes.terms.alt([regex_term(nodes.terms, READINGS[kind], whole=True) for kind in readings])
+        )
+        raw = [self._raw_string(None, nodes.terms.and_([nodes.terms.alt(strings), clear]))]
+        raw += [self._raw_string(grammar, nodes.terms.and_([term, clear])) for grammar, term in grammars]
         raw_mark = self._after_name if style.after_name_raw is None else mark_node(nodes, style.after_name_raw)
         written = nodes.alt(
-            [nodes.seq(raw_mark, self._raw_string(term)), nodes.seq(self._after_name, nodes.alt(others)), *marked],
+            [nodes.seq(raw_mark, nodes.alt(raw)), nodes.seq(self._after_name, nodes.alt(others)), *marked]
         )
         return nodes.seq(written, self._after_value)
 
-    def _raw_string(self, term: int) -> int:
-        """Return the strings of a term as raw text, or between the marks of a block."""
+    def _raw_string(self, grammar: StringGrammar | None, term: int) -> int:
+        """Return the strings of a term, and of a grammar if there is one, as raw text or between the marks of a
+        block."""
         nodes, terms, style = self._nodes, self._nodes.terms, self.style
+
+        def text(within: int) -> int:
+            return nodes.text(within) if grammar is None else grammar.node(nodes, within, None)
+
         plain = without(terms, term, style.raw_end or "")
         if style.block is None:
-            return nodes.text(plain)
+            return text(plain)
         begin, end = ("".join(piece for piece, _ in mark) for mark in style.block)
         plain = terms.and_([plain, terms.not_(terms.seq(terms.literal(begin), terms.ALL))])
         before, after = (mark_node(nodes, mark) for mark in style.block)
-        block = nodes.sequence([before, nodes.text(without(terms, term, end)), after])
-        return nodes.alt([nodes.text(plain), block])
+        block = nodes.sequence([before, text(without(terms, term, end)), after])
+        return nodes.alt([text(plain), block])
 
     def _takes(self, goal: Goal, value: bool | None) -> bool:
         """Return True if a goal has true, false or null."""

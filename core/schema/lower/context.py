@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from ...language.nodes import Nodes
+from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import Conjunction, Formula, Goal
 from ..read.located import Located
 from ..read.options import SchemaOptions
@@ -104,6 +105,12 @@ class GoalNodes(Protocol):
 
     def string(self, term: int) -> int:
         """Return the texts of the strings of a term."""
+
+    def is_nearly_any(self, goal: Goal) -> bool:
+        """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
+
+    def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
+        """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
 
     def has_more_than_strings(self, goal: Goal) -> bool:
         """Return True if an alternative of a goal has values that are no strings."""

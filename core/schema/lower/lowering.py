@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from ...language.images import json_escaped
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
+from ...text_grammars.strings import StringGrammar
 from ..normal.assertions import asserted, types_of
 from ..normal.conjunction import (
     EVERY,
@@ -25,7 +27,7 @@ from ..normal.conjunction import (
 )
 from ..normal.inhabited import Inhabited
 from ..normal.normalise import Normaliser
-from ..normal.strings import string_term
+from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
@@ -296,7 +298,7 @@ class Lowering:
         parts = []
         if "string" in types:
             is_any = branch.strings is EVERY.strings and not excluded
-            parts.append(self._scalar("string") if is_any else self.string(self.string_term(branch)))
+            parts.append(self._scalar("string") if is_any else self.written_strings(branch))
         if "number" in types:
             is_any = not excluded and numbers in _UNBOUNDED
             parts.append(self._scalar("number", numbers.integer) if is_any else nodes.text(self._number_term(branch)))
@@ -514,6 +516,24 @@ class Lowering:
         """Return the texts of the strings of a term."""
         return self.nodes.json_string(term) if self.syntax is None else self.syntax.string(self.nodes, term)
 
+    def written_strings(self, branch: Conjunction) -> int:
+        """Return the texts of the strings of an alternative."""
+        grammar, term = self.string_parts(branch)
+        if grammar is None:
+            return self.string(term)
+        if self.syntax is not None:
+            return self.syntax.string_of(self.nodes, grammar, term)
+        quote = self.nodes.literal(b'"')
+        return self.nodes.sequence([quote, grammar.node(self.nodes, term, json_escaped), quote])
+
+    def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
+        """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
+        grammar = irregular(self.nodes.terms, branch.strings)
+        if grammar is None:
+            return None, self.string_term(branch)
+        others = tuple(pattern for pattern in branch.strings.patterns if pattern != grammar)
+        return grammar, self.string_term(branch.replace(strings=branch.strings.with_patterns(others)))
+
     def string_term(self, branch: Conjunction) -> int:
         """Return the strings (decoded) of a conjunction, as a term."""
         terms = self.nodes.terms
@@ -535,6 +555,12 @@ class Lowering:
                     parts.append(self.string_term(branch))
             term = self._strings[goal] = terms.alt(parts)
         return term
+
+    def is_nearly_any(self, goal: Goal) -> bool:
+        """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
+        terms = self.nodes.terms
+        regular = all(irregular(terms, branch.strings) is None for branch in self.branches(goal))
+        return regular and terms.is_cofinite(self.strings(goal))
 
     def _number_term(self, branch: Conjunction, *, any_spelling: bool | None = None) -> int:
         terms, asked = self.nodes.terms, branch.numbers

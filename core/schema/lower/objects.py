@@ -237,9 +237,8 @@ class ObjectLowering:
         if not plan.plain or not self._direct:
             return False
         if plan.endless is None:
-            lowering, terms = self.lowering, self.nodes.terms
             numbers = reversed(range(len(plan.names)))  # the last, which may follow more places than the others
-            plan.endless = next((at for at in numbers if terms.is_cofinite(lowering.strings(plan.goal(at)))), UNKNOWN)
+            plan.endless = next((at for at in numbers if self.lowering.is_nearly_any(plan.goal(at))), UNKNOWN)
         if plan.endless == UNKNOWN:
             return False
         return not place.at >> plan.endless & 1 if self.any_order else place.at <= plan.endless

@@ -13,7 +13,8 @@ from typing import Any
 from ...errors import Place, UnsupportedSchemaError
 from ...language.terms import Terms
 from ...regex.compile import regex_term
-from ..read.keywords import CONSTRAINING, KEYWORDS, TYPES, Role
+from ...text_grammars.strings import string_grammar
+from ..read.keywords import CONSTRAINING, GRAMMAR, KEYWORDS, TYPES, Role
 from ..scalars.formats import ENFORCED
 from ..scalars.numbers import NumberRange, exact
 from .conjunction import EVERY, Contains, Formula, fact, same_value
@@ -151,7 +152,7 @@ class Assertions:
             strings = Strings(
                 self._count(located, "minLength") or 0,
                 self._count(located, "maxLength"),
-                (schema["pattern"],) if self.asserts(located, "pattern") else (),
+                self._patterns(located),
                 (schema["format"],) if self.asserts_format(located) else (),
             )
         arrays: Arrays = self._array_facts(located, about) if about & ARRAYS else _ANY_ARRAY
@@ -162,6 +163,13 @@ class Assertions:
     def _count(self, located: Located, keyword: str) -> object:
         """Return the value of a keyword that bounds a length or a number of parts; None: there is no such bound."""
         return int(located.schema[keyword]) if self.asserts(located, keyword) else None
+
+    @cython.cfunc
+    def _patterns(self, located: Located) -> tuple:
+        """Return the pattern and the grammar of a string."""
+        schema = located.schema
+        patterns: tuple = (schema["pattern"],) if self.asserts(located, "pattern") else ()
+        return (*patterns, string_grammar(schema[GRAMMAR])) if self.asserts(located, GRAMMAR) else patterns
 
     @cython.ccall
     def asserts_format(self, located: Located) -> cython.bint:

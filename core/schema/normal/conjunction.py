@@ -202,7 +202,10 @@ class UnevaluatedItems:
 @cython.no_gc
 @cython.cclass
 class Strings:
-    """Constraints on strings: length in code points, and patterns and formats that they match or do not match."""
+    """Constraints on strings: length in code points, and patterns and formats that they match or do not match.
+
+    A pattern is an expression of ECMA-262, or a `StringGrammar`.
+    """
 
     def __init__(
         self,
@@ -219,6 +222,10 @@ class Strings:
         self.formats = formats
         self.not_patterns = not_patterns
         self.not_formats = not_formats
+
+    def with_patterns(self, patterns: tuple) -> Strings:
+        """Return the same constraints with other patterns that match."""
+        return Strings(self.least, self.most, patterns, self.formats, self.not_patterns, self.not_formats)
 
     @cython.cfunc
     def _key(self) -> tuple:

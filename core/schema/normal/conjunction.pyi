@@ -3,6 +3,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ...text_grammars.strings import StringGrammar
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
 
@@ -75,19 +76,20 @@ class UnevaluatedItems:
 class Strings:
     least: Final[int]
     most: Final[int | None]
-    patterns: Final[tuple[str, ...]]
+    patterns: Final[tuple[str | StringGrammar, ...]]
     formats: Final[tuple[str, ...]]
-    not_patterns: Final[tuple[str, ...]]
+    not_patterns: Final[tuple[str | StringGrammar, ...]]
     not_formats: Final[tuple[str, ...]]
     def __init__(
         self,
         least: int = 0,
         most: int | None = None,
-        patterns: tuple[str, ...] = (),
+        patterns: tuple[str | StringGrammar, ...] = (),
         formats: tuple[str, ...] = (),
-        not_patterns: tuple[str, ...] = (),
+        not_patterns: tuple[str | StringGrammar, ...] = (),
         not_formats: tuple[str, ...] = (),
     ) -> None: ...
+    def with_patterns(self, patterns: tuple[str | StringGrammar, ...]) -> Strings: ...
 
 class Findings:
     members: dict[str, Any]

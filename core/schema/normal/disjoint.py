@@ -10,7 +10,7 @@ from ...regex.compile import regex_term
 from ..read.located import SignedSchema
 from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, type_of
 from .context import NormalForms
-from .strings import string_term
+from .strings import irregular, string_term
 
 #: Maximum nesting of required properties inspected when proving two alternatives disjoint.
 _DEPTH = 3
@@ -95,6 +95,8 @@ def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
     if one == Strings() or two == Strings():
         return False
     terms = normaliser.terms
+    if irregular(terms, one) or irregular(terms, two):
+        return False
     return terms.is_empty(terms.and_([string_term(terms, one), string_term(terms, two)]))
 
 

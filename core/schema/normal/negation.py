@@ -13,7 +13,8 @@ from math import prod
 from typing import Any
 
 from ...errors import LimitError, Place
-from ..read.keywords import REFERENCES, TYPES
+from ...text_grammars.strings import string_grammar
+from ..read.keywords import GRAMMAR, REFERENCES, TYPES
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange, exact
 from .assertions import bounds_of, types_of
@@ -137,6 +138,10 @@ def _not_max_length(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 def _not_pattern(norm: NormalForms, located: Located) -> Iterator[Formula]:
     yield fact("string", strings=Strings(not_patterns=(located.schema["pattern"],)))
+
+
+def _not_grammar(norm: NormalForms, located: Located) -> Iterator[Formula]:
+    yield fact("string", strings=Strings(not_patterns=(string_grammar(located.schema[GRAMMAR]),)))
 
 
 def _not_format(norm: NormalForms, located: Located) -> Iterator[Formula]:
@@ -406,6 +411,7 @@ _NEGATIONS: dict[str, Callable[[NormalForms, Located], Iterator[Formula]]] = {
     "minLength": _not_min_length,
     "maxLength": _not_max_length,
     "pattern": _not_pattern,
+    GRAMMAR: _not_grammar,
     "format": _not_format,
     "multipleOf": _not_multiple,
     "properties": _not_properties,

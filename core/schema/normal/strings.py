@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+from ...errors import LimitError, Place
 from ...language.terms import Terms
 from ...regex.compile import regex_term
+from ...text_grammars.strings import StringGrammar
+from ..read.keywords import GRAMMAR
 from ..scalars.formats import format_term
 from .conjunction import Strings
 
 
 def string_term(terms: Terms, asked: Strings) -> int:
-    """Return the decoded strings that satisfy the constraints."""
-    parts = [regex_term(terms, pattern, whole=False) for pattern in asked.patterns]
-    parts += [terms.not_(regex_term(terms, pattern, whole=False)) for pattern in asked.not_patterns]
+    """Return the decoded strings that satisfy the constraints.
+
+    Raises:
+        LimitError: one is a grammar that is not regular.
+    """
+    parts = [_pattern_term(terms, pattern) for pattern in asked.patterns]
+    parts += [terms.not_(_pattern_term(terms, pattern)) for pattern in asked.not_patterns]
     parts += [format_term(terms, name) for name in asked.formats]
     parts += [terms.not_(format_term(terms, name, outer=True)) for name in asked.not_formats]
     if asked.least or asked.most is not None:
         parts.append(terms.repeat(terms.ANY, asked.least, asked.most))
     return terms.and_(parts)
+
+
+def irregular(terms: Terms, asked: Strings) -> StringGrammar | None:
+    """Return a grammar among the constraints that is not regular, if there is one."""
+    found = [pattern for pattern in asked.patterns if isinstance(pattern, StringGrammar)]
+    return next((grammar for grammar in found if grammar.term(terms) is None), None)
+
+
+def _pattern_term(terms: Terms, pattern: str | StringGrammar) -> int:
+    if isinstance(pattern, str):
+        return regex_term(terms, pattern, whole=False)
+    term = pattern.term(terms)
+    if term is None:
+        raise LimitError(
+            f"the grammar in {GRAMMAR} is recursive, or too large to be a regular language; such a grammar is enforced "
+            "for the value of a string only: not negated, for names, beside another such grammar, beside enum or const,"
+            " or for items that must not repeat",
+            hint="give the string a schema of its own, or write the grammar as a regular expression",
+            place=Place(keyword=GRAMMAR),
+        )
+    return term

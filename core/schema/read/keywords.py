@@ -53,6 +53,7 @@ class Shape(IntEnum):
     FLAG = 19  # true or false
     REFERENCE = 20  # a URI reference
     TEXT = 21  # a string; not checked, as the keywords of this shape constrain nothing
+    GRAMMAR = 22  # a grammar of strings as text (see `core/text_grammars/strings.py`)
 
 
 #: Shapes of schemas by a name.
@@ -110,6 +111,9 @@ class Keyword:
 
 _S, _R, _D = Shape, Role, Draft
 
+#: The keyword of ours: a string is a text of a grammar.
+GRAMMAR = "x-grammar"
+
 #: Every keyword that some reader treats in a way of its own, by name. All others are annotations.
 KEYWORDS: dict[str, Keyword] = {
     row.name: row
@@ -140,6 +144,7 @@ KEYWORDS: dict[str, Keyword] = {
         Keyword("format", _S.FORMAT, _R.FORMAT, "string"),
         Keyword("minLength", _S.LOWER_COUNT, _R.ASSERTION, "string"),
         Keyword("maxLength", _S.UPPER_COUNT, _R.ASSERTION, "string", trivial=True),
+        Keyword(GRAMMAR, _S.GRAMMAR, _R.ASSERTION, "string", risky=True),
         # numbers
         Keyword("minimum", _S.BOUND, _R.ASSERTION, "number"),
         Keyword("maximum", _S.BOUND, _R.ASSERTION, "number"),
@@ -217,7 +222,7 @@ ANNOTATIONS = frozenset(keywords(roles=(Role.ANNOTATION,)))
 
 REFERENCES = keywords(roles=(Role.REFERENCE,))
 #: The vocabulary of assertions (Draft 2020-12 validation, section 6), which a metaschema may leave out.
-VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), "dependentRequired"})
+VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), "dependentRequired"}) - {GRAMMAR}
 
 DEFINITIONS = frozenset(keywords(roles=(Role.DEFINITIONS,)))
 

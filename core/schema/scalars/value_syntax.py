@@ -14,15 +14,17 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
+from ...language.images import Spelling, spelled
 from ...language.json_text import json_bytes
 from ...language.lookback import Written
 from ...language.node_kinds import CONTROL
 from ...language.nodes import Nodes
-from ...language.term_kinds import END
 from ...language.terms import Terms
 from ...regex.compile import regex_term
+from ...text_grammars.strings import StringGrammar
 from ...unicode.charset import CharSet
 
 #: Markup: pieces of text, and the names of control tokens (True).
@@ -108,6 +110,10 @@ class ValueSyntax(ABC):
         """Return the texts of the strings of a term."""
 
     @abstractmethod
+    def string_of(self, nodes: Nodes, grammar: StringGrammar, term: int) -> int:
+        """Return the texts of the strings of a term that are of a grammar too."""
+
+    @abstractmethod
     def names(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a member's name; none if it cannot be written."""
 
@@ -147,6 +153,11 @@ class PythonSyntax(ValueSyntax):
         """Return strings in single or double quotes."""
         return nodes.alt([nodes.text(quoted(nodes.terms, term, quote)) for quote in "\"'"])
 
+    def string_of(self, nodes: Nodes, grammar: StringGrammar, term: int) -> int:
+        """Return strings in single or double quotes."""
+        ways = [_grammar_respelled(nodes, grammar, term, _plain(quote), _escapes(quote), quote) for quote in "\"'"]
+        return nodes.alt(ways)
+
     def names(self, name: str) -> tuple[bytes, ...]:
         """Return the name as a string, in double and in single quotes."""
         return tuple(python_string(name, quote).encode("utf-8", "surrogatepass") for quote in "\"'")
@@ -183,6 +194,12 @@ class BareSyntax(ValueSyntax):
         """Return strings that do not contain the quote."""
         mark = mark_node(nodes, (self.quote,))
         return nodes.sequence([mark, nodes.text(without(nodes.terms, term, self.quote[0])), mark])
+
+    def string_of(self, nodes: Nodes, grammar: StringGrammar, term: int) -> int:
+        """Return strings that do not contain the quote."""
+        mark = mark_node(nodes, (self.quote,))
+        within = without(nodes.terms, term, self.quote[0])
+        return nodes.sequence([mark, grammar.node(nodes, within, None), mark])
 
     def names(self, name: str) -> tuple[bytes, ...]:
         """Return the name without quotes."""
@@ -227,8 +244,18 @@ class QuotedSyntax(ValueSyntax):
         terms = nodes.terms
         parts = [respelled(terms, term, CharSet(self.plain), self.escapes, self.quote)]
         if self.bare:
-            parts.append(terms.and_([term, terms.repeat(terms.chars(CharSet(self.bare)), self.bare_least, None)]))
+            parts.append(terms.and_([term, self._bare(terms)]))
         return nodes.text(terms.alt(parts))
+
+    def string_of(self, nodes: Nodes, grammar: StringGrammar, term: int) -> int:
+        """Return the strings in quotes, and without them where they may stand so."""
+        parts = [_grammar_respelled(nodes, grammar, term, CharSet(self.plain), self.escapes, self.quote)]
+        if self.bare:
+            parts.append(grammar.node(nodes, nodes.terms.and_([term, self._bare(nodes.terms)]), None))
+        return nodes.alt(parts)
+
+    def _bare(self, terms: Terms) -> int:
+        return terms.repeat(terms.chars(CharSet(self.bare)), self.bare_least, None)
 
     def names(self, name: str) -> tuple[bytes, ...]:
         """Return nothing: objects are not written."""
@@ -255,6 +282,10 @@ class YamlSyntax(ValueSyntax):
     def string(self, nodes: Nodes, term: int) -> int:
         """Return strings in double quotes."""
         return nodes.text(respelled(nodes.terms, term, CharSet(_YAML_PLAIN), _YAML_ESCAPES, '"'))
+
+    def string_of(self, nodes: Nodes, grammar: StringGrammar, term: int) -> int:
+        """Return strings in double quotes."""
+        return _grammar_respelled(nodes, grammar, term, CharSet(_YAML_PLAIN), _YAML_ESCAPES, '"')
 
     def number(self, terms: Terms, term: int) -> int:
         """Return the numbers that are no strings in YAML 1.1."""
@@ -311,8 +342,7 @@ def without(terms: Terms, term: int, text: str) -> int:
 
 def quoted(terms: Terms, term: int, quote: str) -> int:
     """Return Python's literals, in these quotes, of the strings of a term."""
-    escapes = {chr(code): "\\" + _escape(code) for code in (*range(0x20), 0x5C)} | {quote: "\\" + quote}
-    return respelled(terms, term, _plain(quote), tuple(escapes.items()), quote)
+    return respelled(terms, term, _plain(quote), _escapes(quote), quote)
 
 
 def respelled(terms: Terms, term: int, plain: CharSet, escapes: tuple[tuple[str, str], ...], quote: str = "") -> int:
@@ -327,30 +357,31 @@ def respelled(terms: Terms, term: int, plain: CharSet, escapes: tuple[tuple[str,
     """
     if terms.is_empty(term):
         return terms.EMPTY
-    return terms.seq(terms.literal(quote), _rest(terms, term, plain, escapes, quote))
+    inside = spelled(terms, term, (plain, escapes), partial(_written, plain, escapes))
+    return terms.sequence([terms.literal(quote), inside, terms.literal(quote)])
 
 
-def _rest(terms: Terms, term: int, plain: CharSet, escapes: tuple[tuple[str, str], ...], quote: str) -> int:
-    """Return the rest of a literal, with the closing quote, for the rests of the string in ``term``."""
+def _written(plain: CharSet, escapes: tuple[tuple[str, str], ...], terms: Terms, chars: CharSet) -> int:
+    """Return the spellings of any of some characters."""
+    return terms.alt([terms.words([text for char, text in escapes if char in chars]), terms.chars(chars & plain)])
 
-    def build(terms: Terms) -> int:
-        parts = [terms.literal(quote)] if quote and terms.nullable(term) else []
-        starts, targets = terms.segments(term)
-        for index, target in enumerate(targets):
-            if terms.is_empty(target):
-                continue
-            end = starts[index + 1] if index + 1 < len(starts) else END
-            rest = _rest(terms, target, plain, escapes, quote)
-            written = [text for char, text in escapes if starts[index] <= ord(char) < end]
-            spelled = [terms.words(written)] if written else []
-            if unescaped := CharSet(((starts[index], end - 1),)) & plain:
-                spelled.append(terms.chars(unescaped))
-            parts.append(terms.seq(terms.alt(spelled), rest))
-        return terms.alt(parts)
 
-    rest = terms.deferred(("respelled", plain, escapes, quote, term), build, loops=True)
-    # A deferred term has no empty string.
-    return terms.alt([terms.EPSILON, rest]) if not quote and terms.nullable(term) else rest
+def _grammar_respelled(
+    nodes: Nodes,
+    grammar: StringGrammar,
+    term: int,
+    plain: CharSet,
+    escapes: tuple[tuple[str, str], ...],
+    quote: str = "",
+) -> int:
+    """Return the strings of a term that are of a grammar too, as `respelled` does those of a term."""
+    mark = nodes.literal(quote.encode())
+    return nodes.sequence([mark, grammar.node(nodes, term, _spelling(plain, escapes)), mark])
+
+
+@cache
+def _spelling(plain: CharSet, escapes: tuple[tuple[str, str], ...]) -> Spelling:
+    return lambda terms, term: respelled(terms, term, plain, escapes)
 
 
 def _plain(quote: str) -> CharSet:
@@ -359,6 +390,12 @@ def _plain(quote: str) -> CharSet:
 
 def _escape(code: int) -> str:
     return _ESCAPES.get(code) or f"x{code:02x}"
+
+
+@cache
+def _escapes(quote: str) -> tuple[tuple[str, str], ...]:
+    escapes = {chr(code): "\\" + _escape(code) for code in (*range(0x20), 0x5C)}
+    return tuple({**escapes, quote: "\\" + quote}.items())
 
 
 def python_string(text: str, quote: str = '"') -> str:

@@ -153,6 +153,22 @@ def test_tool_forms(source: Any, name: str, properties: list[str]) -> None:
     assert list(parameters(source)["properties"]) == properties
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_custom_tools(noise: Model, seed: int) -> None:
+    """A tool as ``langchain_openai.custom_tool`` makes it: its input is of the grammar, and LangChain runs the call."""
+    grammar = {"type": "grammar", "syntax": "lark", "definition": 'start: "a" start "b" | "-"'}
+    echo = Tool(
+        name="echo", func=lambda text: text, description="", metadata={"type": "custom_tool", "format": grammar}
+    )
+    model = ChatToolGrammar(model=noise, temperature=1.5, seed=seed).bind_tools([echo], tool_choice="any")
+    message = model.invoke("Hello")
+    assert isinstance(message, AIMessage) and message.tool_calls
+    for call in message.tool_calls:
+        text = echo.invoke(call).content
+        inner = text.partition("-")[0]
+        assert text == f"{inner}-{'b' * len(inner)}" and set(inner) <= {"a"}
+
+
 def test_server_tools_are_refused() -> None:
     """A tool that runs at a provider cannot run here, and the error says so."""
     with pytest.raises(REFUSED, match="web_search"):

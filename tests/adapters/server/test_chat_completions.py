@@ -191,7 +191,7 @@ def test_effort_needs_a_model_that_reasons() -> None:
 
 lark, unclosed = (
     {"type": "custom", "custom": {"name": "sql", "format": {"type": "grammar", "grammar": grammar}}}
-    for grammar in ({"syntax": "lark", "definition": 'start: "x"'}, {"syntax": "regex", "definition": "(a"})
+    for grammar in ({"syntax": "lark", "definition": "start: x"}, {"syntax": "regex", "definition": "(a"})
 )
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"store": True}, "store"),
@@ -218,7 +218,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "fly"}}}, "tool_choice"),
     ({"tools": [{"type": "browser"}]}, "tools[0].type"),
     ({"tools": [{"type": "custom"}]}, "tools[0].custom"),
-    ({"tools": [lark]}, "tools[0].custom.format.grammar.syntax"),
+    ({"tools": [lark]}, "tools[0].custom.format.grammar.definition"),
     ({"tools": [unclosed]}, "tools[0].custom.format.grammar.definition"),
     ({"tools": TOOLS, "tool_choice": {"type": "function", "function": 5}}, "tool_choice"),
     ({"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "tools": 5}}, "tool_choice"),

@@ -1,4 +1,4 @@
-"""Custom tools: calls whose input is a text, of a regular expression if one is given."""
+"""Custom tools: calls whose input is a text, of a regular expression or a Lark grammar if one is given."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import lark
 import openai
 import pytest
 from openai.types.responses import ResponseStreamEvent
@@ -19,8 +20,19 @@ from .conftest import openai_tool
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
 #: A regular expression of Rust's regex crate; Python reads it the same way.
-DEFINITION = r"(?i)select [a-z]{1,8}|\d{4}-\d\d-\d\d"
+DEFINITION = r"(?i)select [a-z]{1,8}|[0-9]{4}-[0-9][0-9]-[0-9][0-9]"
 GRAMMAR = {"syntax": "regex", "definition": DEFINITION}
+#: As in OpenAI's guide to function calling, with brackets.
+SUMS = """
+start: expr
+expr: term (SP ADD SP term)*
+term: factor (SP MUL SP factor)*
+factor: INT | "(" expr ")"
+SP: " "
+ADD: "+"
+MUL: "*"
+%import common.INT
+"""
 SQL: Any = {"name": "sql", "description": "Run a query.", "format": {"type": "grammar"}}
 CHAT_TOOLS: Any = [
     {"type": "custom", "custom": {**SQL, "format": {"type": "grammar", "grammar": GRAMMAR}}},
@@ -59,6 +71,25 @@ def test_inputs_are_of_the_grammar(noisy: openai.OpenAI, seed: int) -> None:
         TypeAdapter(ResponseStreamEvent).validate_python(event)
     deltas = [event.delta for event in events if event.type == "response.custom_tool_call_input.delta"]
     assert "".join(deltas) == item.input == events[-1].response.output[0].input
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_inputs_are_of_a_lark_grammar(noisy: openai.OpenAI, seed: int) -> None:
+    """OpenAI's own example of a grammar, with recursion: ``lark`` reads each input, in both protocols."""
+    grammar = {"type": "grammar", "syntax": "lark", "definition": SUMS}
+    oracle = lark.Lark(SUMS)
+    nested: Any = {"type": "grammar", "grammar": {"syntax": "lark", "definition": SUMS}}
+    chat: Any = {"type": "custom", "custom": {"name": "math", "format": nested}}
+    flat: Any = {"type": "custom", "name": "math", "format": grammar}
+    asked: Any = {"tool_choice": "required", "extra_body": {"seed": seed}}
+    answer = noisy.chat.completions.create(model="noise", messages=HELLO, tools=[chat], max_tokens=150, **asked)
+    calls: Any = answer.choices[0].message.tool_calls
+    response = noisy.responses.create(model="noise", input="Hello", tools=[flat], max_output_tokens=150, **asked)
+    items: Any = response.output
+    inputs = [call.custom.input for call in calls or ()] + [item.input for item in items]
+    assert inputs  # calls that the budget cut are left out
+    for text in inputs:
+        oracle.parse(text)
 
 
 def test_an_input_without_a_grammar_is_any_text() -> None:

@@ -57,6 +57,11 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     "maxLength": ({"maxLength": 2}, "maxLength", ""),
     "pattern": ({"pattern": "^a+$"}, "pattern", "ECMA-262 with `u`, look-arounds included; refused: back-references"),
     "format": ({"format": "date"}, "format", "see below"),
+    "x-grammar": (
+        {"x-grammar": {"syntax": "regex", "definition": "a?b"}},
+        "",
+        "ours: [a string of a grammar](text-grammars.md#strings-in-json)",
+    ),
     "minimum": ({"minimum": 1}, "minimum", "exact on the decimal text"),
     "maximum": ({"maximum": 1}, "maximum", "exact on the decimal text"),
     "exclusiveMinimum": ({"exclusiveMinimum": 1}, "exclusiveMinimum", "the flag of Draft 4 too"),

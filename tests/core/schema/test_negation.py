@@ -30,6 +30,7 @@ CASES: dict[str, list[Any]] = {
     "maxLength": [{"maxLength": 1}],
     "pattern": [{"pattern": "a"}, {"pattern": "^a?b$"}],
     "format": [{"format": "date"}],
+    "x-grammar": [{"x-grammar": {"syntax": "regex", "definition": "a?b"}}],
     "properties": [{"properties": {"a": INT}}, {"properties": {"a": INT, "b": STRING}}, {"properties": {"a": False}}],
     "patternProperties": [{"patternProperties": {"^a": INT}}, {"patternProperties": {"b": STRING, "^a": INT}}],
     "additionalProperties": [{"additionalProperties": False}, {"properties": {"a": {}}, "additionalProperties": INT}],

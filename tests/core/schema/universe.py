@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -40,8 +42,16 @@ def accepted(schema: Any, **options: Any) -> list[str]:
     return [text for text in _TEXTS if grammar.matches(text)]
 
 
+def _is_of_grammar(judge: Any, given: Any, value: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """Judge our keyword, of regular expressions alone."""
+    assert given["syntax"] == "regex"
+    if isinstance(value, str) and not re.fullmatch(given["definition"], value):
+        yield jsonschema.ValidationError("is not of the grammar")
+
+
 def valid(schema: Any, **options: Any) -> list[str]:
     """Return the texts of the values that ``jsonschema`` calls valid, in the dialect of the schema."""
     kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    kind = jsonschema.validators.extend(kind, {"x-grammar": _is_of_grammar})
     judge = kind(schema, format_checker=kind.FORMAT_CHECKER, **options)
     return [text for text, value in zip(_TEXTS, UNIVERSE, strict=True) if judge.is_valid(value)]

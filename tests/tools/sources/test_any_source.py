@@ -160,7 +160,8 @@ def test_no_tool(source: Any) -> None:
     [
         ({"type": "web_search"}, "web_search"),
         ({"type": "web_search_20250305", "name": "web_search"}, "provider"),
-        ({"type": "custom", "name": "x"}, "free text"),
+        ({"type": "custom", "name": "x", "format": "json"}, "format"),
+        ({"type": "custom"}, "no name"),
         ({"type": "object", "properties": {}}, "title"),
         ({"description": "x"}, "not a tool"),
         ({"title": "x", "type": "string"}, "object"),

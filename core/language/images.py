@@ -1,0 +1,338 @@
+"""Images of languages: the texts of a node that a term has too, each character spelled in another way.
+
+A node is a context-free language of UTF-8 text, and a term a regular one. Their intersection is context-free
+(Bar-Hillel, Perles and Shamir 1961): its rules are those of the node, once for each pair of states of the term, before
+and after a rule's text. The states are the derivatives of the term; pairs between which a rule has no text are left
+out.
+
+Spelling each character by itself, as JSON strings do, makes a context-free language of any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from ..errors import LimitError
+from ..unicode.charset import CharSet
+from . import node_kinds
+from .node_kinds import ALT, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, TEXT
+from .nodes import Nodes
+from .term_kinds import END
+from .terms import Terms
+
+#: Maximum number of states of a term.
+MAX_STATES = 300
+
+#: Returns the texts of a term, each character spelled in a way of its own.
+Spelling = Callable[[Terms, int], int]
+
+
+def image(nodes: Nodes, node: int, *, within: int | None = None, spelling: Spelling | None = None) -> int:
+    """Return the texts of a node that are in a term too, spelled in another way.
+
+    Args:
+        nodes: the store.
+        node: literals, terms and what is made of them; no control tokens, JSON strings or dynamic places.
+        within: the term; None: every text.
+        spelling: of the characters; None: as they are. It is part of the names of rules, so it is a function that has
+            a name, or a `functools.partial` that is kept.
+
+    Raises:
+        LimitError: the term has more than `MAX_STATES` states.
+    """
+    return _Image(nodes, nodes.terms.ALL if within is None else within, spelling).of(node)
+
+
+class _Image:
+    def __init__(self, nodes: Nodes, within: int, spelling: Spelling | None) -> None:
+        self._nodes = nodes
+        self._terms = nodes.terms
+        self._spelling = spelling
+        self._start = within
+        self._edges = _edges(self._terms, within)
+        self._ends: dict[tuple[int, int], frozenset[int]] = {}
+        self._users: dict[tuple[int, int], set[tuple[int, int]]] = {}
+        self._pending: list[tuple[int, int]] = []
+
+    def of(self, node: int) -> int:
+        """Return the image of a node."""
+        ends = [end for end in self._reached(node, self._start) if self._terms.nullable(end)]
+        return int(self._nodes.alt([self._between(node, self._start, end) for end in ends]))
+
+    # -- which states a node leads to ------------------------------------------------------------------------------
+
+    def _reached(self, node: int, start: int) -> frozenset[int]:
+        """Return the states after the texts of a node, in ascending order: the least fixpoint."""
+        if (node, start) not in self._ends:
+            self._look((node, start), None)
+            while self._pending:
+                asked = self._pending.pop()
+                found = self._step(asked)
+                if found != self._ends[asked]:
+                    self._ends[asked] = found
+                    self._pending += self._users[asked]
+        return self._ends[node, start]
+
+    def _look(self, asked: tuple[int, int], user: tuple[int, int] | None) -> frozenset[int]:
+        """Return what is known of the states after a node; note who has to know if there are more."""
+        if asked not in self._ends:
+            self._ends[asked] = frozenset()
+            self._users[asked] = set()
+            self._pending.append(asked)
+        if user is not None:
+            self._users[asked].add(user)
+        return self._ends[asked]
+
+    def _step(self, asked: tuple[int, int]) -> frozenset[int]:
+        nodes, (node, start) = self._nodes, asked
+        kind, args = nodes.kind(node), nodes.args(node)
+
+        def after(part: int, states: frozenset[int]) -> frozenset[int]:
+            return frozenset().union(*[self._look((part, state), asked) for state in states])
+
+        if kind == EMPTY_KIND:
+            return frozenset()
+        if kind == EPSILON_KIND:
+            return frozenset({start})
+        if kind == LITERAL:
+            state = start
+            for char in args[0].decode():
+                state = self._terms.derivative(state, ord(char))
+            return frozenset() if self._terms.is_empty(state) else frozenset({state})
+        if kind == TEXT:
+            return frozenset(end for end in self._edges if not self._terms.is_empty(self._way(args[0], start, end)))
+        if kind == LAZY:
+            return after(nodes.expand(node), frozenset({start}))
+        if kind == SEQ:
+            return after(args[1], after(args[0], frozenset({start})))
+        if kind == ALT:
+            return frozenset().union(*[self._look((part, start), asked) for part in args])
+        assert kind == REPEAT, kind
+        part, least, most = args
+        states, found, count = frozenset({start}), frozenset[int](), 0
+        while states and (most is None or count <= most):
+            if count >= least:
+                if states <= found:
+                    break
+                found |= states
+            states, before, count = after(part, states), states, count + 1
+            if states == before and count <= least:  # the rest of the copies change nothing
+                count = least
+        return found
+
+    # -- texts from state to state ---------------------------------------------------------------------------------
+
+    def _way(self, term: int, start: int, end: int) -> int:
+        """Return the texts of a term that lead from state to state."""
+        if len(self._edges) == 1:
+            return term
+        return int(self._terms.and_([term, _path(self._terms, start, end, self._edges)]))
+
+    def _between(self, node: int, start: int, end: int) -> int:
+        """Return the image of the texts of a node that lead from state to state."""
+        nodes = self._nodes
+        if end not in self._reached(node, start):
+            return node_kinds.EMPTY
+        kind, args = nodes.kind(node), nodes.args(node)
+        if kind == EPSILON_KIND:
+            return node
+        if kind == LITERAL:
+            return self._text(self._terms.literal(args[0].decode()))
+        if kind == TEXT:
+            return self._text(self._way(args[0], start, end))
+        if kind == LAZY:
+            return self._rule(("rule", node, start, end), lambda: self._between(nodes.expand(node), start, end))
+        if kind == ALT:
+            return int(nodes.alt([self._between(part, start, end) for part in args]))
+        if kind == SEQ:
+            middles = sorted(self._reached(args[0], start))
+            ways = [(self._between(args[0], start, state), self._between(args[1], state, end)) for state in middles]
+            return int(nodes.alt([nodes.seq(left, right) for left, right in ways]))
+        return self._copies(args[0], args[1], args[2], start, end)
+
+    def _copies(self, part: int, least: int, most: int | None, start: int, end: int) -> int:
+        """Return the image of between ``least`` and ``most`` copies of a part."""
+        nodes = self._nodes
+        following = sorted(self._reached(part, start))
+        if following == [start] and (most is not None or not least):
+            return int(nodes.repeat(self._between(part, start, start), least, most)) if start == end else 0
+        if most == 0:
+            return node_kinds.EPSILON if start == end else node_kinds.EMPTY
+
+        def expand() -> int:
+            ways = [node_kinds.EPSILON] if start == end and not least else []
+            loop = node_kinds.EPSILON
+            for state in following:
+                one = self._between(part, start, state)
+                if state == start and not least and most is None:
+                    loop = nodes.repeat(one, 0, None)
+                else:
+                    fewer = None if most is None else most - 1
+                    ways.append(nodes.seq(one, self._copies(part, max(least - 1, 0), fewer, state, end)))
+            return int(nodes.seq(loop, nodes.alt(ways)))
+
+        return self._rule(("copies", part, least, most, start, end), expand)
+
+    def _rule(self, key: tuple[Hashable, ...], expand: Callable[[], int]) -> int:
+        return int(self._nodes.lazy(("image", self._spelling, self._start, *key), expand))
+
+    def _text(self, term: int) -> int:
+        return int(self._nodes.text(term if self._spelling is None else self._spelling(self._terms, term)))
+
+
+def _edges(terms: Terms, start: int) -> dict[int, dict[int, list[tuple[int, int]]]]:
+    """Return the states of a term: from each, the ranges of characters that lead to each other.
+
+    Raises:
+        LimitError: there are more than `MAX_STATES`.
+    """
+    edges: dict[int, dict[int, list[tuple[int, int]]]] = {}
+    pending = [start]
+    while pending:
+        state = pending.pop()
+        if state in edges:
+            continue
+        if len(edges) == MAX_STATES:
+            raise LimitError(
+                f"a condition on the texts of a grammar has more than {MAX_STATES:,} states",
+                hint="leave out maxLength and pattern beside the grammar, or write them into the grammar",
+            )
+        edges[state] = {}
+        starts, targets = terms.segments(state)
+        for index, target in enumerate(targets):
+            if not terms.is_empty(target):
+                last = (starts[index + 1] if index + 1 < len(starts) else END) - 1
+                edges[state].setdefault(target, []).append((starts[index], last))
+                pending.append(target)
+    return edges
+
+
+def _path(terms: Terms, start: int, end: int, edges: dict[int, dict[int, list[tuple[int, int]]]]) -> int:
+    """Return the texts that lead from a state to another, which may be the same."""
+    leading = _leading(end, edges)
+
+    def beyond(state: int) -> int:
+        """Return the texts that are not empty."""
+        if not any(target in leading or target == end for target in edges[state]):
+            return terms.EMPTY
+        return terms.deferred(("path", state, end), lambda terms: build(state), loops=True)
+
+    def rest(state: int) -> int:
+        return terms.alt([terms.EPSILON, beyond(state)]) if state == end else beyond(state)
+
+    def build(state: int) -> int:
+        parts = [(CharSet(tuple(ranges)), rest(target)) for target, ranges in edges[state].items()]
+        return terms.alt([terms.seq(terms.chars(chars), after) for chars, after in parts])
+
+    return rest(start)
+
+
+def _leading(end: int, edges: dict[int, dict[int, list[tuple[int, int]]]]) -> set[int]:
+    """Return the states from which a text that is not empty leads to a state."""
+    found: set[int] = set()
+    grown = {state for state, targets in edges.items() if end in targets}
+    while grown - found:
+        found |= grown
+        grown = {state for state, targets in edges.items() if not found.isdisjoint(targets)}
+    return found
+
+
+# -- spellings -----------------------------------------------------------------------------------------------------
+
+
+def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, CharSet], int]) -> int:
+    """Return the texts of a term, each character spelled.
+
+    Args:
+        terms: the store.
+        term: the texts.
+        name: of the spelling.
+        written: returns the spellings of any of some characters; none of them is empty.
+    """
+
+    def build(terms: Terms) -> int:
+        parts = []
+        starts, targets = terms.segments(term)
+        for index, target in enumerate(targets):
+            if not terms.is_empty(target):
+                stop = starts[index + 1] if index + 1 < len(starts) else END
+                one = written(terms, CharSet(((starts[index], stop - 1),)))  # a set has no surrogates
+                parts.append(terms.seq(one, spelled(terms, target, name, written)))
+        return terms.alt(parts)
+
+    parts = [terms.EPSILON] if terms.nullable(term) else []
+    if not all(map(terms.is_empty, terms.segments(term)[1])):
+        parts.append(terms.deferred(("spelled", name, term), build, loops=True))
+    return terms.alt(parts)
+
+
+_SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_PLAIN = CharSet(((0x20, 0x10FFFF),)) & ~CharSet.of('"\\')
+#: Characters that are escaped, or may be.
+_ESCAPED = CharSet(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x10FFFF)))
+_ASTRAL = 0x10000
+
+
+def json_escaped(terms: Terms, term: int) -> int:
+    r"""Return the insides of JSON strings whose decoded value is in a term.
+
+    Characters of ASCII are escaped only where they must be; all others are raw, or ``\uXXXX``.
+    """
+    return spelled(terms, term, "json", _in_json)
+
+
+def _in_json(terms: Terms, chars: CharSet) -> int:
+    """Return the spellings of any of some characters in a JSON string."""
+    written = []
+    for first, last in (chars & _ESCAPED).ranges:
+        codes = range(first, min(last, 0x5C) + 1)
+        written.append(terms.words([_SHORT[code] for code in codes if code in _SHORT]))
+        if first < 0x20:
+            written.append(_unit(terms, first, min(last, 0x1F)))
+        elif 0x7F <= first < _ASTRAL:
+            written.append(_unit(terms, first, min(last, _ASTRAL - 1)))
+        if last >= _ASTRAL:
+            written.append(_pairs(terms, max(first, _ASTRAL) - _ASTRAL, last - _ASTRAL))
+    return terms.alt([terms.chars(chars & _PLAIN), terms.seq(terms.literal("\\"), terms.alt(written))])
+
+
+def _unit(terms: Terms, low: int, high: int) -> int:
+    """Return ``u`` and the four hexadecimal digits of the numbers of a range."""
+    return terms.seq(terms.literal("u"), _digits(terms, low, high, 4))
+
+
+def _pairs(terms: Terms, low: int, high: int) -> int:
+    """Return the surrogates of characters beyond the first plane, which are counted from its end."""
+    (first, begin), (last, end) = divmod(low, 0x400), divmod(high, 0x400)
+
+    def pair(first: int, last: int, begin: int, end: int) -> int:
+        second = terms.seq(terms.literal("\\"), _unit(terms, 0xDC00 + begin, 0xDC00 + end))
+        return terms.seq(_unit(terms, 0xD800 + first, 0xD800 + last), second)
+
+    if first == last:
+        return pair(first, last, begin, end)
+    ways = [pair(first, first, begin, 0x3FF), pair(last, last, 0, end)]
+    if first + 1 < last:
+        ways.append(pair(first + 1, last - 1, 0, 0x3FF))
+    return terms.alt(ways)
+
+
+def _digits(terms: Terms, low: int, high: int, width: int) -> int:
+    """Return the hexadecimal numbers of a range, with as many digits, in either case."""
+    if width == 0:
+        return terms.EPSILON
+    size = 16 ** (width - 1)
+    parts = []
+    digit = low // size
+    while digit * size <= high:
+        first, last = max(low, digit * size), min(high, digit * size + size - 1)
+        stop = digit
+        if first == digit * size and last == first + size - 1:  # whole digits have the same rest
+            while (stop + 2) * size - 1 <= high:
+                stop += 1
+            last = stop * size + size - 1
+        chars = CharSet.of("".join(f"{each:x}{each:X}" for each in range(digit, stop + 1)))
+        rest = _digits(terms, first % size, last % size, width - 1)
+        parts.append(terms.seq(terms.chars(chars), rest))
+        digit = stop + 1
+    return terms.alt(parts)

@@ -1,0 +1,91 @@
+"""Grammars of strings: what the keyword ``x-grammar`` of a JSON Schema says of a decoded string."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from ..errors import GrammarError
+from ..language.images import Spelling, image
+from ..language.nodes import Nodes
+from ..language.terms import Terms
+from ..regex.foreign import to_ecma
+from .ebnf import read_ebnf
+from .expressions import Part, pattern, walk
+from .gbnf import read_gbnf
+from .lark import read_lark
+from .rules import Rules
+
+_EXAMPLE = '{"syntax": "lark", "definition": "start: ..."}'
+
+
+@dataclass(frozen=True)
+class StringGrammar:
+    """A grammar of strings; equal to others of the same text.
+
+    Attributes:
+        syntax: a key of `READERS`.
+        definition: the text of the grammar.
+        rules: the language.
+    """
+
+    syntax: str
+    definition: str
+    rules: Rules = field(compare=False, repr=False)
+
+    def term(self, terms: Terms) -> int | None:
+        """Return the strings as a term; None if they are not a regular language, or too large a one."""
+        return self.rules.term(terms)
+
+    def node(self, nodes: Nodes, within: int | None, spelling: Spelling | None) -> int:
+        """Return the texts of the strings that are in a term too, each character spelled (see `image`)."""
+        return image(nodes, self.rules.build(nodes), within=within, spelling=spelling)
+
+
+def _regex(text: str) -> Rules:
+    """Return the strings that a regular expression of Rust's ``regex`` matches as a whole, as OpenAI reads them."""
+    try:
+        return Rules(("regex", text), {"start": pattern(to_ecma(text, "rust"))}, "start")
+    except GrammarError as error:
+        hint = "write a regular expression as Rust's regex crate reads it, without look-arounds and back-references"
+        raise type(error)(error.message, hint=hint, place=error.place) from None
+
+
+#: Readers of the syntaxes. Regular expressions are Rust's, as in OpenAI's custom tools.
+READERS: Mapping[str, Callable[[str], Rules]] = {
+    "lark": lambda text: read_lark(text).rules,
+    "regex": _regex,
+    "gbnf": read_gbnf,
+    "ebnf": read_ebnf,
+}
+
+
+def string_grammar(value: Any) -> StringGrammar:
+    """Return the grammar that a value of ``x-grammar`` describes: an object with ``syntax`` and ``definition``.
+
+    Raises:
+        GrammarError: it does not, the text is malformed, or it has parts that no string can have.
+    """
+    if not isinstance(value, Mapping) or set(value) != {"syntax", "definition"}:
+        raise GrammarError("a grammar has the members syntax and definition", hint=f"for example {_EXAMPLE}")
+    syntax, definition = value["syntax"], value["definition"]
+    if not isinstance(syntax, str) or syntax not in READERS:
+        raise GrammarError(f"the syntax is {syntax!r}", hint=f"one of {', '.join(READERS)}")
+    if not isinstance(definition, str):
+        raise GrammarError(f"the definition is {type(definition).__name__}, not text", hint=f"for example {_EXAMPLE}")
+    return _read(syntax, definition)
+
+
+@lru_cache(maxsize=1_024)
+def _read(syntax: str, definition: str) -> StringGrammar:
+    rules = READERS[syntax](definition)
+    rules.check()
+    if rules.controls:
+        raise GrammarError(
+            f"the control token {min(rules.controls)} has no place in a string", hint="leave it out of the grammar"
+        )
+    if any(isinstance(part, Part) for expression in rules.rules.values() for part in walk(expression)):
+        raise GrammarError("JSON of a schema has no place in a string", hint="write the rules of the JSON text")
+    return StringGrammar(syntax, definition, rules)
