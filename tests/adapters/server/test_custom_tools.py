@@ -27,11 +27,11 @@ SUMS = """
 start: expr
 expr: term (SP ADD SP term)*
 term: factor (SP MUL SP factor)*
-factor: INT | "(" expr ")"
+factor: NUMBER | "(" expr ")"
 SP: " "
 ADD: "+"
 MUL: "*"
-%import common.INT
+NUMBER: /[0-9]{1,3}/
 """
 SQL: Any = {"name": "sql", "description": "Run a query.", "format": {"type": "grammar"}}
 CHAT_TOOLS: Any = [
