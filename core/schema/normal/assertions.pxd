@@ -20,6 +20,7 @@ cdef class Assertions:
     cpdef object assertions(self, Located located)
     cdef object _read(self, Located located)
     cdef object _count(self, Located located, str keyword)
+    cdef tuple _patterns(self, Located located)
     cpdef bint asserts_format(self, Located located)
     cpdef object values(self, Located located)
     cdef Objects _object_facts(self, Located located, int about)
