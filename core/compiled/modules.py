@@ -15,6 +15,7 @@ COMPILED = (
     "schema.check.problems",
     "schema.lower.merged_objects",
     "schema.lower.object_plan",
+    "schema.lower.objects",
     "schema.normal.assertions",
     "schema.normal.conjunction",
     "schema.normal.inhabited",
