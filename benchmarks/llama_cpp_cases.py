@@ -22,7 +22,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +112,8 @@ def cases_of(root: Path, folder: Path) -> Iterator[dict[str, Any]]:
 class Reader:
     """The library behind one template."""
 
-    def __init__(self, source: str) -> None:
-        self.wire: WireFormat | None = detect_format(source)
+    def __init__(self, source: str, special: Collection[str]) -> None:
+        self.wire: WireFormat | None = detect_format(source, special)
         self._backend = TextBackend(source)
 
     def is_opened(self, tools: ToolSet, thinks: bool) -> bool:
@@ -196,11 +196,16 @@ def main() -> None:
         wanted = re.compile(r"[^/]+/vendor/llama\.cpp/(?:tests/test-chat|models/templates/|[^.]*\.(?:h|hpp)$)")
         archive.extractall(folder, [member for member in archive if wanted.match(member.name)], filter="data")
         root = next(Path(folder).glob("*/vendor/llama.cpp"))
-        for case in cases_of(root, Path(folder)):
+        cases = list(cases_of(root, Path(folder)))
+        # There are no vocabularies: what outputs have between angle brackets and bars are a model's control tokens.
+        special: dict[str, set[str]] = {}
+        for case in cases:
+            special.setdefault(case["template"], set()).update(re.findall(r"<\|[a-z_]+\|>", case["input"]))
+        for case in cases:
             if not case["tools"] or case["schema"] or case["continued"] or options.only not in case["template"]:
                 continue
             name = case["template"]
-            reader = readers.setdefault(name, Reader((root / name).read_text()))
+            reader = readers.setdefault(name, Reader((root / name).read_text(), special[name]))
             what, note = outcome(reader, case)
             stem = Path(name).stem
             counts.setdefault(stem, Counter())[what] += 1

@@ -80,7 +80,7 @@ def _learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> Wire
 def _may_read(wire: TemplateFormat, probed: Probe) -> bool:
     body = probed.turns["one"].lstrip()
     if wire.anchored:
-        return body.startswith(wire.triggers)
+        return body.startswith(tuple(trigger.lstrip() for trigger in wire.triggers))
     return any(trigger in body for trigger in (*wire.triggers, *wire.openers)) or wire.call.startswith("$name")
 
 

@@ -44,8 +44,22 @@ def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | 
         special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
             among them are written as such, all others as text.
     """
-    wire = _shown(template)
+    wire = _shown(template) or _of_vocabulary(template, frozenset(special))
     return None if wire is None else wire.for_vocabulary(special)
+
+
+@lru_cache(maxsize=256)
+def _of_vocabulary(template: str, special: frozenset[str]) -> WireFormat | None:
+    """Return the one format whose markers are all control tokens, for a template that describes tools and no calls."""
+    from toolgrammar.core.models.history import message_shape
+
+    if "tools" not in template:
+        return None
+    fitting = [wire for wire in FAMILIES if 0 < len(control := getattr(wire, "special", ())) and special >= {*control}]
+    try:
+        return fitting[0] if len(fitting) == 1 and not message_shape(template).writes_calls else None
+    except (ToolGrammarError, ImportError):
+        return None
 
 
 @lru_cache(maxsize=256)

@@ -247,3 +247,30 @@ def test_a_tool_whose_schema_names_nothing_is_called_without_arguments_in_tags(n
     loose = ToolSet([Tool("ping", "", {"type": "object"})], strictness={"ping": "object"})
     with pytest.raises(UnsupportedSchemaError):
         loose.grammar(wire).check()
+
+
+def test_a_template_that_shows_no_calls_has_the_format_of_the_vocabulary() -> None:
+    """Only the control tokens say what the model was trained to write, and only where they fit one format."""
+    source = "{{ messages[0].content }} List of tools: {{ tools | tojson }}"
+    assert detect_format(source) is None
+    found = detect_format(source, ["<|tool_call_start|>", "<|tool_call_end|>", "<|im_end|>"])
+    assert found is not None and found.name == "lfm2"
+    assert detect_format(source, ["[TOOL_CALLS]", "</s>"]) is None  # three formats of Mistral
+    assert detect_format("{{ messages[0].content }}", ["<|tool_call_start|>", "<|tool_call_end|>"]) is None
+
+
+def test_a_trigger_with_white_space_before_it_is_found_at_the_beginning_of_a_turn() -> None:
+    """Muse: a message for each recipient; after one for the user, a call may follow."""
+    wire = get_format("muse")
+    tools = ToolSet([Tool("f", "", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})])
+    call = wire.render("", [tools.validate({"name": "f", "arguments": {"n": 1}})])
+    message = tools.parse(f" to=user<|message|>Hello.<|eom|><|start|>assistant{call}", wire)
+    assert message.text == "Hello."
+    assert [dict(call.arguments) for call in message.tool_calls] == [{"n": 1}]
+    source = template(
+        ' to={{ c.function.name }}<|message|><atem:function_calls>\n<atem:invoke name="{{ c.function.name }}">\n'
+        '{% for k, v in c.function.arguments.items() %}<atem:parameter name="{{ k }}">'
+        "{{ v if v is string else v | tojson }}</atem:parameter>\n{% endfor %}</atem:invoke>\n</atem:function_calls>",
+        between="<|eom|><|start|>assistant",
+    )
+    assert detect_format(source).name == "muse"  # type: ignore[union-attr]

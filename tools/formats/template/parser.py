@@ -149,6 +149,9 @@ class TemplateParser(StreamParser):
             self._answer = None
         text, mark = self._buffer.take_before(self._frame_marks, final=self._final)
         self._send(text, events)
+        thinking = self._syntax.thinking
+        if mark and not self._syntax.whole_text and thinking is not None and mark == thinking.after:
+            self._state = self._start  # the next message of the turn
         return self._drop(mark) if mark else False
 
     def _text(self, events: list[Event]) -> bool:
