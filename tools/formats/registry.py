@@ -55,7 +55,7 @@ def _of_vocabulary(template: str, special: frozenset[str]) -> WireFormat | None:
 
     if "tools" not in template:
         return None
-    fitting = [wire for wire in FAMILIES if 0 < len(control := getattr(wire, "special", ())) and special >= {*control}]
+    fitting = [wire for wire in FAMILIES if (control := getattr(wire, "special", ())) and special.issuperset(control)]
     try:
         return fitting[0] if len(fitting) == 1 and not message_shape(template).writes_calls else None
     except (ToolGrammarError, ImportError):
