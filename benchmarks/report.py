@@ -385,7 +385,9 @@ def vllm_parsers_table(result: Result) -> str:
     """vLLM's tests of tool parsers, by file."""
     rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
     total = [sum(row[column] for row in rows) for column in (1, 2, 3)]
-    return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]])
+    causes = sorted(result["causes"], key=lambda each: (each["whose"], -each["tests"]))
+    why = table(["whose", "cause of failures", "tests"], [[c["whose"], c["cause"], c["tests"]] for c in causes])
+    return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]]) + "\n\n" + why
 
 
 def llama_cpp_table(result: Result) -> str:

@@ -26,8 +26,26 @@ def repair_call(call: ToolCall, names: Collection[str], kinds: Callable[[str, st
     """
     if call.error is not None and call.error.startswith(MALFORMED):
         call = _read(call, names)
-    arguments = {name: _value(value, kinds(call.name, name)) for name, value in call.arguments.items()}
+    given = _unwrapped(call.arguments)
+    arguments = {name: _value(value, kinds(call.name, name)) for name, value in given.items()}
     return replace(call, arguments=arguments)
+
+
+#: Names under which models put all arguments once more.
+_WRAPPERS = ("arguments", "parameters", "input", "properties")
+
+
+def _unwrapped(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments in a single argument that holds all of them, as an object or as its JSON."""
+    if len(arguments) != 1 or (name := next(iter(arguments))) not in _WRAPPERS:
+        return arguments
+    value = arguments[name]
+    if isinstance(value, str):
+        try:
+            value = read_json(value)
+        except ValueError:
+            return arguments
+    return value if isinstance(value, Mapping) else arguments
 
 
 def _read(call: ToolCall, names: Collection[str]) -> ToolCall:

@@ -239,11 +239,15 @@ class _Reader:
                 break
         return items
 
-    def _object(self, depth: int) -> dict[str, Any]:
+    def _object(self, depth: int) -> Any:
         self.at += 1
         members: dict[str, Any] = {}
         while not self._take("}"):
+            start = self.at
             key = self._key()
+            if not members and self._is_followed_by(",}"):  # a set
+                self.at = start - 1
+                return self._items("{", depth)
             if key in members:
                 raise ValueError(f"the key {key!r} is there twice")
             self._expect(":")
@@ -263,6 +267,10 @@ class _Reader:
             raise ValueError(f"{self.text[self.at : self.at + 20]!r} is not a valid key")
         self.at = bare.end()
         return bare.group()
+
+    def _is_followed_by(self, chars: str) -> bool:
+        self.space()
+        return self.text[self.at : self.at + 1] in tuple(chars)
 
     def _take(self, char: str) -> bool:
         self.space()

@@ -97,6 +97,25 @@ CASES: tuple[tuple[str, str, list[dict[str, Any]], list[str]], ...] = (
         ["text_after_calls"],
     ),
     ("lfm2", '<|tool_call_start|>[get_weather(city="Dallas", state="TX")', [DALLAS], ["other_markup"]),
+    (  # the object of another family in the format's tags
+        "k2-horizon",
+        f"<ifm|tool_calls><ifm|tool_call>{_JSON}}}</ifm|tool_call></ifm|tool_calls>",
+        [DALLAS],
+        ["other_markup"],
+    ),
+    ("qwen3-coder", f"<tool_call>\n{_JSON}}}\n</tool_call>", [DALLAS], ["other_markup", "other_markup"]),
+    (
+        "deepseek-v4",
+        '<｜DSML｜invoke name="ping">\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
+        [{}],
+        ["other_markup"],
+    ),
+    (
+        "gemma-4",
+        '<|tool_call>:get_weather{city:<|"|>Dallas<|"|>,state:<|"|>TX<|"|>}<tool_call|>',
+        [DALLAS],
+        ["other_markup"],
+    ),
     (
         "deepseek-v3.1",
         "<think>Hm.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
@@ -153,6 +172,25 @@ def test_what_repair_changed_is_named() -> None:
     (edit,) = message.leniencies
     assert (edit.why, edit.old) == ("repaired", '{"city": "D", "state": "TX", "days": "3"}')
     assert text[edit.start : edit.end] == edit.old
+
+
+@pytest.mark.parametrize("name", ["arguments", "input", "parameters", "properties"])
+def test_arguments_that_are_wrapped_once_more_are_repaired(name: str) -> None:
+    """As an object, and as its JSON."""
+    for inner in ('{"city": "Dallas", "state": "TX"}', '"{\\"city\\": \\"Dallas\\", \\"state\\": \\"TX\\"}"'):
+        text = f'<tool_call>\n{{"name": "get_weather", "arguments": {{"{name}": {inner}}}}}\n</tool_call>'
+        message = TOOLS.parse(text, "hermes", repair=True)
+        assert [dict(call.arguments) for call in message.tool_calls] == [DALLAS]
+        assert [edit.why for edit in message.leniencies] == ["repaired"]
+
+
+def test_a_set_of_python_is_a_list() -> None:
+    """JSON has none."""
+    tools = ToolSet(
+        [Tool("f", "", {"properties": {"tags": {"type": "array"}}, "required": ["tags"], "type": "object"})]
+    )
+    (call,) = tools.parse("<|tool_call_start|>[f(tags={'a', 'b'})]<|tool_call_end|>", "lfm2").tool_calls
+    assert (dict(call.arguments), call.error) == ({"tags": ["a", "b"]}, None)
 
 
 @pytest.mark.parametrize("name", format_names())

@@ -339,6 +339,7 @@ class TemplateFormat(WireFormat):
             fronts=self._markup_up_to_call(self.begin, openers),
             between=self._markup_up_to_call(self.separator, openers, follows=True),
             backs=self._backs(),
+            heads=self._heads(openers) if self.head else (),
             afterwards=self.afterwards,
             name_key=self.name_key,
             argument_keys=tuple(sorted(self.argument_keys, key=lambda key: f'"{key}"' not in self.call)),
@@ -370,6 +371,16 @@ class TemplateFormat(WireFormat):
         """Return the markup after the last call of a turn, without white space."""
         finish = "" if self.loose else self.finish
         return tuple(without_space(self._back(template) + finish) for template in (self.call, *self.others))
+
+    def _heads(self, openers: Sequence[str]) -> tuple[str, ...]:
+        """Return what stands between the beginning of a call and its arguments, where that can be told."""
+        found = []
+        for template in (self.call, *self.others):
+            before = template.partition("$args")[0]
+            if not (begun := [opener for opener in openers if opener in before]):
+                return ()
+            found.append(without_space(before.partition(max(begun, key=len))[2]))
+        return tuple(found)
 
     def _back(self, template: str) -> str:
         """Return the markup after the arguments of a call."""

@@ -50,6 +50,7 @@ class Syntax:
     fronts: tuple[str, ...]  # markup up to a first call, without white space, in each way in which calls are written
     between: tuple[str, ...]  # between one call and the next, likewise
     backs: tuple[str, ...]  # after the last call, likewise
+    heads: tuple[str, ...]  # from an opener to the arguments, likewise; with ``$name``, ``$quoted`` and ``$id``
     afterwards: bool  # text may follow calls
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
@@ -308,6 +309,10 @@ class TemplateParser(StreamParser):
         wire = groups.get("id")
         made = self._syntax.call_id.replace("$name", self._name).replace("$id", wire or "")
         self._id = made if wire and made else self._new_id()
+        values = {"$name": self._name, "$quoted": groups.get("quoted") or "", "$id": wire or ""}
+        heads = [re.sub(r"\$(?:name|quoted|id)", lambda hole: values[hole[0]], head) for head in self._syntax.heads]
+        if heads and without_space(match.group()) not in map(without_space, heads):
+            self._put_up_with("other_markup", match.group(), heads[0])
         self._broken.append(buffer.take(match.end()))
         self._scanner = JsonScanner()
         self._arguments = []

@@ -16,6 +16,7 @@ from toolgrammar.core.schema.lower.arguments_object import READINGS
 from ..leniencies import Leniency
 from ..literals import PYTHON, read_literal
 from ..stream import marker_search
+from ..template.call_reader import ObjectReader
 from ..template.parser import Syntax, TemplateParser
 
 _STRING = frozenset({"string"})
@@ -54,9 +55,10 @@ class XmlSyntax:
 class XmlCallsParser(TemplateParser):
     """Text, reasoning and calls from a stream; arguments arrive one by one, as JSON.
 
-    Besides the history form it takes other white space, Python's literals and XML's entities where JSON is due, and a
-    value that is no JSON there (a string, for the checks to judge). Where the end tag of a string was forgotten, the
-    string goes on to the next one: if the call is valid only when it ends before the argument in it, it does.
+    Besides the history form it takes other white space, calls that are JSON objects in the same markup, Python's
+    literals and XML's entities where JSON is due, and a value that is no JSON there (a string, for the checks to
+    judge). Where the end tag of a string was forgotten, the string goes on to the next one: if the call is valid only
+    when it ends before the argument in it, it does.
     """
 
     def __init__(
@@ -70,6 +72,25 @@ class XmlCallsParser(TemplateParser):
         self._value_place = 0
         self._doubts: list[tuple[str, str, int]] = []  # strings that hold an argument: name, text, place
         self._late: list[Event] = []  # what is sent when they are settled
+
+    def _between(self, events: list[Event]) -> bool:
+        self._space.append(self._buffer.take_space())
+        if self._passed and self._passed[-1] in self._syntax.triggers and self._buffer.startswith("{"):
+            return self._begin_object()
+        return super()._between(events)
+
+    def _read_head(self, events: list[Event]) -> bool:
+        self._broken.append(self._buffer.take_space())
+        return self._begin_object() if self._buffer.startswith("{") else super()._read_head(events)
+
+    def _begin_object(self) -> bool:
+        """Begin a call that is a JSON object between the markup of calls, as the models of other families write it."""
+        self._space.clear()
+        self._passed, self._is_among, self._is_after = [], True, True
+        self._put_up_with("other_markup", new=self._syntax.openers[0])
+        self._reader = ObjectReader(self._index, self._new_id(), "name", self._syntax.argument_keys, frozenset())
+        self._state = self._read_object
+        return True
 
     def _read_arguments(self, events: list[Event]) -> bool:
         self._doubts = []
