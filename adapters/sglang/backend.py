@@ -18,6 +18,7 @@ from sglang.srt.constrained.base_grammar_backend import (
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary, apply_mask
 from toolgrammar.core.logs import logger_of
+from toolgrammar.core.masks.matcher import fill_known
 from toolgrammar.core.options import Whitespace
 
 _LOG = logger_of("sglang")
@@ -105,10 +106,8 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
         self._fill(vocab_mask.numpy().view(np.uint32)[idx])
 
     def _fill(self, row: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-        words = (self._constraint.vocabulary.size + 31) // 32
-        row[words:] = 0
         try:
-            self._matcher.fill_mask(row[:words])
+            self._matcher.fill_mask(row)
         except ToolGrammarError as error:  # an exception here would end SGLang's scheduler, and all requests with it
             self._error = error
             row[:] = 0
@@ -117,13 +116,16 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
 
     @staticmethod
     def fill_vocab_mask_batched(entries: Iterable[GrammarRow], vocab_mask: torch.Tensor) -> None:
-        """Write the rows of many texts; rows of others stay as they are."""
+        """Write the rows of many texts, known masks by one call; rows of others stay as they are."""
         rows = vocab_mask.numpy().view(np.uint32)
+        texts: list[GrammarObject | None] = [None] * len(rows)
         for row, grammar in entries:
             if isinstance(grammar, GrammarObject):
-                grammar._fill(rows[row])
+                texts[row] = grammar
             else:
                 grammar.fill_vocab_mask(vocab_mask, row)
+        for row in fill_known([text and text._matcher for text in texts], rows):
+            texts[row]._fill(rows[row])  # type: ignore[union-attr]  # no number of a row without a text
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:

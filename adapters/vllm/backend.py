@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from toolgrammar.core.logs import logger_of
 
 from .cuts import cut_places
 from .envelope import Tokens, Wanted, refusal, wanted
-from .sequence import Ends, Sequence
+from .sequence import Ends, Sequence, fill_batch
 from .spelling import Spelling
 
 _LOG = logger_of("vllm")
@@ -174,6 +175,47 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
     def is_terminated(self) -> bool:
         """Return True once a token has ended the text."""
         return self.is_over
+
+
+class BatchFill(Executor):
+    """Takes the place of the threads to which vLLM's manager hands rows of a batch: all rows come at once, and known
+    masks are written by one call, which copies without the interpreter's lock.
+
+    vLLM does so for steps without drafts; along drafts it fills row by row.
+
+    Args:
+        manager: vLLM's ``StructuredOutputManager``.
+    """
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    @classmethod
+    def install(cls, manager: Any) -> None:
+        """Let a manager fill its batches so; done once, however often it is called."""
+        before = getattr(manager, "executor_for_fillmask", None)
+        if isinstance(before, cls) or not hasattr(manager, "fill_bitmask_parallel_threshold"):
+            return
+        manager.executor_for_fillmask = cls(manager)
+        manager.fill_bitmask_parallel_batch_size = sys.maxsize
+        manager.fill_bitmask_parallel_threshold = 1  # one row is filled where it stands
+        if before is not None:
+            before.shutdown(wait=False)
+
+    def submit(self, fn: Any, /, *arguments: Any, **options: Any) -> Future[None]:
+        """Fill a batch of ``(grammar, row, is constrained)``, and return that it is done."""
+        (batch,) = arguments
+        bitmask = self._manager._grammar_bitmask
+        texts: list[Sequence | None] = [None] * (batch[-1][1] + 1)
+        for grammar, index, is_constrained in batch:
+            if is_constrained and not grammar.is_terminated():
+                texts[index] = grammar
+            else:
+                bitmask[index].fill_(-1)
+        fill_batch(texts, bitmask.numpy().view(np.uint32))
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
 
 def validate(params: Any) -> None:

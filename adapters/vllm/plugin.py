@@ -5,7 +5,7 @@ Three things are registered, and one method of vLLM is wrapped:
 - a module in the place of ``backend_outlines``, whose two names vLLM imports where it uses them;
 - the tool parsers ``toolgrammar`` (the wire format is the one of the model's chat template) and ``toolgrammar-FORMAT``;
 - `StructuredOutputManager._create_grammar` then tells each grammar its request, whose token budget the interface of
-  backends leaves out.
+  backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`).
 """
 
 from __future__ import annotations
@@ -117,7 +117,10 @@ def _wrap_manager() -> None:
         grammar = create(manager, request)
         belong_to = getattr(grammar, "belong_to", None)
         if belong_to is not None:
+            from .backend import BatchFill
+
             belong_to(request, manager.vllm_config.model_config.max_model_len)
+            BatchFill.install(manager)
         return grammar
 
     StructuredOutputManager._create_grammar = with_request

@@ -14,6 +14,7 @@ import numpy as np
 
 from toolgrammar.core import ToolGrammarError
 from toolgrammar.core.logs import logger_of
+from toolgrammar.core.masks.matcher import fill_known
 
 from .budget import Budget
 from .spelling import Spelling
@@ -156,14 +157,22 @@ class Sequence:
             row[drafted >> 5] = 1 << (drafted & 31)
             return
         try:
-            self._fill_text(row)
+            self.matcher.fill_mask(row)
         except ToolGrammarError as error:  # an exception here would end the engine, and all requests with it
             self._fail(error)
             row[:] = self._ends.mask
+        else:
+            self._finish(row)
 
-    def _fill_text(self, row: npt.NDArray[np.uint32]) -> None:
-        """Write the mask of a token of the text."""
-        self.matcher.fill_mask(row)
+    def _finish(self, row: npt.NDArray[np.uint32]) -> None:
+        """Change the grammar's mask as the ends and the budget of the text demand."""
+        try:
+            self._narrow(row)
+        except ToolGrammarError as error:
+            self._fail(error)
+            row[:] = self._ends.mask
+
+    def _narrow(self, row: npt.NDArray[np.uint32]) -> None:
         ends = self._ends
         if self.matcher.is_accepting:
             if ends.foreign is not None:
@@ -200,6 +209,27 @@ class Sequence:
         begin = len(self.tokens)
         self._drafted = {begin + number: token for number, token in enumerate(ahead)}
         return ahead
+
+
+def fill_batch(texts: Tokens[Sequence | None], rows: npt.NDArray[np.uint32]) -> None:
+    """Write the masks of the next tokens of many texts, those that are known by one call.
+
+    Args:
+        texts: the texts; None: its row is left alone.
+        rows: uint32, ``[len(texts) or more, ceil(V / 32)]``, C-contiguous.
+    """
+    matchers = [
+        None if text is None or text._over or text._drafted.get(text.steps) is not None else text.matcher
+        for text in texts
+    ]
+    rest = set(fill_known(matchers, rows))
+    for number, text in enumerate(texts):
+        if text is None:
+            continue
+        if matchers[number] is None or number in rest:
+            text.fill(rows[number])
+        else:
+            text._finish(rows[number])
 
 
 def bits(tokens: Collection[int], words: int) -> npt.NDArray[np.uint32]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..errors import DecodingError
 from . import mask_logits
+from .matcher import fill_known
 
 if TYPE_CHECKING:
     from .matcher import Matcher
@@ -44,8 +45,8 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.uint32]) -> None
         raise DecodingError(
             f"{len(matchers)} masks do not fit in an array of shape {out.shape}", hint="give one row for each matcher"
         )
-    for matcher, row in zip(matchers, out, strict=False):
-        matcher.fill_mask(row)
+    for number in fill_known(list(matchers), out):
+        matchers[number].fill_mask(out[number])
 
 
 def apply_mask(logits: Any, masks: Any) -> None:

@@ -52,6 +52,7 @@ cdef class Masks:
     cdef bint _ends_names(self, int state, bytes data) except -1
     cdef int _place(self, bytes data) except -2
     cpdef bint fill_known(self, int state, object out) except -1
+    cdef Mask known(self, int state)
     cdef unsigned int[::1] viewed(self, object out)
     cpdef object fill(self, int state, unsigned int[::1] out)
     cdef object _join(self, Mask mask)

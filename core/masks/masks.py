@@ -317,18 +317,26 @@ class Masks:
 
         Compiled, this runs without giving up the interpreter's lock, so it needs no other.
         """
-        if state < 0 or state >= len(self.memo):
+        mask: Mask = self.known(state)
+        if mask is None:
             return False
-        found = self.memo[state]
-        if found is None:
-            return False
-        mask: Mask = cython.cast(Mask, found)
-        if not mask.is_settled or (mask.is_scattered and not mask.is_joined):
-            return False
-        self.clock += 1
-        mask.tick = self.clock
         self._write(mask, self.viewed(out))
         return True
+
+    @cython.cfunc
+    def known(self, state: cython.int) -> Mask:
+        """Return the mask of a state, if it is known, settled and quick to write; else None."""
+        if state < 0 or state >= len(self.memo):
+            return None
+        found = self.memo[state]
+        if found is None:
+            return None
+        mask: Mask = cython.cast(Mask, found)
+        if not mask.is_settled or (mask.is_scattered and not mask.is_joined):
+            return None
+        self.clock += 1
+        mask.tick = self.clock
+        return mask
 
     @cython.cfunc
     def viewed(self, out: object) -> cython.uint[::1]:

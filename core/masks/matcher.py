@@ -31,10 +31,11 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
+    from cython.cimports.libc.string import memcpy
     from cython.cimports.toolgrammar.core.automaton import encoding
     from cython.cimports.toolgrammar.core.automaton.states import Automaton
     from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
-    from cython.cimports.toolgrammar.core.masks.masks import Masks
+    from cython.cimports.toolgrammar.core.masks.masks import Mask, Masks
 else:
     from ..automaton import encoding
     from ..automaton.states import Automaton
@@ -685,6 +686,71 @@ class Matcher:
             "allowed": len(self.allowed_tokens()),
             "forced": self.forced_bytes(),
         }
+
+
+def fill_known(matchers: list, out) -> list:
+    """Write the masks of many texts as far as they are known; return the numbers of the other texts.
+
+    Compiled, most of the copying is done without the interpreter's lock.
+
+    Args:
+        matchers: the texts; None where a row is to be left alone.
+        out: uint32, C-contiguous, ``[rows, words]``, at least a row for each text; words beyond a mask are cleared.
+    """
+    if not _IS_FREE:
+        return [number for number, matcher in enumerate(matchers) if matcher is not None]
+    rows: cython.uint[:, ::1] = out
+    count: cython.Py_ssize_t = len(matchers)
+    words: cython.Py_ssize_t = rows.shape[1]
+    if rows.shape[0] < count:
+        raise ValueError(f"{count} masks do not fit in {rows.shape[0]} rows")
+    # Where each row is copied from, and how many words; 0: it is not.
+    sources: cython.longlong[:, ::1] = np.zeros((count, 2), np.int64)
+    held: list = []  # what must not be freed before it is copied
+    rest: list = []
+    number: cython.Py_ssize_t
+    matcher: Matcher
+    masks: Masks
+    mask: Mask
+    size: cython.Py_ssize_t
+    word: cython.Py_ssize_t
+    for number in range(count):
+        found = matchers[number]
+        if found is None:
+            continue
+        if not isinstance(found, Matcher):
+            rest.append(number)
+            continue
+        matcher = cython.cast(Matcher, found)
+        if matcher._state == encoding.FINISHED:
+            for word in range(words):
+                rows[number, word] = 0
+            continue
+        masks = matcher._engine._masks
+        mask = masks.known(cython.cast(cython.int, matcher._state))
+        if mask is None or masks.words > words:
+            rest.append(number)
+        elif mask.is_joined:
+            sources[number, 0] = cython.cast(
+                cython.longlong, cython.cast(cython.size_t, cython.address(mask.joined[0]))
+            )
+            sources[number, 1] = masks.words
+            held.append(mask)
+        else:
+            masks._write(mask, rows[number])
+    if held:
+        with cython.nogil:
+            for number in range(count):
+                size = sources[number, 1]
+                if size:
+                    memcpy(
+                        cython.address(rows[number, 0]),
+                        cython.cast(cython.p_void, cython.cast(cython.size_t, sources[number, 0])),
+                        size * 4,
+                    )
+                    for word in range(size, words):
+                        rows[number, word] = 0
+    return rest
 
 
 class Constraint:

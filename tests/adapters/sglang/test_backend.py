@@ -53,9 +53,11 @@ with warnings.catch_warnings():
             del sys.modules[stub]
 
 from toolgrammar.adapters.sglang import NAME, register  # noqa: E402
+from toolgrammar.adapters.sglang import backend as sglang_backend  # noqa: E402
 from toolgrammar.adapters.sglang.backend import Backend, GrammarObject, create_backend  # noqa: E402
 from toolgrammar.adapters.sglang.plugin import require_supported  # noqa: E402
 from toolgrammar.core import LimitError, ModelError, apply_mask, fill_masks  # noqa: E402
+from toolgrammar.core.masks import COMPILED  # noqa: E402
 
 WIDTH = 300  # the model has more logits than the tokenizer has tokens
 WORDS = (WIDTH + 31) // 32
@@ -265,6 +267,22 @@ def test_masks_are_ours(backend: Any) -> None:
     apply_mask(ours, torch.from_numpy(expected.view(np.int32)))
     grammars[0].apply_vocab_mask(theirs, masks[[3, 0, 2], :WORDS].contiguous())
     assert torch.equal(ours, theirs)
+
+
+def test_a_batch_is_filled_by_one_call(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call finds the known masks of a batch; the others are derived, and are known the next time."""
+    calls: list[list[int]] = []
+    fill = sglang_backend.fill_known
+    monkeypatch.setattr(
+        sglang_backend, "fill_known", lambda texts, rows: (calls.append(fill(texts, rows)), calls[-1])[1]
+    )
+    grammars = [requested(backend, "regex", f"[a-z]{{{number}}}[0-9]") for number in range(1, 33)]
+    masks = grammars[0].allocate_vocab_mask(WIDTH, 32, "cpu")
+    rows = [base.GrammarRow(row, one) for row, one in enumerate(grammars)]
+    for _ in range(2):
+        grammars[0].fill_vocab_mask_batched(rows, masks)
+    assert len(calls) == 2 and len(calls[0]) == 32
+    assert calls[1] == [] or not COMPILED
 
 
 def test_draft_trees(backend: Any) -> None:

@@ -20,7 +20,7 @@ from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.v1.request import Request, RequestStatus
 from vllm.v1.structured_output import StructuredOutputManager, backend_types
 
-from toolgrammar.adapters.vllm import envelope, register
+from toolgrammar.adapters.vllm import envelope, register, sequence
 from toolgrammar.adapters.vllm.plugin import PLACE
 from toolgrammar.core.models import load_model
 from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
@@ -203,6 +203,33 @@ def test_the_budget_of_a_request_closes_it(manager: Any, max_tokens: int, drafts
         if one.structured_output_request.grammar.closed_at is not None and one.stop_reason is not None:
             assert json.loads(one.stop_reason)["toolgrammar"]["cut"]
             assert one.status == RequestStatus.FINISHED_LENGTH_CAPPED
+
+
+def test_a_batch_is_filled_by_one_call(manager: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At each step one call of ours finds the masks of all rows, and they are those of the grammars row by row."""
+    calls: list[int] = []
+    fill = sequence.fill_known
+    monkeypatch.setattr(
+        sequence, "fill_known", lambda matchers, rows: (calls.append(len(matchers)), fill(matchers, rows))[1]
+    )
+    made, rng = manager(rows=40), random.Random(3)
+    asked: list[dict[str, Any]] = [{"json": WEATHER}, {"grammar": envelope(TOOLS, format="hermes")}, {"regex": "a*"}]
+    by_id = started(made, [request(number, 60, **asked[number % 3]) for number in range(36)])
+    grammars = {name: one.structured_output_request.grammar for name, one in by_id.items()}
+    for step in range(30):
+        rows = made.grammar_bitmask(by_id, list(by_id), {}).copy()
+        assert len(calls) == step + 1 and calls[-1] <= 36
+        for (name, grammar), row in zip(grammars.items(), rows, strict=True):
+            if grammar.is_terminated():
+                assert (row == -1).all()
+                continue
+            alone = np.zeros_like(row)
+            grammar.fill(alone.view(np.uint32))
+            np.testing.assert_array_equal(row, alone)
+            token = rng.choice(choices(row))
+            by_id[name].append_output_token_ids(token)
+            assert made.accept_tokens(by_id[name], [token])
+    assert any(grammar.is_terminated() for grammar in grammars.values())
 
 
 def test_an_error_is_that_of_one_request(manager: Any) -> None:

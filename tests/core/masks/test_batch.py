@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, Grammar, Matcher, Vocabulary
-from toolgrammar.core.masks import batch, mask_logits
+from toolgrammar.core.masks import COMPILED, batch, mask_logits
 from toolgrammar.core.masks.batch import EVERYTHING, NOTHING, MaskTable, apply_mask, fill_masks
+from toolgrammar.core.masks.matcher import fill_known
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, 23, None]}}, "required": ["b"]}
 
@@ -124,6 +125,21 @@ def test_shapes_and_types_are_checked() -> None:
         apply_mask(np.zeros((3, 32), np.float32), masks)
     with pytest.raises(DecodingError, match="not int64"):
         apply_mask(np.zeros((2, 32), np.int64), masks)
+
+
+def test_known_masks_are_written_by_one_call(matchers: list[Matcher], vocabulary: Vocabulary) -> None:
+    """What `fill_known` writes is each text's mask, wider rows are cleared, and rows of no text are left alone; what it
+    does not know it leaves to the caller."""
+    expected = filled(matchers)
+    out = np.full((len(matchers) + 1, expected.shape[1] + 2), 7, np.uint32)
+    rest = fill_known([*matchers[:3], None, *matchers[4:]], out)
+    assert rest == [] if COMPILED else rest == [number for number in range(len(matchers)) if number != 3]
+    for number in set(range(len(matchers))) - {3, *rest}:
+        np.testing.assert_array_equal(out[number, :-2], expected[number])
+        assert not out[number, -2:].any()
+    assert (out[[3, -1]] == 7).all()
+    fresh = Grammar.from_json_schema({"type": "string", "maxLength": 77}).bind(vocabulary).matcher()
+    assert fill_known([fresh], out) == [0]
 
 
 def test_table_gives_each_text_its_mask(matchers: list[Matcher], vocabulary: Vocabulary) -> None:
