@@ -33,7 +33,7 @@ from typing import Any
 import httpx
 import jsonschema
 
-from toolgrammar.core import BudgetError, GenerateParams, Message, load_model
+from toolgrammar.core import BudgetError, ContextOverflowError, GenerateParams, Message, load_model
 from toolgrammar.tools import ToolSet
 
 BUDGETS = (4, 12, 24, 40, 64, 128, 400)
@@ -178,7 +178,7 @@ def with_toolgrammar(url: str, model: str) -> Any:
             else:
                 end = remote.generate([Message("user", asked.text)], params)
                 calls = list(end.tool_calls)
-        except BudgetError as error:
+        except (BudgetError, ContextOverflowError) as error:
             return f"refused: {error}"
         is_cut = end.finish_reason == "length" if hasattr(end, "finish_reason") else end.reason == "length"
         is_cut |= any(call.cut for call in calls)

@@ -56,9 +56,6 @@ FORCED_LIMIT = 4096
 #: In `Matcher.lengths_after`: a length that depends on more than the state.
 UNSURE = -1
 
-#: Maximum number of sets of tokens whose names one vocabulary keeps.
-MAX_BY_NAME = 256
-
 #: Maximum number of bytes of the tokens of a mask where that of all tokens would take more than a whole store.
 BRIEF = cython.declare(cython.int, 2)
 
@@ -190,34 +187,6 @@ def _brief_index(vocabulary: Vocabulary) -> VocabularyIndex:
     """Return the index of the short tokens of a vocabulary."""
     tokens = [token if token is not None and len(token) <= BRIEF else None for token in vocabulary.tokens]
     return index_of(Vocabulary(tokens, eos=(), cache_dir=False))
-
-
-def _by_name(tokens: tuple[int, ...], index: VocabularyIndex, least: int) -> dict[bytes, list[int]]:
-    """Return those tokens that need a trial whatever was written, under ``b""``, and the others by the whole names in
-    them.
-
-    Args:
-        tokens: the ids of the tokens.
-        index: the index of the vocabulary, which keeps the result: most masks have the same such tokens.
-        least: number of quotes from which a token may hold two names.
-    """
-    known = index.by_name.get((tokens, least))
-    if known is not None:
-        return known
-    found: dict[bytes, list[int]] = {b"": []}
-    for token in tokens:
-        spelled = index.tokens[token] or b""
-        parts = spelled.split(b'"')
-        # With a bracket, perhaps a name of an object further out.
-        if len(parts) > least or b"\\" in spelled or b"}" in spelled or b"]" in spelled:
-            found[b""].append(token)
-            continue
-        for name in parts[1 : len(parts) - 1]:
-            found.setdefault(b'"' + name + b'"', []).append(token)
-    if len(index.by_name) >= MAX_BY_NAME:
-        index.by_name.clear()
-    index.by_name[tokens, least] = found
-    return found
 
 
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
@@ -426,7 +395,7 @@ class Matcher:
                     trial += below
         if doubts[1]:
             if doubts[3] is None:
-                doubts[3] = _by_name(doubts[1], self._engine._index, 3 if watched else 4)
+                doubts[3] = self._engine._index.tokens_by_name(doubts[1], 3 if watched else 4)
             by_name: dict = doubts[3]
             trial += by_name[b""]
             if len(by_name) > 1:
@@ -709,9 +678,6 @@ def fill_known(matchers: list, out) -> list:
     held: list = []  # what must not be freed before it is copied
     rest: list = []
     number: cython.Py_ssize_t
-    matcher: Matcher
-    masks: Masks
-    mask: Mask
     size: cython.Py_ssize_t
     word: cython.Py_ssize_t
     for number in range(count):
@@ -721,19 +687,17 @@ def fill_known(matchers: list, out) -> list:
         if not isinstance(found, Matcher):
             rest.append(number)
             continue
-        matcher = cython.cast(Matcher, found)
+        matcher: Matcher = cython.cast(Matcher, found)
         if matcher._state == encoding.FINISHED:
             for word in range(words):
                 rows[number, word] = 0
             continue
-        masks = matcher._engine._masks
-        mask = masks.known(cython.cast(cython.int, matcher._state))
+        masks: Masks = matcher._engine._masks
+        mask: Mask = masks.known(cython.cast(cython.int, matcher._state))
         if mask is None or masks.words > words:
             rest.append(number)
         elif mask.is_joined:
-            sources[number, 0] = cython.cast(
-                cython.longlong, cython.cast(cython.size_t, cython.address(mask.joined[0]))
-            )
+            sources[number, 0] = cython.cast(cython.size_t, cython.address(mask.joined[0]))
             sources[number, 1] = masks.words
             held.append(mask)
         else:
@@ -743,11 +707,8 @@ def fill_known(matchers: list, out) -> list:
             for number in range(count):
                 size = sources[number, 1]
                 if size:
-                    memcpy(
-                        cython.address(rows[number, 0]),
-                        cython.cast(cython.p_void, cython.cast(cython.size_t, sources[number, 0])),
-                        size * 4,
-                    )
+                    source = cython.cast(cython.p_void, cython.cast(cython.size_t, sources[number, 0]))
+                    memcpy(cython.address(rows[number, 0]), source, size * 4)
                     for word in range(size, words):
                         rows[number, word] = 0
     return rest

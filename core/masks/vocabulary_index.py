@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: An escape in a JSON string, followed by the quote that ends the string; the token may begin anywhere before it.
 _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
+#: Maximum number of sets of tokens whose names one vocabulary keeps.
+MAX_BY_NAME = 256
+
 
 class VocabularyIndex:
     """The trie of a vocabulary, and memos that every grammar bound to it shares.
@@ -38,12 +41,11 @@ class VocabularyIndex:
         runs: `ClassRuns` by class of characters.
         exits: `ClassExits` by class of characters.
         met: number of times that a class of characters was met before its `ClassRuns` were computed.
-        by_name: tokens that hold a whole name of an object, by their names (see `matcher.py`).
     """
 
     __slots__ = (
+        "_by_name",
         "_closers",
-        "by_name",
         "counted",
         "counts",
         "exits",
@@ -68,7 +70,7 @@ class VocabularyIndex:
         self.runs: dict[Hashable, ClassRuns] = {}
         self.exits: dict[Hashable, ClassExits] = {}
         self.met: dict[Hashable, int] = {}
-        self.by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
+        self._by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
 
     @property
     def closers(self) -> npt.NDArray[np.int64]:
@@ -77,3 +79,29 @@ class VocabularyIndex:
             closers = [token for token in self.quoted.tolist() if _CLOSER.match(self.tokens[token] or b"")]
             self._closers = np.array(closers, dtype=np.int64)
         return self._closers
+
+    def tokens_by_name(self, tokens: tuple[int, ...], least: int) -> dict[bytes, list[int]]:
+        """Return those tokens that need a trial whatever was written, under ``b""``, and the others by the whole names
+        in them; kept, since most masks have the same such tokens.
+
+        Args:
+            tokens: the ids of the tokens.
+            least: number of quotes from which a token may hold two names.
+        """
+        known = self._by_name.get((tokens, least))
+        if known is not None:
+            return known
+        found: dict[bytes, list[int]] = {b"": []}
+        for token in tokens:
+            spelled = self.tokens[token] or b""
+            parts = spelled.split(b'"')
+            # With a bracket, perhaps a name of an object further out.
+            if len(parts) > least or b"\\" in spelled or b"}" in spelled or b"]" in spelled:
+                found[b""].append(token)
+                continue
+            for name in parts[1 : len(parts) - 1]:
+                found.setdefault(b'"' + name + b'"', []).append(token)
+        if len(self._by_name) >= MAX_BY_NAME:
+            self._by_name.clear()
+        self._by_name[tokens, least] = found
+        return found
