@@ -27,6 +27,8 @@ from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
 
 if TYPE_CHECKING:
+    from .export.rules import ExportedRules
+    from .export.writers import Exported
     from .text_grammars.rules import ReadGrammar
     from .vocabulary.vocabulary import Vocabulary
 
@@ -696,6 +698,54 @@ class Grammar:
 
     def __repr__(self) -> str:
         return source(self, _SCHEMA_DEFAULTS)
+
+    # -- other notations ---------------------------------------------------------------------------------------
+
+    def to_gbnf(self, vocabulary: Vocabulary | None = None) -> Exported:
+        """Return the grammar in GBNF, for llama.cpp. What GBNF cannot say is left out and named in ``unsaid``.
+
+        Args:
+            vocabulary: that of the ids of control tokens; None: they are named.
+
+        Raises:
+            GrammarError: a fixed text is not UTF-8.
+            LimitError: it has too many rules or states.
+        """
+        return self._written_as("gbnf", vocabulary)
+
+    def to_ebnf(self, vocabulary: Vocabulary | None = None) -> Exported:
+        """Return the grammar in EBNF, for xgrammar; its control tokens need a vocabulary. Else as `to_gbnf`."""
+        return self._written_as("ebnf", vocabulary)
+
+    def to_lark(self, vocabulary: Vocabulary | None = None) -> Exported:
+        """Return the grammar in Lark, for llguidance. Else as `to_gbnf`."""
+        return self._written_as("lark", vocabulary)
+
+    def _written_as(self, notation: str, vocabulary: Vocabulary | None) -> Exported:
+        from .export.writers import written_as
+
+        return written_as(notation, self._exported(), {} if vocabulary is None else vocabulary.special)
+
+    def to_regex(self) -> Exported:
+        """Return a regular expression that matches the texts as a whole, for Python, ECMA-262 and Rust alike.
+
+        Raises:
+            GrammarError: the grammar is recursive, or has control tokens.
+            LimitError: the expression is too long.
+        """
+        from .export.writers import written_as_regex
+
+        return written_as_regex(self._exported())
+
+    def _exported(self) -> ExportedRules:
+        from .export.rules import exported_rules
+
+        self.check()
+        nodes = Nodes()
+        try:
+            return exported_rules(nodes, self._checked_build(nodes))
+        finally:
+            nodes.clear()
 
     # -- using -------------------------------------------------------------------------------------------------
 

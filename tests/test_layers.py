@@ -42,6 +42,7 @@ PIPELINE = (
     "core.text_grammars.structural_tags",
     # grammars of common notations
     "core.builtins",
+    "core.export",
     # automata, and the tokens that they allow
     "core.automaton",
     "core.vocabulary",

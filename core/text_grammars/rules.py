@@ -104,7 +104,7 @@ class Rules:
             name: [part.name for part in walk(expression) if isinstance(part, Reference)]
             for name, expression in self.rules.items()
         }
-        return frozenset(name for circle in _circles(edges) for name in circle)
+        return frozenset(name for circle in circles_of(edges) for name in circle)
 
     @cached_property
     def sizes(self) -> dict[str, int | None]:
@@ -196,7 +196,7 @@ def _least(rules: Mapping[str, Expression], leaf: Callable[[Expression], bool]) 
     return holding
 
 
-def _circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+def circles_of(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
     """Return the strongly connected components that have an edge inside (Tarjan 1972, without recursion)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -290,7 +290,7 @@ class _Builder:
         self._solutions: dict[str, int] = {}
         self._nullable = _least(rules.rules, self._leaf_is_nullable)
         first = {name: self._first_rules(expression) for name, expression in rules.rules.items()}
-        self._circle_of = {name: tuple(circle) for circle in _circles(first) for name in circle}
+        self._circle_of = {name: tuple(circle) for circle in circles_of(first) for name in circle}
 
     def release(self) -> None:
         """Break the reference cycles with the store."""

@@ -209,6 +209,7 @@ CASES: dict[str, tuple[Grammar, Callable[[str], bool]]] = {
 }
 
 
+@pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")
 def test_parsers_read_every_text(name: str, request: pytest.FixtureRequest) -> None:

@@ -1,0 +1,181 @@
+"""Fixed texts that a lexer which takes the longest match would cut wrongly: those have to be written out in characters.
+
+llguidance runs all terminals that may come next side by side, goes on while one of them can, and never goes back. So a
+terminal is cut wrongly where, after its end, the character that follows it also continues another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from ..errors import LimitError
+from ..text_grammars.expressions import Chars, Choice, Control, Expression, Literal, Reference, Repeat, Sequence
+from ..unicode.charset import CharSet
+
+#: Maximum number of sets of terminals that may come next together.
+MAX_SETS = 20_000
+
+#: Nullable, and the numbers of the terminals with which texts begin and end, as bits.
+_Shape = tuple[bool, int, int]
+
+
+def ambiguous_literals(rules: Mapping[str, Expression], root: str) -> set[str]:
+    """Return the fixed texts that are to be written out in characters, so that every cut is the only one."""
+    split: set[str] = set()
+    while more := _Lexing(rules, root, split).conflicts():
+        split |= more
+    return split
+
+
+class _Lexing:
+    """The terminals of rules, numbered by occurrence, and which of them may follow which."""
+
+    def __init__(self, rules: Mapping[str, Expression], root: str, split: set[str]) -> None:
+        self._rules = rules
+        self._root = root
+        self._split = split
+        self._terminals: list[str | CharSet | None] = []  # None: a control token
+        self._follow: list[int] = []
+        self._shapes: dict[str, _Shape] = dict.fromkeys(rules, (False, 0, 0))
+        self._numbers: dict[tuple[str, int], int] = {}
+        changed = True
+        while changed:
+            changed = False
+            for name, body in reversed(list(rules.items())):
+                self._rule, self._at = name, 0
+                shape = self._shape(body)
+                if shape != self._shapes[name]:
+                    self._shapes[name] = shape
+                    changed = True
+        for name, body in rules.items():  # with the final shapes
+            self._rule, self._at = name, 0
+            self._shape(body)
+
+    def _terminal(self, terminal: str | CharSet | None) -> int:
+        key = (self._rule, self._at)
+        self._at += 1
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._terminals)
+            self._terminals.append(terminal)
+            self._follow.append(0)
+        return number
+
+    def _link(self, ends: int, begins: int) -> None:
+        while ends:
+            lowest = ends & -ends
+            self._follow[lowest.bit_length() - 1] |= begins
+            ends ^= lowest
+
+    def _shape(self, expression: Expression) -> _Shape:
+        if isinstance(expression, Literal):
+            text = expression.text
+            pieces = list(text) if text in self._split else [text]
+            numbers = [self._terminal(piece) for piece in pieces]
+            for one, two in pairwise(numbers):
+                self._follow[one] |= 1 << two
+            return False, 1 << numbers[0], 1 << numbers[-1]
+        if isinstance(expression, Chars):
+            bit = 1 << self._terminal(expression.charset)
+            return False, bit, bit
+        if isinstance(expression, Control):
+            bit = 1 << self._terminal(None)
+            return False, bit, bit
+        if isinstance(expression, Reference):
+            return self._shapes[expression.name]
+        if isinstance(expression, Choice):
+            nullable, first, last = False, 0, 0
+            for item in expression.items:
+                shape = self._shape(item)
+                nullable, first, last = nullable or shape[0], first | shape[1], last | shape[2]
+            return nullable, first, last
+        if isinstance(expression, Repeat):
+            nullable, first, last = self._shape(expression.item)
+            if expression.most is None or expression.most > 1:
+                self._link(last, first)
+            return nullable or expression.least == 0, first, last
+        assert isinstance(expression, Sequence)
+        nullable, first, last = True, 0, 0
+        for item in expression.items:
+            shape = self._shape(item)
+            self._link(last, shape[1])
+            first |= shape[1] if nullable else 0
+            last = shape[2] | (last if shape[0] else 0)
+            nullable = nullable and shape[0]
+        return nullable, first, last
+
+    def _members(self, numbers: int) -> list[int]:
+        found = []
+        while numbers:
+            lowest = numbers & -numbers
+            found.append(lowest.bit_length() - 1)
+            numbers ^= lowest
+        return found
+
+    def _begins(self, numbers: int, char: str) -> bool:
+        """Return True if one of some terminals begins with a character."""
+        for number in self._members(numbers):
+            terminal = self._terminals[number]
+            if terminal is not None and (terminal[0] == char if isinstance(terminal, str) else ord(char) in terminal):
+                return True
+        return False
+
+    def _together(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield the terminals that may come next together, and for each what may follow it and those like it.
+
+        Terminals are alike if one text is a text of both: then the reader is at all of their ends at once.
+        """
+        pending = [self._shapes[self._root][1]]
+        seen = set(pending)
+        while pending:
+            members = self._members(pending.pop())
+            groups: dict[str | None, list[int]] = {}
+            classes: list[tuple[CharSet, list[int]]] = []
+            for number in members:
+                terminal = self._terminals[number]
+                if terminal is None or (isinstance(terminal, str) and len(terminal) > 1):
+                    groups.setdefault(terminal, []).append(number)
+                    continue
+                chars = CharSet.of(terminal) if isinstance(terminal, str) else terminal
+                alike = [pair for pair in classes if pair[0] & chars]
+                classes = [pair for pair in classes if not pair[0] & chars]
+                merged = [number]
+                for other, numbers in alike:
+                    chars, merged = chars | other, merged + numbers
+                classes.append((chars, merged))
+            follows: dict[int, int] = {}
+            for group in (*groups.values(), *(numbers for _, numbers in classes)):
+                joint = 0
+                for number in group:
+                    joint |= self._follow[number]
+                follows |= dict.fromkeys(group, joint)
+                if joint and joint not in seen:
+                    seen.add(joint)
+                    pending.append(joint)
+            yield members, [follows[number] for number in members]
+            if len(seen) > MAX_SETS:
+                raise LimitError(
+                    f"the grammar has more than {MAX_SETS:,} sets of terminals", hint="export it as GBNF or EBNF"
+                )
+
+    def conflicts(self) -> set[str]:
+        """Return fixed texts that continue another terminal where it may end."""
+        found: set[str] = set()
+        for members, follows in self._together():
+            long = {text for n in members if isinstance(text := self._terminals[n], str) and len(text) > 1}
+            if not long or len(members) < 2:
+                continue
+            for number, follow in zip(members, follows, strict=True):
+                terminal = self._terminals[number]
+                if terminal is None or not follow:
+                    continue
+                for text in long - found:
+                    if isinstance(terminal, str):
+                        size = len(terminal)
+                        is_begun = size < len(text) and text.startswith(terminal)
+                    else:
+                        size, is_begun = 1, ord(text[0]) in terminal
+                    if is_begun and self._begins(follow, text[size]):
+                        found.add(text)
+        return found

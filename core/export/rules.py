@@ -1,0 +1,333 @@
+"""Grammar nodes as rules: what every notation of context-free grammars can say.
+
+Regular languages with intersections and complements become deterministic automata, one rule for each state. Places
+where validity depends on the text so far have no form in a context-free grammar: there, the rules admit more, and
+`ExportedRules.unsaid` names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..errors import GrammarError, LimitError
+from ..language.node_kinds import (
+    AFTER_NAME,
+    ALT,
+    COUNTED,
+    DYNAMIC,
+    EPSILON_KIND,
+    LAZY,
+    LITERAL,
+    REPEAT,
+    SEQ,
+    SPECIAL,
+    TEXT,
+    WORDS,
+)
+from ..language.nodes import Nodes
+from ..language.term_kinds import ALT as TERM_ALT
+from ..language.term_kinds import AND, CHARS, DEFERRED, END, REGULAR
+from ..language.term_kinds import EPSILON_KIND as TERM_EPSILON
+from ..language.term_kinds import REPEAT as TERM_REPEAT
+from ..language.term_kinds import SEQ as TERM_SEQ
+from ..language.term_kinds import WORDS as TERM_WORDS
+from ..text_grammars.expressions import (
+    EMPTY_TEXT,
+    Chars,
+    Choice,
+    Control,
+    Expression,
+    Literal,
+    Reference,
+    Repeat,
+    Sequence,
+    choice,
+    sequence,
+    walk,
+)
+from ..unicode.charset import CharSet
+from .json_escapes import spelled
+
+#: Maximum number of rules of an exported grammar.
+MAX_RULES = 50_000
+
+#: Maximum number of states of a regular language with intersections or complements.
+MAX_STATES = 4_000
+
+#: Maximum nesting of an expression into which rules are inlined.
+MAX_DEPTH = 12
+
+
+@dataclass(frozen=True)
+class ExportedRules:
+    """Rules that admit every text of a grammar.
+
+    Attributes:
+        rules: the expression of each rule; all of them are used.
+        root: the name of the rule that texts are of.
+        unsaid: what the grammar demands and the rules do not; empty: both have the same texts.
+    """
+
+    rules: Mapping[str, Expression]
+    root: str
+    unsaid: tuple[str, ...]
+
+
+def exported_rules(nodes: Nodes, root: int) -> ExportedRules:
+    """Return the rules of a node.
+
+    Raises:
+        GrammarError: a fixed text is not UTF-8.
+        LimitError: there are more than `MAX_RULES` rules, or `MAX_STATES` states.
+    """
+    reader = _Reader(nodes)
+    reader.rules["root"] = reader.node(root)
+    while reader.pending:
+        name, lazy = reader.pending.pop()
+        reader.rules[name] = reader.node(nodes.expand(lazy))
+        if len(reader.rules) > MAX_RULES:
+            raise LimitError(f"the grammar has more than {MAX_RULES:,} rules", hint="export its parts one by one")
+    return ExportedRules(inlined(reader.rules, "root"), "root", tuple(reader.unsaid))
+
+
+def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]:
+    """Return the rules that a root needs; those that are used once, or short, are written where they are used."""
+    uses: dict[str, int] = {root: 2}
+    pending = [root]
+    while pending:
+        for part in walk(rules[pending.pop()]):
+            if isinstance(part, Reference):
+                if part.name not in uses:
+                    pending.append(part.name)
+                uses[part.name] = uses.get(part.name, 0) + 1
+    short = {n for n in uses if n != root and (isinstance(rules[n], (Literal, Chars)) or rules[n] == EMPTY_TEXT)}
+    done: dict[str, tuple[Expression, int]] = {}
+    opened: set[str] = set()
+
+    def is_inline(name: str) -> bool:
+        return (uses[name] == 1 or name in short) and name not in opened
+
+    def rewritten(expression: Expression) -> tuple[Expression, int]:
+        if isinstance(expression, Reference) and is_inline(expression.name):
+            body, depth = finished(expression.name)
+            return (body, depth) if depth <= MAX_DEPTH else (expression, 0)
+        if isinstance(expression, (Sequence, Choice)):
+            found = [rewritten(item) for item in expression.items]
+            depth = max((depth for _, depth in found), default=0) + 1
+            join = _joined if isinstance(expression, Sequence) else choice
+            return join(*(item for item, _ in found)), depth
+        if isinstance(expression, Repeat):
+            item, depth = rewritten(expression.item)
+            return Repeat(item, expression.least, expression.most), depth + 1
+        return expression, 0
+
+    def finished(name: str) -> tuple[Expression, int]:
+        if name not in done:
+            opened.add(name)
+            done[name] = rewritten(rules[name])
+            opened.discard(name)
+        return done[name]
+
+    # Rules are finished after those that they use, so that the recursion is shallow.
+    order: list[str] = []
+    seen: set[str] = set()
+    stack = [(root, False)]
+    while stack:
+        name, left = stack.pop()
+        if left:
+            order.append(name)
+        elif name not in seen:
+            seen.add(name)
+            stack.append((name, True))
+            stack += [(part.name, False) for part in walk(rules[name]) if isinstance(part, Reference)]
+    for name in order:
+        finished(name)
+    kept: dict[str, Expression] = {}
+    pending = [root]
+    while pending:
+        name = pending.pop()
+        if name not in kept:
+            kept[name] = done[name][0]
+            pending += [part.name for part in walk(kept[name]) if isinstance(part, Reference)]
+    return kept
+
+
+def _joined(*items: Expression) -> Expression:
+    """Return a sequence in which neighbouring fixed characters are one text."""
+    joined: list[Expression] = []
+    whole = sequence(*items)
+    for item in whole.items if isinstance(whole, Sequence) else (whole,):
+        if isinstance(item, Chars) and len(item.charset.ranges) == 1 and len({*item.charset.ranges[0]}) == 1:
+            item = Literal(chr(item.charset.ranges[0][0]))
+        if joined and isinstance(item, Literal) and isinstance(joined[-1], Literal):
+            item = Literal(joined.pop().text + item.text)  # type: ignore[union-attr]
+        joined.append(item)
+    return sequence(*joined)
+
+
+class _Reader:
+    """Expressions of nodes and terms, and the rules that they refer to."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.rules: dict[str, Expression] = {}
+        self.pending: list[tuple[str, int]] = []
+        self.unsaid: dict[str, None] = {}
+        self._nodes = nodes
+        self._terms = nodes.terms
+        self._names: dict[int, str] = {}
+        self._texts: dict[tuple[int, bool], Expression] = {}
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def node(self, node: int) -> Expression:
+        """Return the expression of a node; lazy ones are referred to."""
+        nodes = self._nodes
+        kind, args = nodes.kind(node), nodes.args(node)
+        if kind == EPSILON_KIND:
+            return EMPTY_TEXT
+        if kind == LITERAL:
+            return self._literal(args[0])
+        if kind == TEXT:
+            return self.text(*args)
+        if kind == COUNTED:
+            least, most = args
+            return sequence(Literal('"'), Repeat(self._character(), least, most), Literal('"'))
+        if kind == SPECIAL:
+            return Control(args[0])
+        if kind == SEQ:
+            parts: list[Expression] = []
+            while nodes.kind(node) == SEQ:
+                left, node = nodes.args(node)
+                parts.append(self.node(left))
+            return sequence(*parts, self.node(node))
+        if kind == ALT:
+            return choice(*(self.node(part) for part in args if not nodes.is_empty(part)))
+        if kind == REPEAT:
+            part, least, most = args
+            return Repeat(self.node(part), least, most)
+        if kind == WORDS:
+            words, depth = args
+            ways = [
+                sequence(self._literal(word[depth:]), self.node(rest))
+                for word, rest in words
+                if not nodes.is_empty(rest)
+            ]
+            return choice(*ways)
+        if kind == LAZY:
+            name = self._names.get(node)
+            if name is None:
+                name = self._names[node] = f"r{len(self._names)}"
+                self.pending.append((name, node))
+            return Reference(name)
+        assert kind == DYNAMIC
+        static, _, place = args
+        self.unsaid[_REPEATED_NAME if place == AFTER_NAME else _REPEATED] = None
+        return self.node(static)
+
+    @staticmethod
+    def _literal(data: bytes) -> Expression:
+        try:
+            return Literal(data.decode()) if data else EMPTY_TEXT
+        except UnicodeDecodeError:
+            raise GrammarError(
+                f"the fixed text {data[:20]!r} is not UTF-8, and has no form in a grammar of text", hint="leave it out"
+            ) from None
+
+    def _character(self) -> Expression:
+        """Return the rule of any character in a JSON string."""
+        self.rules.setdefault("char", spelled(CharSet.full()))
+        return Reference("char")
+
+    # -- terms -----------------------------------------------------------------------------------------------------
+
+    def text(self, term: int, is_json: bool) -> Expression:
+        """Return the strings of a term, as text or as JSON strings."""
+        found = self._texts.get((term, is_json))
+        if found is None:
+            leaf: Callable[[CharSet], Expression] = self._spelled if is_json else Chars
+            found = self._term(term, leaf)
+            if is_json:
+                found = sequence(Literal('"'), found, Literal('"'))
+            name = f"t{len(self._texts)}"
+            self.rules[name] = found
+            found = self._texts[term, is_json] = Reference(name)
+        return found
+
+    def _spelled(self, charset: CharSet) -> Expression:
+        return self._character() if charset == CharSet.full() else spelled(charset)
+
+    def _term(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
+        terms = self._terms
+        if term == terms.ALL:
+            return Repeat(leaf(CharSet.full()), 0, None)
+        if not terms.known(term) & REGULAR:
+            return self._automaton(term, leaf)
+        kind, args = terms.shape(term)
+        if kind == TERM_EPSILON:
+            return EMPTY_TEXT
+        if kind == CHARS:
+            return leaf(CharSet(args))
+        if kind == TERM_SEQ:
+            parts: list[Expression] = []
+            while kind == TERM_SEQ and terms.known(term) & REGULAR:
+                parts.append(self._term(args[0], leaf))
+                term = args[1]
+                kind, args = terms.shape(term)
+            return sequence(*parts, self._term(term, leaf))
+        if kind == TERM_ALT:
+            return choice(*(self._term(part, leaf) for part in args))
+        if kind == TERM_REPEAT:
+            part, least, most = args
+            return Repeat(self._term(part, leaf), least, None if most < 0 else most)
+        if kind == TERM_WORDS:
+            return choice(*(sequence(*(leaf(CharSet.of(char)) for char in word)) for word in args))
+        if kind == DEFERRED:
+            return self._term(terms.made(term), leaf)
+        return self._automaton(term, leaf)
+
+    def _automaton(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
+        """Return the rule of the first state of a term's automaton."""
+        terms = self._terms
+        prefix = f"a{len(self.rules)}s"
+        numbers: dict[int, int] = {term: 0}
+        pending = [term]
+        rules: dict[str, Expression] = {}
+        while pending:
+            state = pending.pop()
+            targets: dict[int, list[tuple[int, int]]] = {}
+            starts, followers = terms.segments(state)
+            for index, target in enumerate(followers):
+                end = starts[index + 1] if index + 1 < len(starts) else END
+                if not terms.is_empty(target):
+                    targets.setdefault(target, []).append((starts[index], end - 1))
+            ways: list[Expression] = []
+            for target, ranges in targets.items():
+                if target not in numbers:
+                    numbers[target] = len(numbers)
+                    pending.append(target)
+                if charset := CharSet(ranges):
+                    ways.append(sequence(leaf(charset), Reference(f"{prefix}{numbers[target]}")))
+            rules[f"{prefix}{numbers[state]}"] = choice(*ways, *([EMPTY_TEXT] if terms.nullable(state) else []))
+            if len(numbers) > MAX_STATES:
+                return self._widened(term, leaf)
+        self.rules |= rules
+        return Reference(f"{prefix}0")
+
+    def _widened(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
+        """Return the parts of an intersection that are regular as they stand, without the others."""
+        terms = self._terms
+        kind, args = terms.shape(term)
+        parts = [part for part in args if terms.known(part) & REGULAR] if kind == AND else []
+        if not parts:
+            raise LimitError(
+                f"a regular language of the grammar has more than {MAX_STATES:,} states",
+                hint="relax its bounds or multiples",
+            )
+        self.unsaid[_TOO_LARGE] = None
+        return self._term(terms.and_(parts), leaf)
+
+
+_REPEATED_NAME = "that a name occurs only once in an object"
+_REPEATED = "that items or names differ from those before"
+_TOO_LARGE = f"conditions on a number or string that need more than {MAX_STATES:,} states"

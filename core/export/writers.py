@@ -1,0 +1,366 @@
+"""Rules as text: GBNF, xgrammar's EBNF, Lark, and regular expressions."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..errors import GrammarError, LimitError
+from ..text_grammars.expressions import (
+    EMPTY_TEXT,
+    Chars,
+    Choice,
+    Control,
+    Expression,
+    Literal,
+    Reference,
+    Repeat,
+    Sequence,
+    choice,
+    sequence,
+    walk,
+)
+from ..text_grammars.rules import circles_of
+from ..unicode.charset import CharSet
+from .lexing import ambiguous_literals
+from .rules import ExportedRules
+
+#: Maximum number of repetitions that llama.cpp takes; a larger bound is left out.
+MAX_REPETITIONS = 2_000
+
+#: Maximum length of a regular expression, in characters.
+MAX_PATTERN = 1_000_000
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A grammar in another notation.
+
+    Attributes:
+        text: the grammar.
+        unsaid: what the grammar demands and the text does not; empty: both have the same texts.
+    """
+
+    text: str
+    unsaid: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _Writer(ABC):
+    """Writer of expressions; alternatives bind weakest, repetitions strongest."""
+
+    def __init__(self, exported: ExportedRules, tokens: Mapping[str, int]) -> None:
+        self.unsaid: dict[str, None] = dict.fromkeys(exported.unsaid)
+        self._tokens = tokens
+        self._exported = exported
+        order = sorted(exported.rules, key=lambda name: name != exported.root)
+        self._names = {name: exported.root if name == exported.root else f"r{n}" for n, name in enumerate(order)}
+
+    def expression(self, expression: Expression, strength: int = 0) -> str:
+        """Return the text of an expression.
+
+        Args:
+            expression: the expression.
+            strength: in brackets, unless it is one of alternatives (0), of a sequence (1), or repeated (2).
+        """
+        if isinstance(expression, Choice):
+            empty = [item for item in expression.items if item == EMPTY_TEXT]
+            others = [item for item in expression.items if item != EMPTY_TEXT]
+            if empty and len(others) == 1:
+                return self.expression(Repeat(others[0], 0, 1), strength)
+            written = self.between.join(self.expression(item, 1) for item in (*others, *empty))
+            return self.group(written) if strength > 0 else written
+        if isinstance(expression, Sequence):
+            if not expression.items:
+                return self.empty
+            written = self.space.join(self.expression(item, 2) for item in expression.items)
+            return self.group(written) if strength > 1 else written
+        if isinstance(expression, Repeat):
+            return self._repeat(expression)
+        if isinstance(expression, Literal):
+            return self.literal(expression.text, strength)
+        if isinstance(expression, Chars):
+            ranges = expression.charset.ranges
+            if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+                return self.literal(chr(ranges[0][0]), strength)
+            return self.chars(expression.charset)
+        if isinstance(expression, Control):
+            return self.control(expression.name)
+        assert isinstance(expression, Reference)
+        return self._names[expression.name]
+
+    between, space, empty = " | ", " ", '""'
+
+    def group(self, written: str) -> str:
+        """Return an expression in brackets."""
+        return f"({written})"
+
+    def _repeat(self, expression: Repeat) -> str:
+        least, most = expression.least, expression.most
+        if (least, most) == (1, 1):
+            return self.expression(expression.item, 2)
+        if isinstance(expression.item, (Repeat, Sequence, Choice)):
+            item = self.expression(expression.item, 0)
+            item = item if isinstance(expression.item, Choice) and item[-1:] in "?" else self.group(item)
+            item = item if item.startswith("(") else self.group(item)
+        else:
+            item = self.expression(expression.item, 3)
+        if (least, most) in ((0, None), (1, None), (0, 1)):
+            return item + {(0, None): "*", (1, None): "+", (0, 1): "?"}[least, most]
+        if self.most_repetitions is not None and max(least, most or 0) > self.most_repetitions:
+            self.unsaid[f"repetitions of more than {self.most_repetitions:,}"] = None
+            least, most = min(least, self.most_repetitions), None
+        if most is None:
+            return f"{item}{{{least},}}"
+        return f"{item}{{{least}}}" if least == most else f"{item}{{{least},{most}}}"
+
+    most_repetitions: int | None = None
+
+    @abstractmethod
+    def literal(self, text: str, strength: int) -> str:
+        """Return a fixed text."""
+
+    @abstractmethod
+    def chars(self, charset: CharSet) -> str:
+        """Return one character of a set."""
+
+    @abstractmethod
+    def control(self, name: str) -> str:
+        """Return a control token."""
+
+
+def _code(char: str) -> str:
+    return f"\\u{ord(char):04X}" if char <= "\uffff" else f"\\U{ord(char):08X}"
+
+
+def _bracketed(charset: CharSet, *, negated: bool = False) -> str:
+    def written(code: int) -> str:
+        return chr(code) if chr(code).isascii() and chr(code).isalnum() else _code(chr(code))
+
+    pieces = [written(low) if low == high else f"{written(low)}-{written(high)}" for low, high in charset.ranges]
+    return f"[{'^' if negated else ''}{''.join(pieces)}]"
+
+
+def _is_wide(charset: CharSet) -> bool:
+    return bool(charset.ranges) and charset.ranges[-1][1] == 0x10FFFF
+
+
+class _Bnf(_Writer):
+    """GBNF and EBNF, which share strings and classes."""
+
+    def literal(self, text: str, strength: int) -> str:
+        """Return a string."""
+        short = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+        return '"' + "".join(short.get(c) or (c if c.isprintable() else _code(c)) for c in text) + '"'
+
+    def chars(self, charset: CharSet) -> str:
+        """Return a class, a wide one by what it leaves out."""
+        if _is_wide(charset) and charset != CharSet.full():
+            return _bracketed(charset.complement(), negated=True)
+        return _bracketed(charset)
+
+    def text(self) -> str:
+        """Return all rules."""
+        rules = self._exported.rules
+        lines = [f"{name} ::= {self.expression(rules[rule])}" for rule, name in self._names.items()]
+        return "\n".join(lines) + "\n"
+
+    def control(self, name: str) -> str:
+        """Return the text of a control token: that it is the token has no form."""
+        self.unsaid[f"that {name!r} is a control token"] = None
+        return self.literal(name, 2)
+
+
+class _Gbnf(_Bnf):
+    """GBNF as llama.cpp reads it."""
+
+    most_repetitions = MAX_REPETITIONS
+
+    def control(self, name: str) -> str:
+        """Return a control token in angle brackets, by its id if its name has none."""
+        if name in self._tokens:
+            return f"<[{self._tokens[name]}]>"
+        return name if re.fullmatch(r"<[^<>\s]+>", name) else super().control(name)
+
+
+class _Ebnf(_Bnf):
+    """EBNF as xgrammar reads it."""
+
+    def control(self, name: str) -> str:
+        """Return a control token by its id."""
+        return f"Token({self._tokens[name]})" if name in self._tokens else super().control(name)
+
+
+def _in_pattern(char: str) -> str:
+    if char.isascii():
+        return char if char.isalnum() or char in " _\"'<>=!@%&~`,;:" else f"\\x{ord(char):02x}"
+    return char if char.isprintable() else _code(char)
+
+
+class _Regex(_Writer):
+    """Regular expressions that Python's ``re``, ECMA-262 (flag ``u`` or ``v``) and Rust's ``regex`` read alike."""
+
+    between, space, empty = "|", "", ""
+
+    def group(self, written: str) -> str:
+        """Return an expression in brackets that capture nothing."""
+        return f"(?:{written})"
+
+    def literal(self, text: str, strength: int) -> str:
+        """Return a fixed text."""
+        written = "".join(map(_in_pattern, text))
+        return self.group(written) if strength > 2 and len(text) > 1 else written
+
+    def chars(self, charset: CharSet) -> str:
+        """Return a class."""
+        if charset == CharSet.full():
+            return r"[\s\S]"
+        negated = _is_wide(charset)
+        pieces = []
+        for low, high in (charset.complement() if negated else charset).ranges:
+            one = _in_pattern(chr(low))
+            pieces.append(one if low == high else f"{one}-{_in_pattern(chr(high))}")
+        return f"[{'^' if negated else ''}{''.join(pieces)}]"
+
+    def control(self, name: str) -> str:
+        """Refuse a control token."""
+        raise GrammarError(f"the control token {name!r} has no form in a regular expression", hint="leave it out")
+
+
+class _Lark(_Bnf):
+    """Lark, in the dialect of llguidance, with terminals that its lexer cuts in one way only."""
+
+    def text(self) -> str:
+        """Return all rules."""
+        rules = self._exported.rules
+        self._split = ambiguous_literals(rules, self._exported.root)
+        names = {rule: "start" if rule == self._exported.root else name for rule, name in self._names.items()}
+        self._names = names
+        return "\n".join(f"{name}: {self.expression(rules[rule])}" for rule, name in names.items()) + "\n"
+
+    def literal(self, text: str, strength: int) -> str:
+        """Return a string, or one for each character where the lexer would cut it elsewhere."""
+        if text not in self._split:
+            return super().literal(text, strength)
+        written = " ".join(super(_Lark, self).literal(char, 2) for char in text)
+        return self.group(written) if strength > 1 else written
+
+    def chars(self, charset: CharSet) -> str:
+        """Return a pattern of one character."""
+        return f"/{super().chars(charset)}/"
+
+    def control(self, name: str) -> str:
+        """Return a control token in angle brackets, by its id if its name has none."""
+        if re.fullmatch(r"<[^<>\s\[\]]+>", name):
+            return name
+        return f"<[{self._tokens[name]}]>" if name in self._tokens else super().control(name)
+
+
+_WRITERS = {"gbnf": _Gbnf, "ebnf": _Ebnf, "lark": _Lark}
+
+
+def written_as(notation: str, exported: ExportedRules, tokens: Mapping[str, int]) -> Exported:
+    """Return rules in a notation.
+
+    Args:
+        notation: ``"gbnf"``, ``"ebnf"`` or ``"lark"``.
+        exported: the rules.
+        tokens: the ids of the vocabulary's control tokens, by their names.
+    """
+    writer = _WRITERS[notation](exported, tokens)
+    return Exported(writer.text(), tuple(writer.unsaid))
+
+
+def written_as_regex(exported: ExportedRules) -> Exported:
+    """Return rules as one regular expression, which matches whole texts.
+
+    Raises:
+        GrammarError: the rules are recursive in a way that is not regular.
+        LimitError: it is longer than `MAX_PATTERN`.
+    """
+    rules = _without_right_recursion(exported)
+    sizes: dict[str, int] = {}
+    whole = _substituted(exported.root, rules, sizes)
+    text = _Regex(ExportedRules({exported.root: whole}, exported.root, ()), {}).expression(whole)
+    return Exported(text, exported.unsaid)
+
+
+def _substituted(root: str, rules: Mapping[str, Expression], sizes: dict[str, int]) -> Expression:
+    """Return the expression of a rule in which no rule is referred to."""
+    done: dict[str, Expression] = {}
+    opened: set[str] = set()
+
+    def rewritten(expression: Expression) -> tuple[Expression, int]:
+        if isinstance(expression, Reference):
+            return finished(expression.name), sizes[expression.name]
+        if isinstance(expression, (Sequence, Choice)):
+            found = [rewritten(item) for item in expression.items]
+            join = sequence if isinstance(expression, Sequence) else choice
+            return join(*(item for item, _ in found)), sum(size for _, size in found) + 1
+        if isinstance(expression, Repeat):
+            item, size = rewritten(expression.item)
+            return Repeat(item, expression.least, expression.most), size + 3
+        return expression, len(expression.text) if isinstance(expression, Literal) else 4
+
+    def finished(name: str) -> Expression:
+        if name in opened:
+            raise GrammarError(
+                "the grammar is recursive, and has no form as a regular expression",
+                hint="export it as GBNF, EBNF or Lark",
+            )
+        if name not in done:
+            opened.add(name)
+            done[name], sizes[name] = rewritten(rules[name])
+            opened.discard(name)
+            if sizes[name] > MAX_PATTERN:
+                raise LimitError(f"the pattern is longer than {MAX_PATTERN:,} characters", hint="export it as GBNF")
+        return done[name]
+
+    return finished(root)
+
+
+def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
+    """Return rules in which those that go on with each other, as the states of automata do, are solved (Arden 1961).
+
+    Raises:
+        LimitError: a solution is longer than `MAX_PATTERN`.
+    """
+    rules = dict(exported.rules)
+    edges = {name: [part.name for part in walk(body) if isinstance(part, Reference)] for name, body in rules.items()}
+    for circle in circles_of(edges):
+        for name in circle:
+            steps, rest = _last(rules[name], name)
+            if steps:
+                rules[name] = sequence(Repeat(choice(*steps), 0, None), choice(*rest))
+            for other in circle:
+                if other != name:
+                    ways, left = _last(rules[other], name)
+                    if ways:
+                        rules[other] = choice(*(sequence(way, rules[name]) for way in ways), *left)
+                        if sum(1 for _ in walk(rules[other])) > MAX_PATTERN // 10:
+                            raise LimitError(
+                                f"the pattern is longer than {MAX_PATTERN:,} characters", hint="export it as GBNF"
+                            )
+    return rules
+
+
+def _last(expression: Expression, name: str) -> tuple[list[Expression], list[Expression]]:
+    """Return what comes before a rule at the end of alternatives, and the other alternatives."""
+    before: list[Expression] = []
+    others: list[Expression] = []
+    for item in expression.items if isinstance(expression, Choice) else (expression,):
+        parts = item.items if isinstance(item, Sequence) and item.items else (item,)
+        last = parts[-1]
+        if last == Reference(name):
+            before.append(sequence(*parts[:-1]))
+        elif isinstance(last, Choice):
+            inner, rest = _last(last, name)
+            before += [sequence(*parts[:-1], way) for way in inner]
+            others += [sequence(*parts[:-1], way) for way in rest]
+        else:
+            others.append(item)
+    return before, others

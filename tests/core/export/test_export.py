@@ -1,0 +1,149 @@
+"""Exports: read again here, by xgrammar, by llguidance and by `re`, with the same verdicts."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core.sampling import random_text
+from toolgrammar.tools import ToolSet
+
+from ..text_grammars.test_ebnf_gbnf import in_xgrammar, mutated
+
+PERSON: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 2, "maxLength": 9},
+        "code": {"type": "string", "pattern": "^[A-Z]{2}-\\d+$"},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "odd": {"type": "number", "multipleOf": 0.5},
+        "kind": {"enum": ["a", "é", "\U0001f600", 'x"\\\n', None, 3]},
+        "tags": {"type": "array", "items": {"enum": ["ab", "abc", "b"]}, "minItems": 1, "maxItems": 3},
+    },
+    "required": ["name", "kind"],
+    "additionalProperties": False,
+}
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"left": {"$ref": "#"}, "value": {"type": "number"}},
+    "required": ["value"],
+    "additionalProperties": False,
+}
+
+
+def weather(city: str, days: int = 1) -> str:
+    """Tell the weather."""
+    return city
+
+
+GRAMMARS = {
+    "person": Grammar.from_json_schema(PERSON),
+    "list": Grammar.from_json_schema({"type": "array", "items": PERSON["properties"]["code"]}),
+    "tree": Grammar.from_json_schema(TREE),
+    "regex": Grammar.from_regex(r"(?!ab)[a-c]{1,4}|\u{1F600}+[^x]|é*"),
+    "rule": Grammar.from_gbnf('root ::= root "+" term | term\nterm ::= [0-9]+ | "(" root ")"'),
+    "words": Grammar.from_gbnf('root ::= ("a" | "ab" "c" | "abcd" | [a-c] "!")+'),
+    "csv": Grammar.csv(["a", "b"], newline="\n", max_rows=2),
+    "sql": Grammar.sql_select({"people": {"id": "integer", "name": "string"}}),
+    "until": Grammar.until("<end>") + Grammar.text(excluding=["no"]),
+    "calls": ToolSet(ToolSet.from_any([weather])).grammar(tool_choice="required", max_calls=1),
+}
+
+
+def texts_of(grammar: Grammar) -> list[str]:
+    """Return random texts and others that differ by one change."""
+    draw = random.Random(3)
+    texts = [random_text(grammar, draw, 50) for _ in range(25)]
+    return [*texts, *(mutated(draw, text) for text in texts for _ in range(3))]
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+@pytest.mark.parametrize("notation", ["gbnf", "ebnf", "lark"])
+def test_exports_are_read_again(name: str, notation: str) -> None:
+    """An exported grammar has the same texts when it is read again."""
+    grammar = GRAMMARS[name]
+    exported = getattr(grammar, f"to_{notation}")()
+    assert exported.unsaid == ()
+    again = getattr(Grammar, f"from_{notation}")(exported.text)
+    for text in texts_of(grammar):
+        assert again.matches(text) == grammar.matches(text), text
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_in_xgrammar(name: str) -> None:
+    """Xgrammar accepts the same texts of an export."""
+    grammar = GRAMMARS[name]
+    accepts = in_xgrammar(grammar.to_ebnf().text)
+    for text in texts_of(grammar):
+        assert accepts(text) == grammar.matches(text), text
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_in_llguidance(name: str) -> None:
+    """Llguidance accepts the same texts of an export: its lexer has one way of cutting each."""
+    llguidance: Any = pytest.importorskip("llguidance", reason="llguidance is not installed")
+    tokens = [bytes((byte,)) for byte in range(256)]
+
+    class Bytes:
+        eos_token_id = 256
+        bos_token_id = None
+        special_token_ids = (256,)
+
+        def __init__(self) -> None:
+            self.tokens = (*tokens, b"<eos>")
+
+        def __call__(self, data: str | bytes) -> list[int]:
+            return list(data.encode() if isinstance(data, str) else data)
+
+    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Bytes()))
+    grammar = GRAMMARS[name]
+    compiled = llguidance.LLMatcher.grammar_from_lark(grammar.to_lark().text)
+    for text in texts_of(grammar):
+        matcher = llguidance.LLMatcher(tokenizer, compiled, log_level=0)
+        assert not matcher.is_error(), matcher.get_error()
+        accepted = all(matcher.consume_token(byte) for byte in text.encode()) and matcher.is_accepting()
+        assert accepted == grammar.matches(text), text
+
+
+@pytest.mark.parametrize("name", ["list", "regex", "words", "csv", "until", "calls"])
+def test_regular_expressions(name: str) -> None:
+    """Python's `re` accepts the same texts of a regular grammar."""
+    grammar = GRAMMARS[name]
+    pattern = re.compile(grammar.to_regex().text)
+    again = Grammar.from_regex(grammar.to_regex().text)
+    for text in texts_of(grammar):
+        assert bool(pattern.fullmatch(text)) == grammar.matches(text) == again.matches(text), text
+
+
+def test_what_cannot_be_said() -> None:
+    """What depends on the text so far is left out and named; the rest is kept."""
+    unique = Grammar.from_json_schema({"type": "array", "items": {"type": "integer"}, "uniqueItems": True})
+    exported = unique.to_gbnf()
+    assert exported.unsaid == ("that items or names differ from those before",)
+    again = Grammar.from_gbnf(exported.text)
+    assert again.matches("[1, 1]") and not unique.matches("[1, 1]") and not again.matches("[1, x]")
+    assert Grammar.json().to_ebnf().unsaid == ("that a name occurs only once in an object",)
+
+
+def test_control_tokens() -> None:
+    """A control token is named, or given by its id, where the notation can; else that is named."""
+    grammar = Grammar.special("<end>") + Grammar.literal("x")
+    vocabulary = Vocabulary([b"x", None, None], eos=[1], special={"<end>": 2})
+    assert grammar.to_gbnf().text == 'root ::= <end> "x"\n' and grammar.to_lark().text == 'start: <end> "x"\n'
+    assert grammar.to_gbnf(vocabulary).text == 'root ::= <[2]> "x"\n'
+    assert grammar.to_ebnf(vocabulary).text == 'root ::= Token(2) "x"\n'
+    assert grammar.to_ebnf().unsaid == ("that '<end>' is a control token",)
+    with pytest.raises(GrammarError, match="control token"):
+        grammar.to_regex()
+
+
+def test_errors() -> None:
+    """What is not regular has no regular expression; bytes that are no text have no form at all."""
+    with pytest.raises(GrammarError, match="recursive"):
+        GRAMMARS["tree"].to_regex()
+    with pytest.raises(GrammarError, match="UTF-8"):
+        Grammar.literal(b"\xff").to_gbnf()
