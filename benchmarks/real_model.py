@@ -4,8 +4,9 @@
 
 Requests of the Berkeley Function Calling Leaderboard that one call answers, spread over the file. Each is answered
 greedily in every way of `WAYS`: free text that is parsed, free text with one more attempt after an error, under the
-grammar, and under the grammar with one thing changed (spacing, order of properties, prompt, a draft before the call,
-number of calls, jumps). The peers (``--peers``) mask the logits of the same model for the same language.
+grammar, and under the grammar with one thing changed (exact choice, canonical spelling, spacing, order of properties,
+prompt, a draft before the call, number of calls, jumps). The peers (``--peers``) mask the logits of the same model for
+the same language.
 
 A call is right as the leaderboard has it: its function is the one that is wanted, and each argument is one of the
 accepted values (``""`` accepts that it is left out); text is compared without case, spaces and punctuation. An answer
@@ -291,6 +292,7 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
     "grammar": constrained(),
     "grammar, without jumps": constrained(jump_forward=False),
     "grammar, exact choice": constrained(exact_choice=True),
+    "grammar, canonical spelling": constrained(canonical=True),
     "grammar, several calls allowed": constrained(parallel_tool_calls=True),
     "grammar, text or a call": constrained(tool_choice="auto"),
     "grammar, after a draft of 64 tokens": constrained(draft=64),

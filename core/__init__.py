@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ArgumentsDelta,
         CallEnd,
         CallStart,
+        ChoiceMade,
         Event,
         Finish,
         FinishReason,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import Model, load_model
     from .options import OnUnsupported, PropertyOrder, Whitespace
+    from .schema.read.reasoning_order import reasoning_first
     from .vocabulary.vocabulary import Vocabulary
 
 __all__ = [
@@ -89,6 +91,7 @@ __all__ = [
     "CallEnd",
     "CallStart",
     "CancelledError",
+    "ChoiceMade",
     "Constraint",
     "ConstraintCache",
     "ContentFilterError",
@@ -152,6 +155,7 @@ __all__ = [
     "apply_mask",
     "fill_masks",
     "load_model",
+    "reasoning_first",
 ]
 
 #: Names that are not in ``errors``, by their module.
@@ -162,6 +166,7 @@ _HOME = {
         "ArgumentsDelta",
         "CallEnd",
         "CallStart",
+        "ChoiceMade",
         "Event",
         "Finish",
         "FinishReason",
@@ -175,6 +180,7 @@ _HOME = {
     "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
     "conversation.messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
+    "schema.read.reasoning_order": ("reasoning_first",),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),
     "options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
     "vocabulary": ("Vocabulary",),

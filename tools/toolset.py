@@ -20,6 +20,7 @@ from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
+from toolgrammar.core.schema.read.reasoning_order import reasoning_first
 from toolgrammar.core.schema.scalars import dates
 
 from .argument_checker import ArgumentChecker
@@ -112,6 +113,17 @@ class ToolSet:
             SchemaError: something cannot be a tool; names the tool, the parameter and the reason.
         """
         return cls(tools_from_any(sources), additional_properties=additional_properties, max_calls=max_calls)
+
+    def reasoning_first(self) -> ToolSet:
+        """Return this tool set with arguments that explain (``reasoning``, ...) before the others, at every depth."""
+        tools = [replace(tool, parameters=reasoning_first(tool.parameters)) for tool in self]
+        return ToolSet(
+            tools,
+            additional_properties=self._additional_properties,
+            max_calls=self._max_calls,
+            strictness=self._strictness,
+            grammars=self._call_grammars,
+        )
 
     @classmethod
     def from_typescript(

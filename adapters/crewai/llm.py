@@ -46,7 +46,7 @@ __all__ = ["ToolGrammarLLM"]
 
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
-    *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "draft"),
+    *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
 )
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
@@ -77,8 +77,9 @@ class ToolGrammarLLM(BaseLLM):
             that were trained for that form.
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
-            ``on_budget``, ``jump_forward``, ``exact_choice``, ``draft``; see `GenerateParams`); and for a model on a
-            server ``api_key``, ``base_url`` and ``max_retries``, which go to its loader.
+            ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
+            ``max_repetition``; see `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
+            ``max_retries``, which go to its loader.
 
     Raises:
         ModelError: the model cannot be loaded, or a field is not known, has a wrong value or is not for this model.
@@ -98,6 +99,8 @@ class ToolGrammarLLM(BaseLLM):
     on_budget: str | None = None
     jump_forward: bool | None = None
     exact_choice: bool | None = None
+    canonical: bool | None = None
+    max_repetition: int | None = None
     draft: int | None = None
 
     _loaded: _shared.LoadedModel = PrivateAttr()

@@ -36,7 +36,7 @@ __all__ = ["ChatToolGrammar"]
 
 _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
-    *("tool_format", "on_budget", "jump_forward", "exact_choice", "draft"),
+    *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
 )
 _IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
 _PER_CALL = frozenset(
@@ -86,6 +86,8 @@ class ChatToolGrammar(BaseChatModel):
         on_budget: what to do near the budget: ``"close"`` the answer validly, or raise (``"error"``).
         jump_forward: write what the grammar fixes without asking the model; False asks it for every token.
         exact_choice: choose tools and listed values by the probability of each whole word (`GenerateParams`).
+        canonical: write only tokens that the tokenizer would write (`GenerateParams`).
+        max_repetition: length from which on a repeated text closes a string, in bytes (`GenerateParams`).
         draft: number of tokens that the model may write freely before its answer; they come as reasoning.
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
@@ -121,6 +123,8 @@ class ChatToolGrammar(BaseChatModel):
     on_budget: str | None = None
     jump_forward: bool | None = None
     exact_choice: bool | None = None
+    canonical: bool | None = None
+    max_repetition: int | None = None
     draft: int | None = None
     parallel_tool_calls: bool | None = None
 

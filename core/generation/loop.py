@@ -66,6 +66,9 @@ MAX_CHOICES = 8
 #: Maximum number of tokens at the end of a prompt that are written again where the tokenizer would write others.
 MAX_HEALED = 4
 
+#: Maximum number of choices of the model at one place when the tokenizer would not write them.
+MAX_SPELLINGS = 32
+
 #: Bytes that may both come next only in free text or a free string, where nearly every token is allowed.
 _PROBES = (b"e", b" ")
 
@@ -351,6 +354,9 @@ class Decoding:
             if token_id is None:
                 allowed = self._allowed() if among is None else among
                 token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
+            if self.params.canonical and among is None and (allowed is None or len(allowed) > 1):
+                allowed = self._allowed() if allowed is None else allowed
+                token_id = yield from self._choose_canonical(token_id, allowed)
             if self._keeps_prompt(token_id):
                 continue
             if token_id in self._eos and self.matcher.is_accepting:
@@ -439,6 +445,34 @@ class Decoding:
     def _choose(self, allowed: npt.NDArray[np.intp]) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
         logits = yield from self._read()
         return self._sampler.choose(logits, allowed)
+
+    def _choose_canonical(
+        self, first: int, allowed: npt.NDArray[np.intp]
+    ) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
+        """Return a chosen token, or another choice where the tokenizer would not write it after the text so far.
+
+        A token that it would not write is left out, and the model chooses among the rest: so a draw has the model's
+        distribution over those that it would. After `MAX_SPELLINGS` choices, or where there are no others, the first
+        choice stays.
+        """
+        token_id = first
+        for _ in range(MAX_SPELLINGS):
+            if self._is_canonical(token_id):
+                return token_id
+            allowed = allowed[allowed != token_id]
+            if len(allowed) == 0:
+                break
+            token_id = yield from self._choose(allowed)
+        return first
+
+    def _is_canonical(self, token_id: int) -> bool:
+        """Return True if the tokenizer would write a token after the last one; also where that cannot be told."""
+        data = self._tokens[token_id]
+        if not data:
+            return True
+        context = self._context()
+        spelled = self._spelling.spell(self.backend.vocabulary.decode(context) + data)
+        return not spelled or spelled[-2:] == (*context[-1:], token_id)[-2:]
 
     def _choose_word(self, remaining: int) -> Generator[Forward, npt.NDArray[np.float32] | None, bool]:
         """Choose a whole word where finitely many may follow, and hold it; return False where that is not so.

@@ -100,6 +100,7 @@ class JsonMode:
         grammar: a ready `Grammar` instead of a schema.
         constrained_decoding: False writes freely, then validates (and repairs, if asked).
         whitespace: the white space that the model may write in JSON.
+        reasoning_first: properties that explain (``reasoning``, ``explanation``, ...) come before the others.
     """
 
     schema: Any = None
@@ -108,6 +109,7 @@ class JsonMode:
     grammar: Grammar | None = None
     constrained_decoding: bool = True
     whitespace: Whitespace = "single"
+    reasoning_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ class GenerateParams:
             at least 384; 0: no bound.
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
+        canonical: choose only tokens with which the tokenizer itself would go on writing the text, as in all that the
+            model has read. Where none is allowed, the others are.
         exact_choice: where finitely many words may follow (a tool's name, a value of an ``enum``, a boolean, a small
             integer), choose by the probability of each whole word, and not by its first token; one more forward pass
             at most for each, and its probabilities are in ``Generation.choices``.
@@ -187,6 +191,7 @@ class GenerateParams:
     on_budget: Literal["close", "error"] = "close"
     max_repetition: int | None = None
     jump_forward: bool = True
+    canonical: bool = False
     exact_choice: bool = False
     logprobs: int | None = None
     trace: bool = False
@@ -221,6 +226,7 @@ class GenerateOptions(TypedDict, total=False):
     on_budget: Literal["close", "error"]
     max_repetition: int | None
     jump_forward: bool
+    canonical: bool
     exact_choice: bool
     logprobs: int | None
     trace: bool

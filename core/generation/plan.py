@@ -18,6 +18,7 @@ from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
 from ..errors import ModelError
 from ..grammar import Grammar
+from ..logs import logger_of
 from ..options import Whitespace
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
@@ -27,6 +28,9 @@ Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[
 
 #: Maximum number of grammars of schemas that a planner keeps.
 CACHED_GRAMMARS = 64
+
+
+_LOG = logger_of("models")
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,10 @@ class Planner:
                 raise _excluded("the schema of json_mode", "its grammar")
             return Plan(mode.grammar, is_json=True, params=params)
         schema = schema_of(mode.schema)
+        if mode.reasoning_first:
+            from ..schema.read.reasoning_order import reasoning_first
+
+            schema = reasoning_first(schema)
         grammar = self._grammar(schema, mode.whitespace, mode.strict)
         return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None, params=params)
 
@@ -165,6 +173,10 @@ class Planner:
 
 
 def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
+    from ..schema.read.reasoning_order import answers_before_reasons
+
+    for pointer in answers_before_reasons(schema):
+        _LOG.warning("%s explains an answer that is written before it; see JsonMode.reasoning_first", pointer)
     return Grammar.from_json_schema(
         schema, whitespace=whitespace, on_unsupported="narrow" if strict else "validate", plain_integers=True
     )
@@ -274,6 +286,7 @@ _RANGES: Ranges = {
     "max_repetition": (lambda value: value is None or (is_whole(value) and value >= 0), "a number of bytes, or None"),
     "jump_forward": FLAG,
     "exact_choice": FLAG,
+    "canonical": FLAG,
     "logprobs": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
     "trace": FLAG,
     "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),
