@@ -122,6 +122,7 @@ _MISTRAL_V3 = TemplateFormat(
     skips=("[",),
     names=r"[a-zA-Z0-9_-]{1,64}",
     ids="[a-zA-Z0-9]{9}",
+    call_id="$id",
     result='[TOOL_RESULTS]{"content": $json, "call_id": "$id"}[/TOOL_RESULTS]',
     signs=("[TOOL_CALLS]", "[TOOL_RESULTS]"),
     signs_against=("[ARGS]", "[TOOL_CONTENT]"),

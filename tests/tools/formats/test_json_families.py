@@ -276,3 +276,17 @@ def test_a_broken_call_is_not_lost() -> None:
     assert first.error is not None
     assert "nope" in (first.raw or "")
     assert second.error is None
+
+
+@pytest.mark.parametrize("name", ["mistral-v3", "mistral-v7"])
+def test_the_id_that_the_model_wrote_is_the_calls(name: str) -> None:
+    """It stands behind the arguments, so the stream says nothing of a call before it is read."""
+    tools = ToolSet([Tool("f", "", {"type": "object", "properties": {"n": {"type": "integer"}}})])
+    text = '[TOOL_CALLS][{"name": "f", "arguments": {"n": 1}, "id": "8wJQpPY1l"}, {"name": "f", "arguments": {}}]'
+    parser = tools.parser(name, new_id=lambda: "made")
+    events = [event for char in text for event in parser.feed(char)] + parser.close()
+    starts = [event.id for event in events if isinstance(event, CallStart)]
+    ends = [event.call for event in events if isinstance(event, CallEnd)]
+    assert starts == [call.id for call in ends] == ["8wJQpPY1l", "made"]
+    assert [dict(call.arguments) for call in ends] == [{"n": 1}, {}]
+    assert '"id": "8wJQpPY1l"' in get_format(name).render_calls(ends[:1])

@@ -22,7 +22,9 @@ class ObjectReader:
         index: the number of the call in its turn.
         call_id: its id.
         name_key: key of the name.
-        argument_keys: keys under which arguments are accepted.
+        argument_keys: keys under which arguments are accepted; the family writes the first.
+        id_key: key of the id, empty if the family writes none. Nothing is sent before the id is known or the object has
+            ended: the id is the first that a stream says of a call.
         closers: characters with which the markup after a call begins: one of them also ends an object whose last brace
             was forgotten.
 
@@ -32,12 +34,20 @@ class ObjectReader:
     """
 
     def __init__(
-        self, index: int, call_id: str, name_key: str, argument_keys: tuple[str, ...], closers: frozenset[str]
+        self,
+        index: int,
+        call_id: str,
+        name_key: str,
+        argument_keys: tuple[str, ...],
+        closers: frozenset[str],
+        id_key: str = "",
     ) -> None:
         self.problem: str | None = None
         self.leniencies: list[Edit] = []
         self._origin = 0
         self._name_key = name_key
+        self._id_key = id_key
+        self._is_started = False
         self._argument_keys = argument_keys
         self._closers = closers
         self._index = index
@@ -90,7 +100,8 @@ class ObjectReader:
         """Send what is left of the call, and its end."""
         if self._name is None:
             self.problem = self.problem or "the call has no name"
-            events.append(CallStart(self._index, self._id, ""))
+        self._id_key = ""
+        self._start(events)
         arguments: dict[str, Any] = {}
         if self.problem is None:
             if not self._arguments:
@@ -172,7 +183,7 @@ class ObjectReader:
 
     def _send(self, events: list[Event]) -> None:
         """Send the arguments that have not been sent, once it is known whose they are."""
-        if self._name is not None and self._sent < len(self._arguments):
+        if self._is_started and self._sent < len(self._arguments):
             text = "".join(self._arguments[self._sent :])
             self._sent = len(self._arguments)
             if text:
@@ -193,6 +204,8 @@ class ObjectReader:
         self._state = "comma"
         if self._key == self._name_key:
             self._end_name("".join(self._value), events)
+        elif self._id_key and self._key == self._id_key:
+            self._end_id("".join(self._value), events)
         elif self._key in self._argument_keys:
             if not self._streams:
                 self._end_plain_arguments("".join(self._value))
@@ -204,7 +217,23 @@ class ObjectReader:
             self._break("the name is not a string, or empty")
             return
         self._name = name
-        events.append(CallStart(self._index, self._id, name))
+        if not self._id_key:
+            self._start(events)
+
+    def _end_id(self, text: str, events: list[Event]) -> None:
+        """Take the id: a text, or a number."""
+        wire = json.loads(text) if text.startswith('"') else text
+        if isinstance(wire, str) and wire and text[0] not in "{[":
+            self._id = wire
+            self._id_key = ""
+            if self._name is not None:
+                self._start(events)
+
+    def _start(self, events: list[Event]) -> None:
+        """Begin the call in the stream, if it has not begun."""
+        if not self._is_started:
+            self._is_started = True
+            events.append(CallStart(self._index, self._id, self._name or ""))
         self._send(events)
 
     def _end_plain_arguments(self, text: str) -> None:

@@ -344,6 +344,7 @@ class TemplateFormat(WireFormat):
             name_key=self.name_key,
             argument_keys=tuple(sorted(self.argument_keys, key=lambda key: f'"{key}"' not in self.call)),
             call_id=self.call_id,
+            id_key=self._id_key,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
             beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))
@@ -381,6 +382,12 @@ class TemplateFormat(WireFormat):
                 return ()
             found.append(without_space(before.partition(max(begun, key=len))[2]))
         return tuple(found)
+
+    @property
+    def _id_key(self) -> str:
+        """The key of a call's id, where it is a member of the call's object and identifies the call."""
+        found = re.search(r'"(\w+)":\s*"\$id"', self.call) if self.call_id == "$id" and not self.head else None
+        return found[1] if found else ""
 
     def _back(self, template: str) -> str:
         """Return the markup after the arguments of a call."""

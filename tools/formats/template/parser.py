@@ -44,6 +44,7 @@ class Syntax:
     name_key: str
     argument_keys: tuple[str, ...]
     call_id: str
+    id_key: str  # key of the id, where name, arguments and id are members of one object
     call_end: str  # tag that ends a call that is one object; empty: the object's last brace does
     thinking: ReasoningMarkers | None
     whole_text: bool  # a turn that is not a call is a JSON answer
@@ -249,7 +250,7 @@ class TemplateParser(StreamParser):
                 self._buffer.skip(len(opener))
             syntax = self._syntax
             self._reader = ObjectReader(
-                self._index, self._new_id(), syntax.name_key, syntax.argument_keys, self._closers
+                self._index, self._new_id(), syntax.name_key, syntax.argument_keys, self._closers, syntax.id_key
             )
             self._state = self._read_object
 
