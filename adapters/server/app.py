@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import anyio
@@ -128,7 +129,9 @@ class _Server:
         ]
         if self._metrics is not None:
             routes.append(Route("/metrics", self._scrape, methods=["GET"]))
-        self.app = Starlette(routes=routes, lifespan=self._lifespan)
+        self._paths = {route.path: sorted(route.methods or ()) for route in routes}
+        handlers = {404: self._unrouted, 405: self._unrouted}
+        self.app = Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
         self.app.state.served = self._served
 
     @asynccontextmanager
@@ -155,7 +158,7 @@ class _Server:
                 self._close(record)
                 raise
             except Exception as error:
-                failure = self._failure(error, record)
+                failure = self._failure(error, record, protocol.names)
                 self._close(record)
                 return _json(protocol.error(failure), failure.status, failure.headers)
 
@@ -300,9 +303,9 @@ class _Server:
 
     # -- records -------------------------------------------------------------------------------------------------
 
-    def _failure(self, error: Exception, record: _Record) -> Failure:
+    def _failure(self, error: Exception, record: _Record, names: Mapping[str, str] = MappingProxyType({})) -> Failure:
         """Return an error as a failure, and take note of it; of an unknown one its kind alone is logged."""
-        failure = failure_of(error)
+        failure = failure_of(error, names)
         record.status, record.error = failure.status, failure.code
         if failure.code == "internal":
             _logger.error("%s in a request of %s", type(error).__name__, record.path)
@@ -384,6 +387,17 @@ class _Server:
             return _json(make())
         except RequestError as error:
             return _refused(protocol, error)
+
+    async def _unrouted(self, request: Request, error: Exception) -> Response:
+        """Return the error for an endpoint or a method that does not exist, in the form of its protocol."""
+        path, status = request.url.path, getattr(error, "status_code", 404)
+        forms = {"/api/": ollama.CHAT, "/v1/messages": messages.MESSAGES}
+        protocol = next((form for begin, form in forms.items() if path.startswith(begin)), CHAT_COMPLETIONS)
+        if status == 405:
+            hint = f"it takes {' and '.join(self._paths.get(path, ()))}"
+            return _refused(protocol, RequestError(f"{path} does not take {request.method}", hint=hint, status=status))
+        hint = f"the endpoints are {', '.join(self._paths)}"
+        return _refused(protocol, RequestError(f"there is no endpoint {path}", hint=hint, status=404))
 
     async def _health(self, request: Request) -> Response:
         return _json({"status": "ok"})

@@ -193,7 +193,8 @@ def tool_kind(tool: Fields, custom: set[str] | None) -> str:
     """Return ``"function"`` or ``"custom"``; an absent type is a function."""
     kind = tool.text("type", "function")
     if kind != "function" and (kind != "custom" or custom is None):
-        hint = "only functions are supported here; give a function with a JSON Schema"
+        known = "functions are" if custom is None else "functions and custom tools are"
+        hint = f"only {known} supported here; give a function with a JSON Schema"
         raise RequestError(f"{tool.path('type')} {kind!r} is not supported", field=tool.path("type"), hint=hint)
     return str(kind)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from toolgrammar.core.errors import (
     BudgetError,
     ContentFilterError,
     ContextOverflowError,
     GenerationTimeoutError,
+    LimitError,
+    SchemaError,
     ServerConnectionError,
     ServerError,
     ServerFailureError,
@@ -52,6 +57,11 @@ class BusyError(ToolGrammarError, code="busy", retryable=True):
     """The server has as many requests waiting as it takes."""
 
 
+#: The part of a hint that only those can follow who call the library themselves.
+_IN_PYTHON = re.compile(
+    r"(?:, or |^)(?:have (?:the arguments|it) checked after generation|allow that) with .*$", re.DOTALL
+)
+
 #: Our errors, most specific first, and the status of each.
 _STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((BusyError,), 429),
@@ -63,12 +73,21 @@ _STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
 )
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Return an error as a failure. Of an unknown error nothing is told: its message may hold what it should not."""
+def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType({})) -> Failure:
+    """Return an error as a failure. Of an unknown error nothing is told: its message may hold what it should not.
+
+    Args:
+        error: what was raised.
+        names: what the protocol calls fields of `GenerateParams`, and ``schema``, the schema of a text answer.
+    """
     if isinstance(error, RequestError):
-        words = _words(error)
-        named = words if error.field is None or error.field in words else f"{error.field}: {words}"
-        return Failure(error.status, named, error.code, error.field)
+        words, field = _words(error), error.field
+        if field in names:
+            words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
+        return Failure(error.status, _named(words, field), error.code, field)
+    if isinstance(error, (SchemaError, LimitError)) and str(error.place):
+        field = "tools" if error.place.tool is not None else names.get("schema")
+        return Failure(400, _named(_words(error), field), error.code, field)
     if isinstance(error, ToolGrammarError):
         status = next((status for classes, status in _STATUS if isinstance(error, classes)), 500)
         if isinstance(error, ServerError) and error.status_code == 429:
@@ -78,6 +97,11 @@ def failure_of(error: BaseException) -> Failure:
     return Failure(500, "internal error", "internal")
 
 
+def _named(words: str, field: str | None) -> str:
+    return words if field is None or field in words else f"{field}: {words}"
+
+
 def _words(error: ToolGrammarError) -> str:
     where = f" ({error.place})" if str(error.place) else ""
-    return f"{error.message}{where}. Hint: {error.hint}" if error.hint else f"{error.message}{where}"
+    hint = _IN_PYTHON.sub("", error.hint or "")
+    return f"{error.message}{where}. Hint: {hint}" if hint else f"{error.message}{where}"

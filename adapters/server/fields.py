@@ -93,7 +93,7 @@ class Fields:
             return default
         is_right = any(isinstance(value, kind) for kind in kinds)
         if not is_right or (isinstance(value, bool) and bool not in kinds):
-            words = " or ".join(_WORDS[kind] for kind in kinds)
+            words = " or ".join(_WORDS[kind] for kind in kinds if not (kind is int and float in kinds))
             raise RequestError(f"{self.path(name)} is not {words}", field=self.path(name))
         return value
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from toolgrammar.core.conversation import Event, Generation
@@ -40,10 +41,13 @@ class Protocol(ABC):
     Attributes:
         path: of the endpoint.
         media_type: of streamed responses.
+        names: the fields of `GenerateParams` that the protocol calls otherwise, and ``schema``, the field that has the
+            schema of a text answer.
     """
 
     path: str
     media_type = "text/event-stream"
+    names: Mapping[str, str] = MappingProxyType({"schema": "response_format"})
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> Asked:

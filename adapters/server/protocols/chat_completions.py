@@ -71,7 +71,7 @@ class ChatCompletions(Protocol):
         schema = schema_of(fields.inner("response_format"))
         answers = fields.whole("n", 1)
         stream = fields.flag("stream")
-        include_usage = openai_form.streaming(fields)
+        include_usage = openai_form.streaming(fields, stream)
         openai_form.labels(fields)
         openai_form.penalties(fields)
         fields.refuse("store", False, hint="nothing is stored here")
@@ -122,6 +122,10 @@ CHAT_COMPLETIONS = ChatCompletions()
 def _budget(fields: Fields) -> int | None:
     """Return the token budget, which has an old and a new name."""
     old, new = fields.whole("max_tokens"), fields.whole("max_completion_tokens")
+    if new is not None and new < 1:
+        raise RequestError(
+            f"max_completion_tokens is {new}", field="max_completion_tokens", hint="give at least 1, or leave it out"
+        )
     if old is not None and new is not None and old != new:
         raise RequestError(
             "max_tokens and max_completion_tokens differ", field="max_tokens", hint="give max_completion_tokens"

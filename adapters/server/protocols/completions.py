@@ -55,7 +55,7 @@ class Completions(Protocol):
         if echoes and count is not None:
             raise RequestError("echo and logprobs are given", field="echo", hint="a prompt has no log-probabilities")
         stream = fields.flag("stream")
-        include_usage = openai_form.streaming(fields)
+        include_usage = openai_form.streaming(fields, stream)
         openai_form.penalties(fields)
         fields.ignore("user")
         fields.refuse("suffix", "", hint="only the end of a text can be asked for")

@@ -9,6 +9,7 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -50,6 +51,7 @@ class Messages(Protocol):
     """Anthropic's messages."""
 
     path = "/v1/messages"
+    names = MappingProxyType({"stop": "stop_sequences", "schema": "output_config.format"})
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""

@@ -11,6 +11,7 @@ import binascii
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
+from types import MappingProxyType
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -65,6 +66,14 @@ class Chat(Protocol):
 
     path = "/api/chat"
     media_type = "application/x-ndjson"
+    names = MappingProxyType(
+        {
+            **{name: f"options.{name}" for name in ("temperature", "top_p", "top_k", "min_p", "seed", "stop")},
+            "max_tokens": "options.num_predict",
+            "repetition_penalty": "options.repeat_penalty",
+            "schema": "format",
+        }
+    )
 
     def read(self, fields: Fields, served: Served) -> Asked:
         """Return a request in the neutral form."""

@@ -66,13 +66,21 @@ def labels(fields: Fields) -> dict[str, Any]:
     return metadata
 
 
-def streaming(fields: Fields) -> bool:
+def streaming(fields: Fields, stream: bool) -> bool:
     """Read ``stream_options``; return True if a stream ends with the token counts."""
-    choices = fields.inner("stream_options") or Fields({})
+    choices = stream_options(fields, stream)
     include_usage = choices.flag("include_usage")
-    choices.refuse("include_obfuscation", False)
     choices.end()
     return include_usage
+
+
+def stream_options(fields: Fields, stream: bool) -> Fields:
+    """Return ``stream_options``, which are for streams alone, without what all protocols refuse."""
+    choices = fields.inner("stream_options") or Fields({})
+    choices.refuse("include_obfuscation", False)
+    if not stream:
+        choices.refuse("include_usage", False, hint="it is for streams; whole answers always have their usage")
+    return choices
 
 
 def penalties(fields: Fields) -> None:

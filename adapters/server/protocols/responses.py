@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from toolgrammar.core.conversation import (
@@ -145,6 +146,7 @@ class Responses(Protocol):
     """
 
     path = "/v1/responses"
+    names = MappingProxyType({"max_tokens": "max_output_tokens", "schema": "text.format"})
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -183,9 +185,7 @@ class Responses(Protocol):
             "logprobs": _logprobs(fields, included, model),
         }
         stream = fields.flag("stream")
-        streaming = fields.inner("stream_options") or Fields({})
-        streaming.refuse("include_obfuscation", False)
-        streaming.end()
+        openai_form.stream_options(fields, stream).end()
         keeps = fields.flag("store", True)
         metadata = openai_form.labels(fields)
         fields.refuse("background", False)

@@ -195,6 +195,8 @@ lark, unclosed = (
 )
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"store": True}, "store"),
+    ({"max_completion_tokens": 0}, "max_completion_tokens"),
+    ({"temperature": [1]}, "temperature"),
     ({"top_logprobs": 2}, "top_logprobs"),
     ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
     ({"frequency_penalty": 0.5}, "frequency_penalty"),
@@ -365,3 +367,29 @@ def test_a_result_of_a_tool_that_failed_is_read() -> None:
         assert made.chat.completions.create(model="scripted", messages=history).choices[0].message.content == "I see."
     kept: ToolCall = model.requests[0][1].tool_calls[0]
     assert kept.arguments == {"code": "A"} and kept.error
+
+
+def test_schemas_that_cannot_be_met_name_their_field() -> None:
+    """A schema is compiled when the model is asked; the error still names the field, and no way out in Python."""
+    broken = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"(a)\1"}}}
+    with client("embedded") as made:
+        with pytest.raises(openai.BadRequestError, match="tool 'f', at /properties/a") as caught:
+            made.chat.completions.create(model="embedded", messages=HELLO, tools=[openai_tool("f", broken)])
+        assert caught.value.param == "tools" and "ToolSet(" not in caught.value.message
+        form: Any = {"type": "json_schema", "json_schema": {"name": "x", "schema": broken}}
+        with pytest.raises(openai.BadRequestError, match="at /properties/a") as caught:
+            made.chat.completions.create(model="embedded", messages=HELLO, response_format=form, stream=True)
+        assert caught.value.param == "response_format"
+        with pytest.raises(openai.BadRequestError, match="max_output_tokens is 0") as caught:
+            made.responses.create(model="embedded", input="Hello", max_output_tokens=0)
+        assert caught.value.param == "max_output_tokens"
+
+
+def test_unknown_endpoints_are_errors_in_the_form_of_the_protocol() -> None:
+    """With what there is instead."""
+    with client("embedded") as made:
+        with pytest.raises(openai.NotFoundError, match=r"/v1/embeddings.*/v1/completions"):
+            made.embeddings.create(model="embedded", input="x")
+        with pytest.raises(openai.APIStatusError, match=r"/v1/chat/completions does not take GET.*POST") as caught:
+            made.get("/chat/completions", cast_to=object)
+        assert caught.value.status_code == 405
