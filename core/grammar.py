@@ -19,7 +19,7 @@ from .errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from .grammar_rules import Rule, bodies_of, check_rules, reached_from
+from .grammar_rules import Rule, bodies_of, check_rules, once, reached_from
 from .grammar_source import source
 from .language.lookback import Written
 from .language.nodes import Nodes
@@ -29,6 +29,7 @@ from .options import OnUnsupported, PropertyOrder, Whitespace
 if TYPE_CHECKING:
     from .export.rules import ExportedRules
     from .export.writers import Exported
+    from .schema import SchemaOptions
     from .text_grammars.rules import ReadGrammar
     from .vocabulary.vocabulary import Vocabulary
 
@@ -157,34 +158,36 @@ class Grammar:
             UnsupportedSchemaError: a keyword cannot be enforced exactly; names its place.
             UnsatisfiableSchemaError: nothing can be valid.
         """
-        from .schema import SchemaOptions, compile_schema
+        from .schema import SchemaOptions
 
         if hasattr(schema, "model_json_schema"):
             from .schema.pydantic.schema import json_schema_of
             from .schema.read.dated import of_today
 
             schema, plain_integers = of_today(json_schema_of(schema)), True
-        compiled = compile_schema(
-            schema,
-            SchemaOptions(
-                whitespace,
-                additional_properties,
-                property_order,
-                on_unsupported,
-                formats,
-                strict_formats,
-                registry,
-                plain_integers=plain_integers,
-            ),
+        options = SchemaOptions(
+            whitespace,
+            additional_properties,
+            property_order,
+            on_unsupported,
+            formats,
+            strict_formats,
+            registry,
+            plain_integers=plain_integers,
         )
-        grammar = cls(
-            compiled.build,
-            ("schema", compiled),
-            compiled.problems,
-            sure=lambda: compiled.is_surely_satisfiable,
-            narrowed=compiled.narrowed,
-        )
-        grammar.schema = schema
+        return cls._of_schema(schema, options)
+
+    @classmethod
+    def _of_schema(cls, schema: Any, options: SchemaOptions) -> Grammar:
+        """Return the texts of a schema, read and written by its options."""
+        from .schema import compile_schema
+
+        compiled = compile_schema(schema, options)
+        is_json = options.syntax is None and options.arguments is None
+        sure = (lambda: compiled.is_surely_satisfiable) if is_json else None
+        key = ("schema", compiled)
+        grammar = cls(compiled.build, key, compiled.problems, (), sure, compiled.controls, compiled.narrowed)
+        grammar.schema = schema if is_json else None
         return grammar
 
     @classmethod
@@ -375,7 +378,7 @@ class Grammar:
 
         options = SchemaOptions(whitespace, on_unsupported=on_unsupported)
         read = read_lark(text, start, tokens_of(vocabulary), lambda schema: compile_schema(schema, options))
-        return cls._read("lark", read, text, start)
+        return cls._read("lark", read, text, start, whitespace, on_unsupported)
 
     @classmethod
     def _read(cls, maker: str, read: ReadGrammar, *arguments: Hashable) -> Grammar:
@@ -412,7 +415,7 @@ class Grammar:
             GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
             SchemaError: a JSON Schema in it is refused; with a JSON pointer into the tag.
         """
-        from .text_grammars.structural_tags import read_structural_tag
+        from .text_grammars.structural_tags import json_text, read_structural_tag
         from .text_grammars.tokens import tokens_of
 
         read = read_structural_tag(
@@ -422,7 +425,8 @@ class Grammar:
             controls=() if vocabulary is None else vocabulary.special,
             tokens=tokens_of(vocabulary),
         )
-        return cls._read("structural_tag", read)
+        written = json_text(tag) if vocabulary is None else None
+        return cls._read("structural_tag", read, written, whitespace, on_unsupported)
 
     @classmethod
     def literal(cls, text: str | bytes) -> Grammar:
@@ -505,7 +509,7 @@ class Grammar:
 
             return nodes.words({word: case(word, part) for word, part in words.items()})
 
-        return cls(_once(name, build), key, parts=tuple(cases.values()))
+        return cls(once(name, build), key, parts=tuple(cases.values()))
 
     @classmethod
     def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -537,7 +541,7 @@ class Grammar:
 
             return rest(frozenset())
 
-        return cls(_once(name, build), key, parts=(*parts, separator))
+        return cls(once(name, build), key, parts=(*parts, separator))
 
     @classmethod
     def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
@@ -699,6 +703,33 @@ class Grammar:
     def __repr__(self) -> str:
         return source(self, _SCHEMA_DEFAULTS)
 
+    # -- as data -----------------------------------------------------------------------------------------------
+
+    def dumps(self) -> str:
+        """Return the grammar as JSON with a version, which `loads` reads: how it was made, part by part.
+
+        Raises:
+            GrammarError: a part has no form as data, such as a structural tag that was read with a vocabulary.
+        """
+        from .grammar_data import dumped
+
+        return dumped(self)
+
+    @classmethod
+    def loads(cls, text: str) -> Grammar:
+        """Return the grammar that `dumps` wrote; equal to it, unless it has rules.
+
+        Raises:
+            GrammarError: it is malformed, or of another version.
+        """
+        from .grammar_data import loaded
+
+        grammar: Grammar = loaded(cls, text)
+        return grammar
+
+    def __reduce__(self) -> tuple[Callable[[str], Grammar], tuple[str]]:
+        return Grammar.loads, (self.dumps(),)
+
     # -- other notations ---------------------------------------------------------------------------------------
 
     def to_gbnf(self, vocabulary: Vocabulary | None = None) -> Exported:
@@ -711,20 +742,21 @@ class Grammar:
             GrammarError: a fixed text is not UTF-8.
             LimitError: it has too many rules or states.
         """
-        return self._written_as("gbnf", vocabulary)
+        from .export.writers import written_as
+
+        return written_as("gbnf", self._exported(), {} if vocabulary is None else vocabulary.special)
 
     def to_ebnf(self, vocabulary: Vocabulary | None = None) -> Exported:
         """Return the grammar in EBNF, for xgrammar; its control tokens need a vocabulary. Else as `to_gbnf`."""
-        return self._written_as("ebnf", vocabulary)
+        from .export.writers import written_as
+
+        return written_as("ebnf", self._exported(), {} if vocabulary is None else vocabulary.special)
 
     def to_lark(self, vocabulary: Vocabulary | None = None) -> Exported:
         """Return the grammar in Lark, for llguidance. Else as `to_gbnf`."""
-        return self._written_as("lark", vocabulary)
-
-    def _written_as(self, notation: str, vocabulary: Vocabulary | None) -> Exported:
         from .export.writers import written_as
 
-        return written_as(notation, self._exported(), {} if vocabulary is None else vocabulary.special)
+        return written_as("lark", self._exported(), {} if vocabulary is None else vocabulary.special)
 
     def to_regex(self) -> Exported:
         """Return a regular expression that matches the texts as a whole, for Python, ECMA-262 and Rust alike.
@@ -853,18 +885,6 @@ def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
     """Return the term of all texts that contain one of the words."""
     terms = nodes.terms
     return terms.sequence([terms.ALL, terms.words(words), terms.ALL])
-
-
-def _once(name: Hashable, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
-    """Return a builder that builds a node once in each store, where it is kept under a name."""
-
-    def found(nodes: Nodes) -> int:
-        node = nodes.known.get(name)
-        if node is None:
-            node = nodes.known[name] = build(nodes)
-        return node
-
-    return found
 
 
 def _name(key: tuple[Hashable, ...], parts: Iterable[Grammar]) -> Hashable:

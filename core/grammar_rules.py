@@ -5,7 +5,7 @@ The parts are `Grammar` objects, which are taken apart by their makers and argum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,6 +86,18 @@ def reached_from(grammar: Any) -> list[Any]:
         elif part._has_rules:
             pending += reversed(_parts(part))
     return list(reached.values())
+
+
+def once(name: Hashable, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
+    """Return a builder that builds a node once in each store, where it is kept under a name."""
+
+    def found(nodes: Nodes) -> int:
+        node = nodes.known.get(name)
+        if node is None:
+            node = nodes.known[name] = build(nodes)
+        return node
+
+    return found
 
 
 def check_rules(reached: Sequence[Any], bodies: Mapping[Any, Any], nodes: Nodes) -> None:

@@ -49,6 +49,7 @@ PIPELINE = (
     "core.masks",
     "core.grammar_source",
     "core.grammar_rules",
+    "core.grammar_data",
     "core.grammar",
     "core.constraint_cache",
     "core.sampling",

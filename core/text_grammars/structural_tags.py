@@ -122,6 +122,12 @@ class _Inside:
         raise GrammarError(message, hint=hint, place=Place(pointer=self.pointer))
 
 
+def json_text(tag: Any) -> str:
+    """Return a structural tag that can be read, as JSON text."""
+    tag = tag.model_dump(mode="json", by_alias=True) if hasattr(tag, "model_dump") else tag
+    return tag if isinstance(tag, str) else tag.decode() if isinstance(tag, bytes) else json.dumps(tag)
+
+
 def read_structural_tag(
     tag: Any,
     *,

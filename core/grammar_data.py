@@ -1,0 +1,237 @@
+"""Grammars as data: JSON that says how each part was made, with a version.
+
+Parts that several others have in common are written once, and rules refer to their definitions by number, so that
+recursive grammars are finite.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from .errors import GrammarError, LimitError
+from .schema import SchemaOptions, compile_schema
+from .schema.scalars import value_syntax
+from .schema.scalars.value_syntax import Arguments
+from .text_grammars.ebnf import read_ebnf
+from .text_grammars.expressions import Control, Literal
+from .text_grammars.gbnf import read_gbnf
+from .text_grammars.lark import read_lark
+from .text_grammars.rules import ReadGrammar
+
+#: The version of the form. A change that older readers would misunderstand raises it.
+VERSION = 1
+
+#: Fields of the options of a schema that are plain data.
+_OPTIONS = (
+    "whitespace",
+    "additional_properties",
+    "property_order",
+    "on_unsupported",
+    "formats",
+    "strict_formats",
+    "plain_integers",
+)
+
+
+def dumped(grammar: Any) -> str:
+    """Return a grammar as JSON.
+
+    Raises:
+        GrammarError: a part has no form as data.
+        LimitError: the grammar is nested too deeply.
+    """
+    writer = _Writer()
+    try:
+        root = writer.part(grammar)
+    except RecursionError:
+        raise LimitError("the grammar is nested too deeply to be written", hint="flatten it") from None
+    try:
+        return json.dumps({"version": VERSION, "root": root, "parts": writer.parts}, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise GrammarError(f"the grammar holds what is no JSON: {error}", hint="make it of plain data") from None
+
+
+class _Writer:
+    """The parts of a grammar, each as the name of its maker and the arguments."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+
+    def part(self, grammar: Any) -> int:
+        """Return the number of a part."""
+        identity = grammar._rule if grammar._key[0] == "rule" else id(grammar)
+        number = self._numbers.get(identity)
+        if number is None:
+            number = self._numbers[identity] = len(self.parts)
+            self.parts.append(None)
+            self.parts[number] = self._made(grammar)
+        return number
+
+    def _made(self, grammar: Any) -> list[Any]:
+        kind, *rest = grammar._key
+        if kind in ("sequence", "choice"):
+            return [kind, *map(self.part, rest)]
+        if kind == "rule":
+            return [kind, rest[0].name, self.part(rest[0].body)]
+        if kind == "repeat":
+            return [kind, self.part(rest[0]), *rest[1:]]
+        if kind == "cases":
+            return [kind, [[word, self.part(inner)] for word, inner in rest]]
+        if kind == "distinct":
+            separator, least, most, *inner = rest
+            return [kind, self.part(separator), least, most, [self.part(item) for item in inner]]
+        if kind == "literal":
+            return [kind, rest[0].decode("utf-8", "surrogateescape")]
+        if kind == "schema":
+            return [kind, *_schema(grammar, rest[0])]
+        if kind in ("ebnf", "gbnf"):
+            return [kind, rest[1], rest[0].root, _tokens(rest[0].key[3])]
+        if kind == "lark":
+            return [kind, *rest[1:], _tokens(rest[0].key[3])]
+        if kind == "builtin":
+            return [kind, *rest[0].key]
+        if kind == "structural_tag" and rest[1] is None:
+            raise GrammarError(
+                "a structural tag that was read with a vocabulary has no form as data",
+                hint="keep the tag, and read it again where the vocabulary is",
+            )
+        return [kind, *rest[1:]] if kind == "structural_tag" else [kind, *rest]
+
+
+def _schema(grammar: Any, compiled: Any) -> list[Any]:
+    options = getattr(compiled, "options", None)
+    if options is None:
+        raise GrammarError("the grammar has no form as data", hint="make it by a maker of Grammar")
+    plain = {name: getattr(options, name) for name in _OPTIONS}
+    if options.registry is not None:
+        if not isinstance(options.registry, Mapping):
+            raise GrammarError("a registry that is no mapping has no form as data", hint="pass a dict of schemas")
+        plain["registry"] = dict(options.registry)
+    for name in ("syntax", "arguments"):
+        if (value := getattr(options, name)) is not None:
+            plain[name] = _plain(value)
+    return [compiled.document.schema, plain]
+
+
+def _plain(value: Any) -> Any:
+    """Return a syntax as data."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"is": type(value).__name__, **{item.name: _plain(getattr(value, item.name)) for item in fields(value)}}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _syntax(data: Any) -> Any:
+    """Return the syntax that `_plain` wrote."""
+    if isinstance(data, dict):
+        kind = {"Arguments": Arguments}.get(data["is"]) or getattr(value_syntax, str(data["is"]), None)
+        if not (isinstance(kind, type) and (kind is Arguments or issubclass(kind, value_syntax.ValueSyntax))):
+            raise GrammarError(f"{data['is']!r} is no syntax of values", hint="was it written by a newer version?")
+        values = {name: _syntax(item) for name, item in data.items() if name != "is"}
+        for item in fields(kind):
+            if item.type == "bytes" and isinstance(values.get(item.name), str):
+                values[item.name] = values[item.name].encode()
+        return kind(**values)
+    return tuple(_syntax(item) for item in data) if isinstance(data, list) else data
+
+
+def _tokens(named: Any) -> list[list[str]]:
+    """Return the expressions of tokens, in the order in which a grammar names them."""
+    return [["control", item.name] if isinstance(item, Control) else ["text", item.text] for item in named]
+
+
+def _token_reader(written: list[list[str]]) -> Callable[[int | str], Control | Literal]:
+    """Return a function that gives these expressions one after the other."""
+    left: Iterator[list[str]] = iter(written)
+
+    def expression(token: int | str) -> Control | Literal:
+        kind, text = next(left)
+        return Control(text) if kind == "control" else Literal(text)
+
+    return expression
+
+
+def loaded(make: Any, text: str) -> Any:
+    """Return the grammar that `dumped` wrote.
+
+    Args:
+        make: the class `Grammar`.
+        text: the JSON.
+
+    Raises:
+        GrammarError: it is malformed, or of another version.
+    """
+    try:
+        data = json.loads(text)
+        version = data["version"]
+        if version != VERSION:
+            raise GrammarError(
+                f"the grammar has version {version!r}, and this library reads {VERSION}", hint="write it again"
+            )
+        return _Reader(make, data["parts"]).part(data["root"])
+    except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
+        raise GrammarError(f"this is no grammar as data: {error!r}", hint="pass what dumps() returned") from None
+
+
+class _Reader:
+    """Grammars of parts, made when they are first asked for."""
+
+    def __init__(self, make: Any, parts: list[Any]) -> None:
+        self._make = make
+        self._parts = parts
+        self._done: dict[int, Any] = {}
+
+    def part(self, number: int) -> Any:
+        """Return a part."""
+        if number not in self._done:
+            self._done[number] = self._made(*self._parts[number])
+        return self._done[number]
+
+    def _made(self, kind: str, *rest: Any) -> Any:
+        make, part = self._make, self.part
+        if kind in ("sequence", "choice"):
+            return getattr(make, kind)(*map(part, rest))
+        if kind == "rule":
+            return make.rule(rest[0], lambda: part(rest[1]))
+        if kind == "repeat":
+            return make.repeat(part(rest[0]), *rest[1:])
+        if kind == "cases":
+            return make.cases({word: part(inner) for word, inner in rest[0]})
+        if kind == "distinct":
+            separator, least, most, inner = rest
+            return make.distinct([part(item) for item in inner], part(separator), least, most)
+        if kind == "literal":
+            return make.literal(rest[0].encode("utf-8", "surrogateescape"))
+        if kind == "schema":
+            return self._schema(*rest)
+        if kind == "regex":
+            return make.from_regex(rest[0])
+        if kind in ("ebnf", "gbnf"):
+            rules = (read_ebnf if kind == "ebnf" else read_gbnf)(rest[0], rest[1], _token_reader(rest[2]))
+            return make._read(kind, ReadGrammar(rules), rest[0])
+        if kind == "lark":
+            *arguments, named = rest
+            options = SchemaOptions(arguments[2], on_unsupported=arguments[3])
+            tokens = _token_reader(named)
+            read = read_lark(*arguments[:2], tokens, lambda schema: compile_schema(schema, options))
+            return make._read(kind, read, *arguments)
+        if kind == "structural_tag":
+            return make.from_structural_tag(rest[0], whitespace=rest[1], on_unsupported=rest[2])
+        if kind == "builtin" and rest[0] in ("csv", "markdown_table", "xml", "yaml", "python_literal", "sql_select"):
+            return getattr(make, rest[0])(**json.loads(rest[1]))
+        if kind == "text":
+            return make.text(excluding=rest[0], min_chars=rest[1])
+        if kind == "until":
+            return make.until(rest[0], excluding=rest[1])
+        if kind in ("special", "format"):
+            return getattr(make, kind)(rest[0])
+        raise GrammarError(f"there is no maker {kind!r} of grammars", hint="was it written by a newer version?")
+
+    def _schema(self, schema: Any, options: Mapping[str, Any]) -> Any:
+        plain = {name: _syntax(value) if name in ("syntax", "arguments") else value for name, value in options.items()}
+        return self._make._of_schema(schema, SchemaOptions(**plain))

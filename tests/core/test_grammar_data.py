@@ -1,0 +1,113 @@
+"""A grammar is a value: written as data, read again, pickled, compared."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core.sampling import random_text
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats.registry import format_names
+
+VOCABULARY = Vocabulary([b"a", b"b", None, None], eos=[2], special={"<end>": 3})
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+TAG = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": SCHEMA}}
+
+
+def recursive() -> Grammar:
+    """Lists of lists."""
+    value = Grammar.rule("value", lambda: Grammar.from_regex("[0-9]+") | array)
+    array = Grammar.literal("[") + value + Grammar.repeat(Grammar.literal(",") + value) + Grammar.literal("]")
+    return value
+
+
+GRAMMARS: dict[str, Grammar] = {
+    "schema": Grammar.from_json_schema(SCHEMA, whitespace="flexible", property_order="any", formats=False),
+    "references": Grammar.from_json_schema({"$ref": "urn:x"}, registry={"urn:x": {"type": "boolean"}}),
+    "regex": Grammar.from_regex("[a-c]{2,3}"),
+    "ebnf": Grammar.from_ebnf('main ::= Token(0, 3) "x"', root="main", vocabulary=VOCABULARY),
+    "gbnf": Grammar.from_gbnf('root ::= root "+" [0-9] | [0-9]'),
+    "lark": Grammar.from_lark('a: "x" %json {"type": "integer"} <[1]>', start="a", vocabulary=VOCABULARY),
+    "tag": Grammar.from_structural_tag(TAG),
+    "bytes": Grammar.literal(b"\xffa") | Grammar.literal("é"),
+    "special": Grammar.special("<end>") + Grammar.literal("x"),
+    "text": Grammar.text(excluding=["no"], min_chars=1) + Grammar.until("!", excluding=["x"]),
+    "cases": Grammar.cases({"a": Grammar.literal("1"), "b": Grammar.repeat(Grammar.literal("2"), 1, 3)}),
+    "distinct": Grammar.distinct([Grammar.literal("a"), Grammar.literal("b")], Grammar.literal("-"), min=1),
+    "csv": Grammar.csv(SCHEMA, newline="\n", max_rows=2),
+    "xml": Grammar.xml(tags={"a": ["x"]}, root="a"),
+    "sql": Grammar.sql_select({"t": ["a"]}),
+    "yaml": Grammar.yaml(SCHEMA) | Grammar.yaml(),
+    "format": Grammar.format("semver"),
+    "python": Grammar.python_literal() + Grammar.markdown_table(["a"]),
+}
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_written_and_read(name: str) -> None:
+    """What was written is read as an equal grammar, also by `pickle`; its data is JSON with a version."""
+    grammar = GRAMMARS[name]
+    again = Grammar.loads(grammar.dumps())
+    assert again == grammar and hash(again) == hash(grammar) and repr(again) == repr(grammar)
+    assert again.specials == grammar.specials and again.dumps() == grammar.dumps()
+    assert pickle.loads(pickle.dumps(grammar)) == grammar
+    assert json.loads(grammar.dumps())["version"] == 1
+
+
+def test_rules() -> None:
+    """A recursive grammar has the same texts when it is read, and its parts stay shared."""
+    grammar = recursive()
+    again = Grammar.loads(grammar.dumps())
+    draw = random.Random(1)
+    for _ in range(20):
+        text = random_text(grammar, draw, 20)
+        assert again.matches(text) and not again.matches(text + "]")
+    assert again.dumps() == grammar.dumps()
+    part = Grammar.from_json_schema(SCHEMA)
+    assert len(json.loads(Grammar.sequence(part, part, part).dumps())["parts"]) == 2
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_calls_of_tools(name: str) -> None:
+    """The calls of a tool set, in every wire format, are data too."""
+
+    def weather(city: str, days: int = 1, tags: list[str] | None = None) -> str:
+        """Tell the weather."""
+        return city
+
+    grammar = ToolSet(ToolSet.from_any([weather])).grammar(name, tool_choice="required")
+    again = Grammar.loads(grammar.dumps())
+    assert again == grammar and again.specials == grammar.specials
+    if not grammar.specials:
+        draw = random.Random(2)
+        for _ in range(5):
+            assert again.matches(random_text(grammar, draw, 60))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "no grammar as data"),
+        ("[]", "no grammar as data"),
+        ('{"version": 9, "root": 0, "parts": []}', "version 9"),
+        ('{"version": 1, "root": 0, "parts": [["soup", 1]]}', "no maker 'soup'"),
+        ('{"version": 1, "root": 3, "parts": []}', "no grammar as data"),
+        ('{"version": 1, "root": 0, "parts": [["ebnf", "root ::= [", "root", []]]}', "character class"),
+        ('{"version": 1, "root": 0, "parts": [["schema", {}, {"syntax": {"is": "Path"}}]]}', "no syntax"),
+    ],
+)
+def test_errors(text: str, message: str) -> None:
+    """What is no grammar is refused."""
+    with pytest.raises(GrammarError, match=message):
+        Grammar.loads(text)
+
+
+def test_tags_of_a_vocabulary() -> None:
+    """A structural tag that was read with a vocabulary is refused: its tokens are those of the vocabulary."""
+    with pytest.raises(GrammarError, match="vocabulary"):
+        Grammar.from_structural_tag(TAG, vocabulary=VOCABULARY).dumps()
