@@ -1,36 +1,58 @@
+# cython: language_level=3
 """Exploration of the places of a schema that a text may reach, to refuse the schema before any text is written.
 
 Subschemas are lowered when a text reaches them. Most cannot fail; but where several schemas constrain one member or
 item, or items must not repeat, a limit may be exceeded only there. So these places are brought to normal form at once,
 up to a bound; the results are kept for the text that reaches them.
+
+Compiled where that is possible (Cython in pure-Python mode), as a large document has thousands of places; the same file
+runs interpreted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-
 from ...errors import LimitError, Place, SchemaError
 from ..lower.array_items import item_goals
-from ..lower.lowering import Lowering
-from ..normal.conjunction import EVERY, Arrays, Conjunction, Formula, Goal, Objects
+from ..normal.conjunction import EVERY
 from ..read.keywords import APPLICATORS
-from ..read.located import Located, SignedSchema
 from .hazards import RISKY, Hazards
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import Member, MergedObjects, ObjectShape, Region
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart
+    from cython.cimports.toolgrammar.core.schema.normal.normalise import Normaliser
+    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
+    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
+else:
+    from ..lower.merged_objects import Member, MergedObjects, ObjectShape, Region
+    from ..normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart
+    from ..normal.normalise import Normaliser
+    from ..read.located import Located, SignedSchema, signed
+    from ..read.resolve import Document
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of goals that are brought to normal form, and of steps of their expansion, before the rest is left for
 #: later.
 MAX_GOALS, MAX_STEPS = 1_000, 10_000
 
+_ANY_NUMBER, _ANY_STRING = EVERY.numbers, EVERY.strings
 
-def explore(lowering: Lowering) -> None:
+
+def explore(lowering: object) -> None:
     """Bring the goals of a document to normal form.
 
     Raises:
         SchemaError: a goal cannot be enforced.
         LimitError: a goal exceeds a limit.
     """
-    normaliser = lowering.normaliser
+    normaliser: Normaliser = lowering.normaliser
     document = normaliser.document
     if not document.demanding and not document.risky:  # most
         return
@@ -45,32 +67,55 @@ def explore(lowering: Lowering) -> None:
         normaliser.steps = steps  # the results are kept: a text that gets there takes no steps again
 
 
+@cython.cclass
 class _Exploration:
     """One exploration of a document."""
 
-    def __init__(self, lowering: Lowering, hazards: Hazards) -> None:
+    lowering: object
+    normaliser: Normaliser
+    merged: MergedObjects
+    document: Document
+    hazards: object
+    # identities of the schemas from which one can be reached that may fail; that may fail beside others; that makes
+    # alternatives (the last two: None until they are asked for)
+    failing: set
+    risky: set
+    forking: set
+
+    def __init__(self, lowering: object, hazards: Hazards) -> None:
         self.lowering = lowering
-        self.document = lowering.normaliser.document
-        self._hazards = hazards
-        self._failing = self.document.reaching(hazards.failing)
+        self.normaliser = lowering.normaliser
+        self.merged = lowering.merged
+        self.document = self.normaliser.document
+        self.hazards = hazards
+        self.failing = self.document.reaching(hazards.failing)
+        self.risky = None
+        self.forking = None
 
     def run(self, steps: int) -> None:
         """Bring goals to normal form until the normaliser has taken a number of steps."""
-        lowering, normaliser = self.lowering, self.lowering.normaliser
-        root: Goal = (SignedSchema(self.document.root),)
-        seen: set[Goal] = {root}
-        stack: list[tuple[Goal, Located]] = [(root, self.document.root)]
-        expanded = 0
+        lowering, normaliser = self.lowering, self.normaliser
+        root: tuple = (signed(self.document.root),)
+        seen: set = {root}
+        stack: list = [(root, self.document.root)]
+        expanded: cython.int = 0
+        goal: tuple
+        within: list
         while stack and expanded < MAX_GOALS and normaliser.steps <= steps:
             goal, place = stack.pop()
-            place = next((part.located for part in goal if isinstance(part, SignedSchema)), place)
+            for part in goal:
+                if isinstance(part, SignedSchema):
+                    place = cython.cast(SignedSchema, part).located
+                    break
             try:
                 within = self._parts(goal)
                 if within is None:
                     expanded += 1
-                    within = (inner for branch in lowering.branches(goal) for inner in _inner(lowering, branch))
+                    within = []
+                    for branch in lowering.branches(goal):
+                        self._inner(branch, within)
                 for inner in within:
-                    if inner not in seen and self._may_fail(inner) and not lowering.is_false(inner):
+                    if inner not in seen and not lowering.is_false(inner):
                         seen.add(inner)
                         stack.append((inner, place))
             except (SchemaError, LimitError) as error:
@@ -78,109 +123,139 @@ class _Exploration:
                     raise
                 raise type(error)(error.message, hint=error.hint, place=Place(pointer=place.pointer)) from None
 
-    def _may_fail(self, goal: Goal) -> bool:
+    @cython.cfunc
+    def _may_fail(self, goal: tuple) -> cython.bint:
         """Return True if lowering a goal, or what is inside of it, may fail.
 
         The check has counted the alternatives of each schema. Several that must hold together have no more, if only one
         of them makes any.
         """
-        forking = 0
-        for part in goal:
-            if not isinstance(part, SignedSchema) or not part.positive:
+        forking: cython.int = 0
+        part: SignedSchema
+        for item in goal:
+            if not isinstance(item, SignedSchema):
+                return True
+            part = item
+            if not part.positive:
                 return True
             schema = part.located.schema
-            if isinstance(schema, bool):
+            if schema is True or schema is False:
                 continue
-            if id(schema) in self._failing or id(schema) not in self.document.users:
+            key = part.located.key if part.located.scope is None else id(schema)
+            if key in self.failing or key not in self.document.users:
                 return True
             if len(goal) > 1:
-                if id(schema) in self._risky:
+                if self.risky is None:
+                    self.risky = self.document.reaching(self.hazards.failing | self.hazards.tame)
+                    self.forking = self.document.reaching(self.document.forking)
+                if key in self.risky:
                     return True
-                forking += id(schema) in self._forking
+                forking += key in self.forking
         return forking > 1
 
-    @cached_property
-    def _risky(self) -> set[int]:
-        """Identities of the schemas from which one can be reached that may fail beside others."""
-        return self.document.reaching(self._hazards.failing | self._hazards.tame)
+    @cython.cfunc
+    def _add(self, goal: tuple, found: list) -> cython.bint:
+        """Add a goal that may fail; True if it may."""
+        may_fail: cython.bint = self._may_fail(goal)
+        if may_fail:
+            found.append(goal)
+        return may_fail
 
-    @cached_property
-    def _forking(self) -> set[int]:
-        """Identities of the schemas from which one that makes alternatives can be reached."""
-        return self.document.reaching(self.document.forking)
-
-    def _parts(self, goal: Goal) -> Iterable[Goal] | None:
-        """Return the goals inside of one that cannot fail by itself and is lowered part by part; None: it is another.
+    @cython.cfunc
+    def _parts(self, goal: tuple) -> list:
+        """Return the goals that may fail inside of one that cannot fail by itself and is lowered part by part; None: it
+        is another.
 
         These are the schemas of members and items, where nothing else constrains those; or the schemas of which a
         schema is the union.
         """
-        only = goal[0] if len(goal) == 1 else None
-        if not isinstance(only, SignedSchema) or not only.positive or isinstance(only.located.schema, bool):
+        if len(goal) != 1 or not isinstance(goal[0], SignedSchema):
             return None
-        normaliser = self.lowering.normaliser
-        located = self.document.enter(only.located)
-        if normaliser.unenforced:
+        only: SignedSchema = goal[0]
+        if not only.positive or isinstance(only.located.schema, bool) or self.normaliser.unenforced:
             return None
-        is_tame = id(located.schema) in self._hazards.tame
-        if APPLICATORS.isdisjoint(located.schema) and (is_tame or RISKY.isdisjoint(located.schema)):
-            own = normaliser.assertions(located)
-            if own is None or own.values is not None:
-                return ()
-            inner = [(formula,) for formula in _formulas(own)]
+        located: Located = self.document.enter(only.located)
+        schema = located.schema
+        found: list = []
+        is_tame: cython.bint = id(schema) in self.hazards.tame
+        if APPLICATORS.isdisjoint(schema) and (is_tame or RISKY.isdisjoint(schema)):
+            own = self.normaliser.assertions(located)
+            if own is None or cython.cast(Conjunction, own).values is not None:
+                return []
+            self._add_formulas(own, found)
             # A member that also matches a pattern may have no value, so that nothing inside of it can be reached.
-            meets = is_tame and "patternProperties" in located.schema and "properties" in located.schema
-            return None if meets and any(map(self._may_fail, inner)) else inner
-        parts = self._hazards.joined(located) if is_tame and "allOf" in located.schema else None
-        if parts is not None:
-            members = (formula for part in parts for formula in normaliser.object_part(part).properties.values())
-            return None if any(self._may_fail((formula,)) for formula in members) else ()
+            return None if found and is_tame and "patternProperties" in schema and "properties" in schema else found
+        if is_tame and "allOf" in schema:
+            parts = self.hazards.joined(located)
+            if parts is not None:
+                for each in parts:
+                    for formula in self.normaliser.object_part(each).properties.values():
+                        if self._may_fail((formula,)):
+                            return None
+                return []
         target = self.lowering.synonym(located)
         options = [target] if target is not None else self.lowering.options_of(located)
-        return None if options is None else [(SignedSchema(option),) for option in options]
+        if options is None:
+            return None
+        for option in options:
+            self._add((signed(option),), found)
+        return found
 
+    @cython.cfunc
+    def _add_formulas(self, own: Conjunction, found: list) -> object:
+        """Add what one schema asks of members and items."""
+        members: ObjectPart
+        items: ArrayPart
+        if "object" in own.types:
+            for each in own.objects.parts:
+                members = each
+                for formula in members.properties.values():
+                    self._add((formula,), found)
+                for formula in members.patterns.values():
+                    self._add((formula,), found)
+                if members.additional is not None:
+                    self._add((members.additional,), found)
+        if "array" in own.types:
+            for each in own.arrays.parts:
+                items = each
+                for formula in items.prefix:
+                    self._add((formula,), found)
+                if items.items is not None:
+                    self._add((items.items,), found)
+        return None
 
-def _formulas(own: Conjunction) -> Iterator[Formula]:
-    """Yield what one schema asks of members and items, if no two formulas of members meet in one that may fail."""
-    if "object" in own.types:
-        for members in own.objects.parts:
-            yield from members.properties.values()
-            yield from members.patterns.values()
-            if members.additional is not None:
-                yield members.additional
-    if "array" in own.types:
-        for items in own.arrays.parts:
-            yield from items.prefix
-            if items.items is not None:
-                yield items.items
+    @cython.cfunc
+    def _inner(self, branch: Conjunction, found: list) -> object:
+        """Add the goals of the members and items of an alternative."""
+        if branch.values is not None:
+            return None
+        if "number" in branch.types and branch.numbers is not _ANY_NUMBER:
+            self.lowering.scalar_term(branch, "number")
+        if "string" in branch.types and branch.strings is not _ANY_STRING:
+            self.lowering.string_parts(branch)
+        if "object" in branch.types:
+            shape: ObjectShape = self.merged.of(branch.objects)
+            member: Member
+            region: Region
+            for each in shape.members:
+                member = each
+                self._add_place(member.goal, member.meets, found)
+            for each in shape.others:
+                region = each
+                self._add_place(region.goal, region.meets, found)
+        if "array" in branch.types:
+            arrays: Arrays = branch.arrays
+            if arrays.most is None or arrays.least <= arrays.most:
+                self.lowering.arrays.node(arrays)
+                for goal in item_goals(arrays):
+                    self._add(goal, found)
+        return None
 
-
-def _inner(lowering: Lowering, branch: Conjunction) -> Iterator[Goal]:
-    """Yield the goals of the members and items of an alternative."""
-    if branch.values is not None:
-        return
-    if "number" in branch.types and branch.numbers is not EVERY.numbers:
-        lowering.scalar_term(branch, "number")
-    if "string" in branch.types and branch.strings is not EVERY.strings:
-        lowering.string_parts(branch)
-    if "object" in branch.types:
-        yield from _members(lowering, branch.objects)
-    if "array" in branch.types:
-        yield from _items(lowering, branch.arrays)
-
-
-def _members(lowering: Lowering, objects: Objects) -> Iterator[Goal]:
-    shape = lowering.merged.of(objects)
-    places = [(member.goal, member.meets) for member in shape.members]
-    places += [(region.goal, region.meets) for region in shape.others]
-    for goal, meets in places:
-        yield goal
+    @cython.cfunc
+    def _add_place(self, goal: tuple, meets: tuple, found: list) -> object:
+        """Add the goal of a member's value, also beside the demands that it may meet."""
+        self._add(goal, found)
         if meets:
-            yield from ((*goal, *asked) for _, asked in lowering.merged.meeting(goal, meets, -1))
-
-
-def _items(lowering: Lowering, arrays: Arrays) -> Iterator[Goal]:
-    if arrays.most is not None and arrays.least > arrays.most:
-        return
-    lowering.arrays.node(arrays)
-    yield from item_goals(arrays)
+            for _, asked in self.merged.meeting(goal, meets, -1):
+                self._add((*goal, *asked), found)
+        return None

@@ -52,7 +52,7 @@ class GoalNodes(Protocol):
 
     # -- goals ------------------------------------------------------------------------------------------------
 
-    def is_false(self, goal: Iterable[Formula]) -> bool:
+    def is_false(self, goal: Goal) -> bool:
         """Return True if a goal obviously holds for no value."""
 
     def is_sure(self, goal: Goal) -> bool:

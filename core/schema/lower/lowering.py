@@ -1,4 +1,8 @@
-"""Lowering of a document from normal form to grammar nodes: lazily, when a text reaches a subschema."""
+# cython: language_level=3
+"""Lowering of a document from normal form to grammar nodes: lazily, when a text reaches a subschema.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +15,9 @@ from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
 from ...text_grammars.strings import StringGrammar
 from ..normal.assertions import asserted, types_of
-from ..normal.conjunction import (
-    EVERY,
-    FALSE,
-    ArrayPart,
-    Arrays,
-    Conjunction,
-    Formula,
-    Goal,
-    ObjectPart,
-    Objects,
-    flat,
-    same_value,
-    type_of,
-)
-from ..normal.inhabited import Inhabited
-from ..normal.normalise import Normaliser
+from ..normal.conjunction import EVERY, FALSE, Formula, Goal, flat, same_value, type_of
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
-from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer
 from ..scalars.whitespace import spaces
@@ -37,10 +25,37 @@ from .arguments_object import ArgumentsObject
 from .array_items import item_goal
 from .arrays import ArrayLowering
 from .context import Supply
-from .merged_objects import MergedObjects
-from .objects import ObjectLowering, spelled_name
 from .value_key import value_key, value_of_key
 from .values import Values
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import MergedObjects
+    from cython.cimports.toolgrammar.core.schema.lower.objects import ObjectLowering, spelled_name
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
+        ArrayPart,
+        Arrays,
+        Conjunction,
+        ObjectPart,
+        Objects,
+    )
+    from cython.cimports.toolgrammar.core.schema.normal.inhabited import Inhabited
+    from cython.cimports.toolgrammar.core.schema.normal.normalise import Normaliser
+    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
+else:
+    from ..normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects
+    from ..normal.inhabited import Inhabited
+    from ..normal.normalise import Normaliser
+    from ..read.located import Located, SignedSchema, signed
+    from .merged_objects import MergedObjects
+    from .objects import ObjectLowering, spelled_name
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 _TYPE = frozenset({"type"})
 _ALL_OF, _ANY_OF, _ONE_OF = frozenset({"allOf"}), frozenset({"anyOf"}), frozenset({"oneOf"})
@@ -49,19 +64,31 @@ _SCALARS = frozenset(_SCALAR_ORDER)
 _UNBOUNDED = (NumberRange(), NumberRange(integer=True))
 
 
+@cython.cclass
 class _Subschema:
     """The rule of the values of a subschema."""
 
-    __slots__ = ("_located", "_lowering")
-
     def __init__(self, lowering: Lowering, located: Located) -> None:
-        self._lowering = lowering
-        self._located = located
+        self.lowering = lowering
+        self.located = located
 
     def __call__(self) -> int:
-        return self._lowering.expand(self._located)
+        return self.lowering.expand(self.located)
 
 
+@cython.cclass
+class _Values:
+    """The rule of the values of a goal."""
+
+    def __init__(self, lowering: Lowering, goal: tuple) -> None:
+        self.lowering = lowering
+        self.goal = goal
+
+    def __call__(self) -> int:
+        return self.lowering._value(self.goal)
+
+
+@cython.cclass
 class Lowering:
     """Lowering of one document into one node store.
 
@@ -92,18 +119,16 @@ class Lowering:
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self)
         self._values = Values(self, self.merged)
-        self._strings: dict[Goal, int] = {}
-        #: The results of `_written_as`, by goal and key of the value.
-        self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}
-        self._known: dict[Goal, int] = {}
-        #: The values of subschemas by their keys, which hold as long as the subschemas are kept.
-        self._subschemas: dict[object, int] = {}
-        self._kept: list[Located] = []
-        self._typed: dict[tuple[str, bool], int] = {}
-        self._root: int | None = None
+        self._strings = {}
+        self._chosen = {}
+        self._known = {}
+        self._subschemas = {}
+        self._kept = []
+        self._typed = {}
+        self._root = None
         self._inhabited = Inhabited(normaliser.document)
         self._elsewhere = Inhabited()  # where references mean something else
-        self._lists: dict[Conjunction, list[Any]] = {}
+        self._lists = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
@@ -111,7 +136,7 @@ class Lowering:
 
     def release(self) -> None:
         """Break the reference cycles with the parts of this object, which is of no use after that."""
-        del self.objects, self.arrays, self._values, self.merged
+        self.objects = self.arrays = self._values = self.merged = None
 
     def root(self) -> int:
         """Return the node of the whole document."""
@@ -119,45 +144,54 @@ class Lowering:
             if self.options.arguments is not None:
                 self._root = self.arguments_object().node()
             else:
-                self._root = self.value((SignedSchema(self.normaliser.document.root),))
+                self._root = self.value((signed(self.normaliser.document.root),))
         return self._root
 
     def arguments_object(self) -> ArgumentsObject:
         """Return the lowering of the root in the syntax of ``options.arguments``."""
-        return ArgumentsObject(self, self.merged, (SignedSchema(self.normaliser.document.root),))
+        return ArgumentsObject(self, self.merged, (signed(self.normaliser.document.root),))
 
-    def value(self, goal: Goal) -> int:
+    @cython.ccall
+    def value(self, goal: tuple) -> cython.int:
         """Return the texts of the values for which all formulas of a goal hold."""
-        if len(goal) == 1 and type(goal[0]) is SignedSchema and goal[0].positive:
-            return self.subschema(goal[0].located)
-        node = self._known.get(goal)
-        if node is None:
-            wanted = flat(goal)
-            if wanted != goal:
-                node = self.value(wanted)
-            elif self.is_false(goal):
-                node = self.nodes.EMPTY
-            else:
-                as_empty = self.nodes.EPSILON if self.is_sure(goal) else None
-                node = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal), as_empty_as=as_empty)
-            self._known[goal] = node
+        if len(goal) == 1 and isinstance(goal[0], SignedSchema):
+            only: SignedSchema = goal[0]
+            if only.positive:
+                return self.subschema(only.located)
+        known = self._known.get(goal)
+        if known is not None:
+            return known
+        node: cython.int
+        wanted = flat(goal)
+        if wanted != goal:
+            node = self.value(wanted)
+        elif self.is_false(goal):
+            node = self.nodes.EMPTY
+        else:
+            as_empty = self.nodes.EPSILON if self.is_sure(goal) else None
+            node = self.nodes.lazy(("value", self.number, goal), _Values(self, goal), as_empty_as=as_empty)
+        self._known[goal] = node
         return node
 
-    def subschema(self, located: Located) -> int:
+    @cython.ccall
+    def subschema(self, located: Located) -> cython.int:
         """Return the JSON texts that a subschema describes."""
-        node = self._subschemas.get(located.key)
-        if node is None:
-            self._kept.append(located)
-            node = self._subschemas[located.key] = self._described(located)
+        known = self._subschemas.get(located.key)
+        if known is not None:
+            return known
+        self._kept.append(located)
+        node: cython.int = self._described(located)
+        self._subschemas[located.key] = node
         return node
 
-    def _described(self, located: Located) -> int:
+    @cython.cfunc
+    def _described(self, located: Located) -> cython.int:
         schema = located.schema
         if schema is False:
             return self.nodes.EMPTY
         if schema is True or not schema:
             return self.value(())
-        if self._direct and asserted(schema) == _TYPE:
+        if self._direct and "type" in schema and asserted(schema) == _TYPE:
             types, integer = types_of(schema)
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
@@ -165,7 +199,8 @@ class Lowering:
         sure = self._is_sure(located)
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
-    def _scalar(self, kind: str, integer: bool = False) -> int:
+    @cython.cfunc
+    def _scalar(self, kind: str, integer: cython.bint) -> cython.int:
         """Return all values of a type without parts (``integer``: of numbers, the integers)."""
         result = self._typed.get((kind, integer))
         if result is None:
@@ -187,12 +222,13 @@ class Lowering:
         """Return every value."""
         return self.branch(EVERY)
 
-    def expand(self, located: Located) -> int:
+    @cython.ccall
+    def expand(self, located: Located) -> cython.int:
         """Return the texts of a subschema, expanded."""
         document = self.normaliser.document
         located = document.enter(located)
         if self._direct and not isinstance(located.schema, bool) and not APPLICATORS.isdisjoint(located.schema):
-            seen: set[object] = set()
+            seen: set = set()
             while (target := self.synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)
                 located = document.enter(target)
@@ -201,14 +237,20 @@ class Lowering:
             options = self.options_of(located)
             if options is not None:
                 return self.nodes.alt([self.subschema(option) for option in options])
-        return self._value((SignedSchema(located),))
+        return self._value((signed(located),))
 
-    def synonym(self, located: Located) -> Located | None:
-        """Return the one schema that a schema applies to the same value, if it has no constraint of its own."""
-        words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
-        if "$ref" in words and (len(words) == 1 or self.normaliser.document.ref_hides_siblings):
-            return self.normaliser.document.resolve(located)
-        if words != _ALL_OF:
+    @cython.ccall
+    def synonym(self, located: Located) -> object:
+        """Return the one schema (`Located`) that a schema applies to the same value, if it has no constraint of its
+        own; else None."""
+        schema = located.schema
+        if isinstance(schema, bool):
+            return None
+        if "$ref" in schema:
+            if self.normaliser.document.ref_hides_siblings or len(asserted(schema)) == 1:
+                return self.normaliser.document.resolve(located)
+            return None
+        if "allOf" not in schema or asserted(schema) != _ALL_OF:
             return None
         asking = [
             each
@@ -217,32 +259,41 @@ class Lowering:
         ]
         return asking[0] if len(asking) == 1 else None
 
-    def options_of(self, located: Located) -> list[Located] | None:
-        """Return the schemas of which a schema is the union, if it has no constraint of its own."""
-        words = frozenset() if isinstance(located.schema, bool) else asserted(located.schema)
-        if words == _ANY_OF or (words == _ONE_OF and not any(self.normaliser.overlaps(located))):
-            (keyword,) = words
-            return located.items(keyword)
+    @cython.ccall
+    def options_of(self, located: Located) -> list:
+        """Return the schemas of which a schema is the union, if it has no constraint of its own; else None."""
+        schema = located.schema
+        if isinstance(schema, bool):
+            return None
+        if "anyOf" in schema:
+            return located.items("anyOf") if asserted(schema) == _ANY_OF else None
+        if "oneOf" in schema and asserted(schema) == _ONE_OF and not any(self.normaliser.overlaps(located)):
+            return located.items("oneOf")
         return None
 
-    def is_sure(self, goal: Goal) -> bool:
+    @cython.ccall
+    def is_sure(self, goal: tuple) -> cython.bint:
         """Return True if a goal surely holds for a value that can be written."""
         if len(goal) != 1:
             return not goal and self.syntax is None
-        part = goal[0]
-        return isinstance(part, SignedSchema) and part.positive and self._is_sure(part.located)
+        if not isinstance(goal[0], SignedSchema):
+            return False
+        part: SignedSchema = goal[0]
+        return part.positive and self._is_sure(part.located)
 
-    def _is_sure(self, located: Located) -> bool:
+    @cython.cfunc
+    def _is_sure(self, located: Located) -> cython.bint:
         """Return True if a subschema surely has a value that can be written."""
-        known = self._inhabited if located.scope is None else self._elsewhere
+        known: Inhabited = self._inhabited if located.scope is None else self._elsewhere
         return self.syntax is None and known.is_sure(located.schema)
 
-    def branches(self, goal: Goal) -> list[Conjunction]:
-        """Return the alternatives of a goal; computed once."""
-        expanded = self.normaliser.expanded
-        branches = expanded.get(goal)
+    @cython.ccall
+    def branches(self, goal: tuple) -> list:
+        """Return the alternatives of a goal (each a `Conjunction`); computed once."""
+        branches = self.normaliser.expanded.get(goal)
         if branches is None:
-            branches = expanded[goal] = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
+            branches = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
+            self.normaliser.expanded[goal] = branches
         return branches
 
     def supply(self, goal: Goal, most: int) -> Supply:
@@ -264,41 +315,48 @@ class Lowering:
             values = self._lists[branch] = [value for value in branch.values or () if self.holds(branch, value)]
         return values
 
-    def is_false(self, goal: Iterable[Formula]) -> bool:
+    @cython.ccall
+    def is_false(self, goal: tuple) -> cython.bint:
         """Return True if a goal obviously holds for no value."""
-        for part in goal:
-            if isinstance(part, SignedSchema):
-                if part.located.schema is (not part.positive):
+        for item in goal:
+            if isinstance(item, SignedSchema):
+                part: SignedSchema = item
+                if part.located.schema is (False if part.positive else True):
                     return True
-            elif part == FALSE:
+            elif item == FALSE:
                 return True
         return False
 
-    def _value(self, goal: Goal) -> int:
+    @cython.ccall
+    def _value(self, goal: tuple) -> cython.int:
         """Return the union of a goal's alternatives."""
         if not goal:
             return self._anything()
-        return self.nodes.alt([self.branch(branch) for branch in self.branches(goal)])
+        branches: list = self.branches(goal)
+        if len(branches) == 1:
+            return self.branch(branches[0])
+        return self.nodes.alt([self.branch(branch) for branch in branches])
 
-    def branch(self, branch: Conjunction) -> int:
+    @cython.ccall
+    def branch(self, branch: Conjunction) -> cython.int:
         """Return the texts of one alternative."""
         if branch.values is not None:
             return self.listed(self.allowed(branch), integers=branch.numbers.integer)
-        parts = []
+        parts: list = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
         if "array" in branch.types:
             parts.append(self.arrays.node(branch.arrays))
         if not _SCALARS.isdisjoint(branch.types):
             parts.append(self._scalars(branch))
-        return self.nodes.alt(parts)
+        return parts[0] if len(parts) == 1 else self.nodes.alt(parts)
 
     def _scalars(self, branch: Conjunction) -> int:
         nodes, types, numbers, excluded = self.nodes, branch.types, branch.numbers, branch.not_values
         parts = []
         if "string" in types:
             is_any = branch.strings is EVERY.strings and not excluded
-            parts.append(self._scalar("string") if is_any else self.written_strings(branch))
+            parts.append(self._scalar("string", False) if is_any else self.written_strings(branch))
         if "number" in types:
             is_any = not excluded and numbers in _UNBOUNDED
             parts.append(self._scalar("number", numbers.integer) if is_any else nodes.text(self._number_term(branch)))
@@ -308,9 +366,9 @@ class Lowering:
                 for value in (True, False)
                 if not any(same_value(value, other) for other in excluded)
             }
-            parts.append(nodes.words(words) if excluded else self._scalar("boolean"))
+            parts.append(nodes.words(words) if excluded else self._scalar("boolean", False))
         if "null" in types and None not in excluded:
-            parts.append(self._scalar("null"))
+            parts.append(self._scalar("null", False))
         return nodes.alt(parts)
 
     # -- values that differ from others ------------------------------------------------------------------------

@@ -386,7 +386,7 @@ class MergedObjects:
         ]
         if not splitters and not demands and terms.is_cofinite(language):  # one region, of almost all names
             goal, declared = self._goal(objects, frozenset(), None)
-            if not ((closed and not declared) or self.lowering.is_false(goal)):
+            if not ((closed and not declared) or self.lowering.is_false(tuple(goal))):
                 yield Region(language, tuple(goal), (), True)
             return
         split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
@@ -406,7 +406,7 @@ class MergedObjects:
         for language, matched in split:
             those = frozenset(key for key in matched if isinstance(key, str))
             goal, declared = self._goal(objects, those, None)
-            if (closed and not declared) or self.lowering.is_false(goal):
+            if (closed and not declared) or self.lowering.is_false(tuple(goal)):
                 continue
             meets = tuple(
                 (index, formula)

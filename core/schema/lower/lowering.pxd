@@ -1,0 +1,63 @@
+# Declarations of `lowering` for other compiled modules.
+
+from ..normal.conjunction cimport Conjunction
+from ..normal.inhabited cimport Inhabited
+from ..normal.normalise cimport Normaliser
+from ..read.located cimport Located
+from .merged_objects cimport MergedObjects
+from .objects cimport ObjectLowering
+
+cdef class Lowering
+
+cdef class _Subschema:
+    cdef Lowering lowering
+    cdef Located located
+
+cdef class _Values:
+    cdef Lowering lowering
+    cdef tuple goal
+
+cdef class Lowering:
+    cdef readonly Normaliser normaliser
+    cdef readonly object options
+    cdef readonly object nodes
+    cdef readonly int number
+    cdef readonly object numbers
+    cdef readonly bint flexible
+    cdef readonly int space
+    cdef readonly bytes comma
+    cdef readonly bytes fixed_colon
+    cdef readonly int colon
+    cdef readonly object syntax
+    cdef readonly MergedObjects merged
+    cdef readonly ObjectLowering objects
+    cdef readonly object arrays
+    cdef object _values
+    cdef dict _strings
+    # the results of `_written_as`, by goal and key of the value
+    cdef dict _chosen
+    cdef dict _known
+    # the values of subschemas by their keys, which hold as long as the subschemas are kept
+    cdef dict _subschemas
+    cdef list _kept
+    cdef dict _typed
+    cdef object _root
+    cdef Inhabited _inhabited
+    cdef Inhabited _elsewhere
+    cdef dict _lists
+    cdef bint _direct
+    cdef bint _plain_integers
+
+    cpdef int value(self, tuple goal)
+    cpdef int subschema(self, Located located)
+    cdef int _described(self, Located located)
+    cdef int _scalar(self, str kind, bint integer)
+    cpdef int expand(self, Located located)
+    cpdef object synonym(self, Located located)
+    cpdef list options_of(self, Located located)
+    cpdef bint is_sure(self, tuple goal)
+    cdef bint _is_sure(self, Located located)
+    cpdef list branches(self, tuple goal)
+    cpdef bint is_false(self, tuple goal)
+    cpdef int _value(self, tuple goal)
+    cpdef int branch(self, Conjunction branch)
