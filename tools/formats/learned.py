@@ -264,6 +264,8 @@ def _pattern(markup: str) -> str:
             pattern += r"\s*"
         elif piece:
             pattern += r"\s*" * (not pattern) + re.escape(piece)
+    if pattern.removesuffix(r"\s*").endswith(rf"(?P<name>{WORD})"):
+        pattern = pattern.removesuffix(r"\s*") + r"(?=\s*[^\sA-Za-z0-9_.\-])"  # the name has ended
     return pattern if pattern.startswith(r"\s*") else r"\s*" + pattern
 
 
@@ -339,13 +341,15 @@ def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateForm
     if at < 0 or end < 0 or "=" not in one[at:end]:
         return
     head, tail, between = one[:at], one[end + 1 :], None
+    joined = re.search(r"""Qaz7["'](,\s*)count""", one)
+    gap = joined[1] if joined else base.gap
     if "two" in turns:
         two = turns["two"].strip()
         first = two.find(")", two.find("probe_alpha("))
         between = two[first + 1 : two.find("probe_beta(")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
         wire = _with_markup(
-            base, begin + front, "$name($args)", back + separator + front, back + finish, between is not None
+            base, begin + front, "$name($args)", back + separator + front, back + finish, between is not None, gap=gap
         )
         if not base.triggers:
             wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")

@@ -118,7 +118,7 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
     if "text" in found:  # text in a turn of its own, or after the calls, is not before calls
         said, bare = TURNS["text"][0], found["one"].strip()
         body = found["text"].rstrip()
-        if body.strip() == bare + said:
+        if body.strip().startswith(bare) and body.strip()[len(bare) :].strip() == said:
             found["after"] = found["text"]
         if not body.endswith(bare) or body[: len(body) - len(bare)].strip() != said:
             del found["text"]

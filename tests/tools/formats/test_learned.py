@@ -274,3 +274,33 @@ def test_a_trigger_with_white_space_before_it_is_found_at_the_beginning_of_a_tur
         between="<|eom|><|start|>assistant",
     )
     assert detect_format(source).name == "muse"  # type: ignore[union-attr]
+
+
+def test_a_name_before_arguments_without_markup_is_read_to_its_end() -> None:
+    """Functionary 2.5: the name ends with its line, however the text is cut."""
+    source = template("<|call|>{{ c.function.name }}\n{{ c.function.arguments | tojson }}")
+    wire = detect_format(source)
+    assert wire is not None
+    tools = ToolSet([Tool("ping", "", {"type": "object", "properties": {}})])
+    parser = tools.parser(wire)
+    events = [event for char in "<|call|>ping\n{}<|call|>ping\n{}" for event in parser.feed(char)] + parser.close()
+    assert [event.call.name for event in events if isinstance(event, CallEnd)] == ["ping", "ping"]
+
+
+def test_python_calls_with_other_commas_and_text_after_them_are_learned() -> None:
+    """MiniCPM3: a fence in tags, no space between arguments, and the text of the turn behind the calls."""
+    values = each("{{ k }}={{ v | tojson }}", ",")
+    calls = f"{{% for c in m.tool_calls %}}{{{{ c.function.name }}}}({values})\n{{% endfor %}}"
+    turn = f"{{% if m.tool_calls %}}<calls>\n```python\n{calls}```\n</calls>\n{{% endif %}}{{{{ m.content or '' }}}}"
+    source = _HEAD + _TURNS.replace("{{ m.content or '' }}CALLS", turn)
+    wire = detect_format(source)
+    assert wire is not None
+    number, text = {"type": "integer"}, {"type": "string"}
+    schema = {"type": "object", "properties": {"city": text, "days": number}, "required": ["city", "days"]}
+    tools = ToolSet([Tool("get_weather", "", schema)])
+    written = '<calls>\n```python\nget_weather(city="Rome",days=3)\n```\n</calls>\n'
+    for said in ("", "I look it up."):
+        assert tools.grammar(wire).matches(written + said)
+        message = tools.parse(written + said, wire)
+        assert message.text.strip() == said
+        assert [dict(call.arguments) for call in message.tool_calls] == [{"city": "Rome", "days": 3}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgrammar.core.conversation import ToolCall
@@ -18,9 +18,7 @@ from ..template.format import TemplateFormat, check_argument_name
 from ..template.parser import TemplateParser
 from .parser import ARGUMENT_NAME, PythonicCallsParser
 
-_KEYWORDS = Arguments(
-    names=ARGUMENT_NAME, separator=((", ", False),), after_name=(("=", False),), after_value=(), raw_end=None
-)
+_KEYWORDS = Arguments(names=ARGUMENT_NAME, separator=(), after_name=(("=", False),), after_value=(), raw_end=None)
 
 
 @dataclass(frozen=True)
@@ -31,19 +29,22 @@ class PythonicCalls(TemplateFormat):
     Attributes:
         json_values: the values are JSON.
         either: the values of a call are JSON or Python.
+        gap: text between two arguments.
     """
 
     json_values: bool = False
     either: bool = False
+    gap: str = ", "
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         syntaxes = [None] if self.json_values else [PythonSyntax(), None] if self.either else [PythonSyntax()]
-        ways = [arguments_grammar(tool, turn, syntax=syntax, arguments=_KEYWORDS) for syntax in syntaxes]
+        keywords = replace(_KEYWORDS, separator=((self.gap, False),))
+        ways = [arguments_grammar(tool, turn, syntax=syntax, arguments=keywords) for syntax in syntaxes]
         return ways[0] if len(ways) == 1 else Grammar.choice(*ways)
 
     def _render_arguments(self, call: ToolCall) -> str:
         write = dump_json if self.json_values else write_python
-        return ", ".join(f"{self._key(name, call)}={write(value)}" for name, value in call.arguments.items())
+        return self.gap.join(f"{self._key(name, call)}={write(value)}" for name, value in call.arguments.items())
 
     def _key(self, name: str, call: ToolCall) -> str:
         return check_argument_name(name, ARGUMENT_NAME, self.name, call)

@@ -176,8 +176,9 @@ class TemplateFormat(WireFormat):
             alternatives.append(calls)
             if self.lead:
                 alternatives.append(self.markup(self.lead) + calls)
-            if self.prose and turn.text and turn.response_schema is None:
-                alternatives.append(self._prose(turn) + (calls if self.glued else self.markup(self.joint) + calls))
+            if turn.text and turn.response_schema is None:
+                if self.prose:
+                    alternatives.append(self._prose(turn) + (calls if self.glued else self.markup(self.joint) + calls))
                 if self.afterwards:
                     alternatives.append(calls + self._prose(turn))
         if not alternatives:
