@@ -83,6 +83,7 @@ PIPELINE = (
     "tools.formats.families",
     "tools.formats.probe",
     "tools.formats.learned",
+    "tools.formats.format_file",
     "tools.formats",
     "tools",
     "adapters",

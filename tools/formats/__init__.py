@@ -19,6 +19,7 @@ from toolgrammar.core.conversation.reasoning import ReasoningMarkers as Thinking
 from toolgrammar.core.language.json_text import dump_json
 
 from .base import MALFORMED, FormatParser, Reasoning, Strictness, TurnSpec, WireFormat
+from .format_file import format_data, read_format
 from .leniencies import LENIENCIES, Leniency
 from .reasoning import ThinkingParser
 from .registry import choose_format, detect_format, format_names, get_format
@@ -37,7 +38,9 @@ __all__ = [
     "choose_format",
     "detect_format",
     "dump_json",
+    "format_data",
     "format_names",
     "get_format",
     "new_call_id",
+    "read_format",
 ]

@@ -172,7 +172,7 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
         between = two[again[3] : second[0] - (name == "$quoted")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
         call = f"{front}{name}{middle}$args{back}".replace(_ID, "$id")
-        wire = _with_markup(base, begin, call, separator, finish, between is not None)
+        wire = with_markup(base, begin, call, separator, finish, between is not None)
         start = call.partition("$")[0]
         if wire.anchored and "text" in turns and not begin and in_object and len(start) > 1:
             # Text may stand right before a call: what a call begins with, up to its name, is the marker.
@@ -212,7 +212,7 @@ def _divided(head: str, tail: str, between: str | None) -> Iterator[tuple[str, s
     yield head[: len(head) - same], front, tail[:size], rest[size:], tail[size:]
 
 
-def _with_markup(
+def with_markup(
     base: TemplateFormat, begin: str, call: str, separator: str, finish: str, parallel: bool, **more: Any
 ) -> TemplateFormat:
     """Return the format with this markup; what a parser looks for is made of it where the base has none."""
@@ -318,13 +318,13 @@ def _xml_divided(
             between = two[begin:end][len(after) :].replace("probe_beta", "$name")
         more: dict[str, Any] = {"parameter": f"{before}$key{inside}$value{after}", "gap": gap}
         if not base.triggers:
-            more["parameter_head"] = _parameter_pattern(before, inside)
+            more["parameter_head"] = parameter_pattern(before, inside)
         for begin_, front, back, separator, finish in _divided(head, tail, between):
             call = f"{front}$name{middle}$args{back}".replace(_ID, "$id")
-            yield _with_markup(base, begin_, call, separator, finish, between is not None, **more)
+            yield with_markup(base, begin_, call, separator, finish, between is not None, **more)
 
 
-def _parameter_pattern(before: str, inside: str) -> str:
+def parameter_pattern(before: str, inside: str) -> str:
     """Return what a parser reads before a value."""
     name = r"""(?P<key>[^\s<>"'=]+?)"""
     front, raw, back = inside.partition("$raw")
@@ -348,7 +348,7 @@ def _python(base: PythonicCalls, turns: dict[str, str]) -> Iterator[TemplateForm
         first = two.find(")", two.find("probe_alpha("))
         between = two[first + 1 : two.find("probe_beta(")]
     for begin, front, back, separator, finish in _divided(head, tail, between):
-        wire = _with_markup(
+        wire = with_markup(
             base, begin + front, "$name($args)", back + separator + front, back + finish, between is not None, gap=gap
         )
         if not base.triggers:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
+from pathlib import Path
 
 from toolgrammar.core.errors import ToolGrammarError
 
 from .base import WireFormat
 from .families import FAMILIES, HERMES
+from .format_file import read_format
 from .learned import learned
 from .probe import probe
 
@@ -23,17 +25,25 @@ def format_names() -> tuple[str, ...]:
 
 
 def get_format(name: str | WireFormat) -> WireFormat:
-    """Return the format of a name; a format is returned as it is.
+    """Return the format of a name, or of a description in a TOML file, whose path ends with ``.toml``; a format is
+    returned as it is.
 
     Raises:
         ToolGrammarError: no such format; lists those that there are.
     """
     if isinstance(name, WireFormat):
         return name
+    if name.endswith(".toml"):
+        return _described(name)
     wire = _FORMATS.get(_ALIASES.get(name, name))
     if wire is None:
         raise ToolGrammarError(f"unknown tool format {name!r}", hint=f"known formats: {', '.join(_FORMATS)}")
     return wire
+
+
+@lru_cache(maxsize=64)
+def _described(path: str) -> WireFormat:
+    return read_format(Path(path))
 
 
 def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | None:

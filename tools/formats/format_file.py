@@ -1,0 +1,195 @@
+"""Wire formats as data: a description in TOML, or a dict, becomes a whole `WireFormat`, and a format its description.
+
+A description names a shape and the markup of a turn. What a parser looks for is made of the markup, as for a chat
+template that no family has, unless the description says it. Every description is tried: it has to read what it writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from toolgrammar.core.conversation import CallEnd, ToolCall
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers
+from toolgrammar.core.errors import GrammarError, ToolGrammarError
+
+from ..tool import Tool
+from .base import TurnSpec, WireFormat
+from .functionary import Recipients
+from .gemma import BareCalls
+from .learned import parameter_pattern, with_markup
+from .pythonic.calls import PythonicCalls
+from .template.format import TemplateFormat
+from .xml.calls import XmlCalls
+
+#: The shapes, by the name that a description has for them.
+SHAPES: Mapping[str, type[TemplateFormat]] = {
+    "json": TemplateFormat,
+    "tags": XmlCalls,
+    "python": PythonicCalls,
+    "bare": BareCalls,
+    "recipients": Recipients,
+}
+
+#: Fields that are regular expressions.
+_PATTERNS = ("head", "parameter_head", "names", "ids")
+
+#: The types of fields, by their annotations: what they are called, and the check.
+_TYPES = {
+    "str": ("a string", lambda value: isinstance(value, str)),
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "int | None": ("a number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "tuple[str, ...]": ("a list of strings", lambda value: _is_strings(value)),
+    "tuple[str, str] | None": ("a list of two strings", lambda value: _is_strings(value) and len(value) == 2),
+    "Whitespace | None": ("compact, single or flexible", lambda value: value in ("compact", "single", "flexible")),
+}
+
+_PROBE = Tool(
+    name="probe_alpha",
+    description="",
+    parameters={
+        "type": "object",
+        "properties": {"word": {"type": "string"}, "count": {"type": "integer"}},
+        "required": ["word", "count"],
+    },
+)
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+
+
+def _refuse(name: str, message: str, hint: str) -> NoReturn:
+    raise GrammarError(f"wire format {name!r}: {message}", hint=hint)
+
+
+def read_format(source: str | Path | Mapping[str, Any]) -> WireFormat:
+    """Return the format of a description.
+
+    Args:
+        source: a dict; the path of a TOML file; or TOML text, which has more than one line.
+
+    Raises:
+        GrammarError: the description is malformed, or its calls are not read as they are written; names the field.
+    """
+    data = dict(source) if isinstance(source, Mapping) else _toml(source)
+    name = data.get("name")
+    if not isinstance(name, str) or not name:
+        _refuse(str(name), "name is missing", "add name = '...'")
+    shape = SHAPES.get(data.pop("shape", "json"))
+    if shape is None:
+        _refuse(name, "the shape is not known", f"one of {', '.join(SHAPES)}")
+    known = {field.name: field for field in fields(shape)}
+    values = {key: _value(name, known.get(key), key, value, sorted(known)) for key, value in data.items()}
+    call = values.get("call", "")
+    if "$args" not in call or not ("$name" in call or "$quoted" in call):
+        _refuse(name, "call needs the place of the name and of the arguments", "write $name or $quoted, and $args")
+    wire = shape(**values) if "triggers" in values else _derived(shape, values)
+    _try(wire)
+    return wire
+
+
+def _toml(source: str | Path) -> dict[str, Any]:
+    try:
+        import tomllib
+    except ImportError:  # Python 3.10
+        import tomli as tomllib  # type: ignore[import-not-found,no-redef]
+    try:
+        text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
+        found: dict[str, Any] = tomllib.loads(text)
+    except OSError as error:
+        raise GrammarError(f"no description of a wire format: {error}", hint="give the path of a TOML file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise GrammarError(f"the description of the wire format is no TOML: {error}", hint="check the quotes") from None
+    return found
+
+
+def _value(name: str, field: Field[Any] | None, key: str, value: Any, known: list[str]) -> Any:
+    """Return the value of a field, checked."""
+    if field is None:
+        near = get_close_matches(key, known, 1)
+        _refuse(
+            name, f"there is no field {key!r}", f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+        )
+    if key == "thinking":
+        if not isinstance(value, Mapping) or not all(isinstance(part, str) for part in value.values()):
+            _refuse(name, "thinking is a table of strings", "write start, end and after")
+        if unknown := value.keys() - {"start", "end", "after"}:
+            _refuse(name, f"thinking has no field {min(unknown)!r}", "write start, end and after")
+        return ReasoningMarkers(**value)
+    meaning, is_valid = _TYPES[str(field.type)]
+    if not is_valid(value):
+        _refuse(name, f"{key} is {value!r}", f"it is {meaning}")
+    if key in _PATTERNS:
+        try:
+            re.compile(value)
+        except re.error as error:
+            _refuse(name, f"{key} is no regular expression: {error}", "escape what stands for itself")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> TemplateFormat:
+    """Return the format of markup: triggers, openers, patterns and the like are made of it."""
+    call, parameter = values["call"], values.get("parameter", "")
+    more: dict[str, Any] = {}
+    if shape is XmlCalls:
+        if "$key" not in parameter or "$value" not in parameter.partition("$key")[2]:
+            _refuse(values["name"], "parameter needs the place of key and value", "write $key, then $value")
+        before, _, rest = parameter.partition("$key")
+        more["parameter_head"] = parameter_pattern(before, rest.partition("$value")[0])
+    base = shape(**{"name": values["name"], "call": call, "triggers": (), **more})
+    begin, separator, finish = (values.get(key, "") for key in ("begin", "separator", "finish"))
+    wire = with_markup(base, begin, call, separator, finish, values.get("parallel", True))
+    if shape is PythonicCalls:
+        wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+    return replace(wire, **values)
+
+
+def _try(wire: TemplateFormat) -> None:
+    """Refuse a format whose grammar or parser does not take the calls that it renders."""
+    calls = [
+        ToolCall(id=f"probe000{number}", name="probe_alpha", arguments={"word": f"word{number}", "count": number})
+        for number in (0, 1)
+    ]
+    plain = wire.with_special(())
+    spec = TurnSpec((_PROBE,), min_calls=1)
+    for some in (calls[:1], calls) if wire.parallel else (calls[:1],):
+        text = plain.render_calls(some)
+        written = f"a call is written as {text!r}"
+        parser = plain.parser((_PROBE,), lambda call: call, lambda: "id")
+        try:
+            events = [event for char in text for event in parser.feed(char)] + parser.close()
+            admitted = plain.grammar(spec).matches(text)
+        except (ToolGrammarError, ValueError) as error:
+            _refuse(wire.name, f"its calls are not read: {error}", written)
+        read = [(event.call.name, event.call.arguments) for event in events if isinstance(event, CallEnd)]
+        if read != [(call.name, call.arguments) for call in some]:
+            _refuse(
+                wire.name, "a call is not read as it is written", f"a call is written as {text!r}; give head, openers"
+            )
+        if not admitted:
+            _refuse(wire.name, "its grammar does not admit what it writes", f"a call is written as {text!r}")
+
+
+def format_data(wire: WireFormat) -> dict[str, Any]:
+    """Return the description of a format, which `read_format` reads: the fields that differ from the defaults.
+
+    Raises:
+        GrammarError: the format has none of the `SHAPES`.
+    """
+    shape = next((name for name, kind in SHAPES.items() if type(wire) is kind), None)
+    if shape is None or not isinstance(wire, TemplateFormat):
+        raise GrammarError(f"{type(wire).__name__} is no shape that can be described", hint="describe its markup")
+    data: dict[str, Any] = {"name": wire.name, "shape": shape}
+    for field in fields(wire):
+        value = getattr(wire, field.name)
+        if field.name == "name" or (field.default is not MISSING and value == field.default):
+            continue
+        if isinstance(value, ReasoningMarkers):
+            value = {"start": value.start, "end": value.end, "after": value.after}
+        data[field.name] = list(value) if isinstance(value, tuple) else value
+    return data
