@@ -58,6 +58,7 @@ cdef class Automaton(Positions):
     cdef object _push(self, long long atom, int rest)
     cdef object _enter_node(self, int node)
     cdef void _sort(self) noexcept
+    cdef object _merge(self)
     cdef int _intern(self) except -9
     cdef int own(self, int state) except -1
     cdef object _load(self, int state)

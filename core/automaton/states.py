@@ -24,6 +24,9 @@ MAX_THREADS = 2_048
 #: The same where the nodes of the store run short.
 FEW_THREADS = 4
 
+#: Number of threads from which on those at the same position are joined.
+MANY_THREADS = 16
+
 
 @cython.cclass
 class Automaton(Positions):
@@ -199,6 +202,33 @@ class Automaton(Positions):
             self.next_count = j
 
     @cython.cfunc
+    def _merge(self) -> object:
+        """Join the threads of the next set, which is sorted, that are at the same position: the union of what follows
+        them follows. So the number of threads is bounded by that of positions, however ambiguous the text is."""
+        count: cython.int = 0
+        i: cython.int = 0
+        end: cython.int
+        atom: cython.longlong
+        while i < self.next_count:
+            atom = self.next_atom[i]
+            end = i + 1
+            while end < self.next_count and self.next_atom[end] == atom:
+                end += 1
+            if end > i + 1 and (atom >> encoding.TAG) != encoding.DYNAMIC:
+                rests = [self.next_rest[k] for k in range(i, end)]
+                self.next_atom[count] = atom
+                self.next_rest[count] = self.nodes.merged(rests)
+                count += 1
+                i = end
+            while i < end:
+                self.next_atom[count] = atom
+                self.next_rest[count] = self.next_rest[i]
+                count += 1
+                i += 1
+        self.next_count = count
+        return None
+
+    @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _intern(self) -> cython.int:
         """Return the state of the next set."""
@@ -295,6 +325,8 @@ class Automaton(Positions):
                 self._enter_node(self.now_rest[i])
         if self.next_count > 16:
             self._sort()
+        if self.next_count > MANY_THREADS:
+            self._merge()
         return None
 
     def start(self, node: int) -> int:

@@ -40,6 +40,10 @@ _MANY = cython.declare(cython.int, 16)
 #: Minimum share of a store's terms with which a rule counts as too large, whatever others take.
 _ITS_SHARE = 0.7
 
+#: Maximum depth to which continuations are merged, and number of unions that are remembered.
+_MAX_SHARED = cython.declare(cython.int, 200)
+_MAX_MERGED = cython.declare(cython.int, 10_000)
+
 #: Maximum number of exceeded limits that are remembered.
 _MAX_LIMITS = cython.declare(cython.int, 100)
 
@@ -102,6 +106,8 @@ class Nodes:
     _specials: dict
     _rules: dict
     _places: dict
+    # the unions that `merged` made, by their parts
+    _merged: dict
     # the parts of ALT nodes
     _parts: cython.int[::1]
     _parts_used: cython.int
@@ -126,6 +132,7 @@ class Nodes:
         self.known = {}
         self.builders = {}
         self.shorter = {}
+        self._merged = {}
         self.limits = []
         self.weight = 0
         self.plenty = self._room
@@ -173,6 +180,7 @@ class Nodes:
         for held in (
             self.builders,
             self.shorter,
+            self._merged,
             self.known,
             self._literals,
             self._specials,
@@ -430,6 +438,41 @@ class Nodes:
             return self._alt(start)
         finally:
             self._top = start
+
+    def merged(self, parts: list, depth: cython.int = 0):
+        """Return the union of nodes; those that begin with the same node share it, to a limited depth.
+
+        Continuations of ambiguous texts are sequences of the same few nodes. So written they take as much room as the
+        text is long, like a graph-structured stack (Tomita 1987), where a list of them would double with each bracket.
+        """
+        node: cython.int
+        first: cython.int
+        rest: cython.int
+        i: cython.int
+        each: list = []
+        for node in parts:
+            if _cell(self, node, node_kinds.KIND) == node_kinds.ALT:
+                for i in range(_cell(self, node, node_kinds.B)):
+                    each.append(self._parts[_cell(self, node, node_kinds.A) + i])
+            else:
+                each.append(node)
+        key = tuple(sorted(set(each)))
+        found = self._merged.get(key) if len(key) > 1 and depth < _MAX_SHARED else self.alt(key)
+        if found is not None:
+            return found
+        groups: dict = {}
+        for node in key:
+            first = node
+            rest = node_kinds.EPSILON
+            if _cell(self, node, node_kinds.KIND) == node_kinds.SEQ:
+                first = _cell(self, node, node_kinds.A)
+                rest = _cell(self, node, node_kinds.B)
+            groups.setdefault(first, []).append(rest)
+        result = self.alt([self._seq(first, self.merged(rests, depth + 1)) for first, rests in groups.items()])
+        if depth == 0 and len(self._merged) >= _MAX_MERGED:  # not before: shared parts are met again and again
+            self._merged.clear()
+        self._merged[key] = result
+        return result
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

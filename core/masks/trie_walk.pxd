@@ -35,6 +35,7 @@ cdef class TrieWalk:
     cdef object _cross(self, int node, int rest)
     cdef tuple _static(self, long long atom, int rest)
     cdef object _doubt(self, int node, int kind, bint whole)
+    cdef object _drain_in_order(self)
     cdef object _push(self, int node, long long atom, int rest)
     cdef object _drain(self)
     cdef object _step(self, int node, long long atom, int rest)

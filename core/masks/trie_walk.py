@@ -6,6 +6,8 @@ Compiled where that is possible; ``trie_walk.pxd`` says what others see of it in
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
@@ -21,6 +23,9 @@ if not cython.compiled:  # else they are declared
 
 #: Length of an entry of the list of places from which the walk goes on (see `_push`).
 _PLACE = cython.declare(cython.int, 5)
+
+#: Number of places from which the walk goes on as they come; then it goes in the order of the trie.
+_MANY = cython.declare(cython.int, 10_000)
 
 
 @cython.cclass
@@ -138,7 +143,12 @@ class TrieWalk:
         crossed: cython.int = self.crossed
         grave: cython.int = self.grave
         at: cython.int
+        left: cython.int = _MANY
         while self.todo_count > 0:
+            left -= 1
+            if left == 0:
+                self._drain_in_order()
+                break
             at = self.todo_count - _PLACE
             self.todo_count = at
             self.crossed = cython.cast(cython.int, self.todo[at + 3])
@@ -149,6 +159,30 @@ class TrieWalk:
         self.crossed = crossed
         self.grave = grave
         return None
+
+    @cython.cfunc
+    def _drain_in_order(self) -> object:
+        """Go on from all noted places in the order of the trie, and join those that differ only in what follows: where
+        a token can be read in many ways, their number doubles with each byte otherwise."""
+        rests_of: dict = {}
+        order: list = []
+        at: cython.int
+        while True:
+            while self.todo_count > 0:
+                at = self.todo_count - _PLACE
+                self.todo_count = at
+                place: tuple = (self.todo[at], self.todo[at + 1], self.todo[at + 3], self.todo[at + 4])
+                if place not in rests_of:
+                    rests_of[place] = []
+                    heappush(order, place)
+                rests_of[place].append(self.todo[at + 2])
+            if not order:
+                return None
+            place = heappop(order)
+            rests: list = rests_of.pop(place)
+            self.crossed = place[2]
+            self.grave = place[3]
+            self._step(place[0], place[1], rests[0] if len(rests) == 1 else self.automaton.nodes.merged(rests))
 
     @cython.cfunc
     def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:

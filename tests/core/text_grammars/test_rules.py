@@ -8,6 +8,7 @@ import random
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core.automaton import states
 from toolgrammar.core.sampling import random_text
 
 #: A rule's name, an alternative of it, how much of it is read, and where it began.
@@ -68,8 +69,11 @@ def earley(bodies: Bodies, text: str) -> bool:
     return any(name == "root" and dot == len(items) and not start for name, items, dot, start in states[-1])
 
 
-def test_random_rules(pytestconfig: pytest.Config) -> None:
-    """Random rules, left-recursive, empty and ambiguous ones among them, have exactly the texts of an Earley parser."""
+@pytest.mark.parametrize("many_threads", [states.MANY_THREADS, 0])
+def test_random_rules(many_threads: int, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random rules, left-recursive, empty and ambiguous ones among them, have exactly the texts of an Earley parser,
+    also where all readings at the same position are joined."""
+    monkeypatch.setattr(states, "MANY_THREADS", many_threads)
     draw = random.Random(11)
     compared, unending, accepted = 0, 0, 0
     for _ in range(1_500 if pytestconfig.getoption("--slow") else 120):
@@ -117,11 +121,49 @@ def test_large_circle() -> None:
     assert grammar.matches("b") and grammar.matches("baaac") and not grammar.matches("a")
 
 
-def test_ambiguity_stays_polynomial() -> None:
-    """Texts with exponentially many parses are read with few threads."""
-    grammar = Grammar.from_gbnf('root ::= root root | root "+" root | "a"')
-    assert grammar.matches("a" * 60) and grammar.matches("a+aa" * 15) and not grammar.matches("a" * 59 + "+")
+#: Grammars in which a text has exponentially many parses, or beginnings after which different texts must follow.
+AMBIGUOUS = {
+    "sums": ('root ::= root root | root "+" root | "a"', "a"),
+    "threes": ('root ::= "a" | root root | root root root', "a"),
+    "fours": ('root ::= "a" | root root | root root root | root root root root | root "b" root', "a"),
+    "brackets": ('root ::= "(" root ")" | root root | "()"', "()"),
+    "two ends": ('root ::= "a" root "x" | "a" other "y" | "b"\nother ::= "a" root "x" | "a" other "y" | "c"', "a"),
+}
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_ambiguity_stays_polynomial(name: str) -> None:
+    """Texts with exponentially many parses are read with few threads, and take as many nodes as they are long."""
+    source, unit = AMBIGUOUS[name]
+    grammar = Grammar.from_gbnf(source)
+    program, taken, state = grammar.program, [], grammar.program.start
+    for _ in range(4):
+        state = program.automaton.advance(state, unit.encode() * 50)
+        assert program.automaton.thread_count(state) <= 20
+        taken.append(len(program.store.nodes))
+    assert taken[3] - taken[2] <= 2 * (taken[1] - taken[0])
     assert grammar.narrowed == ()
+
+
+def test_sums() -> None:
+    """An ambiguous grammar has its texts and no others."""
+    grammar = Grammar.from_gbnf(AMBIGUOUS["sums"][0])
+    assert grammar.matches("a" * 60) and grammar.matches("a+aa" * 15) and not grammar.matches("a" * 59 + "+")
+    two_ends = Grammar.from_gbnf(AMBIGUOUS["two ends"][0])
+    assert two_ends.matches("a" * 40 + "b" + "x" * 40) and two_ends.matches("a" * 40 + "c" + "y" + "xy" * 19 + "x")
+    assert not two_ends.matches("a" * 40 + "b" + "x" * 39 + "z") and not two_ends.matches("a" * 40 + "b" + "y" * 40)
+
+
+def test_a_long_token_of_an_ambiguous_text() -> None:
+    """A mask does not follow each of the exponentially many readings of a token, and allows what can be read."""
+    tokens = [*(b"a" * size for size in range(1, 41)), b"b", b"ab", b"a" * 20 + b"b", None]
+    grammar = Grammar.from_gbnf(AMBIGUOUS["threes"][0] + ' | "ab" root')
+    matcher = grammar.bind(Vocabulary(tokens, eos=[len(tokens) - 1])).matcher()
+    for step in range(12):
+        allowed = set(matcher.allowed_tokens())
+        for token, data in enumerate(tokens[:-1]):
+            assert (token in allowed) == matcher.fork().accept(token) == (data != b"b" or step > 0)
+        assert matcher.accept(0)
 
 
 def test_regular_rules_are_one_atom() -> None:
