@@ -149,14 +149,17 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
 
     def _report(self) -> None:
         """Name in the request what its token budget cut, in the one field that reaches the client."""
-        if self.closed_at is None or self.closed_at > len(self.tokens):
-            return
-        asked = self._asked
-        parser = None if asked.make_parser is None else asked.make_parser()
-        places = cut_places(self._spelling.vocabulary, self.tokens, self.closed_at, parser, asked.is_json)
-        if places:
-            from vllm.v1.request import RequestStatus
+        from vllm.v1.request import RequestStatus
 
+        asked = self._asked
+        if self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
+            places = [""]  # the budget was less than the shortest answer
+        elif self.closed_at is None or self.closed_at > len(self.tokens):
+            return
+        else:
+            parser = None if asked.make_parser is None else asked.make_parser()
+            places = cut_places(self._spelling.vocabulary, self.tokens, self.closed_at, parser, asked.is_json)
+        if places:
             self._request.stop_reason = json.dumps({"toolgrammar": {"cut": places}})
             if self._request.status == RequestStatus.FINISHED_STOPPED:
                 self._request.status = RequestStatus.FINISHED_LENGTH_CAPPED

@@ -10,6 +10,7 @@ automaton knows by state; only where these are too long is a completion spelled.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 #: Maximum number of completions that are spelled for one mask; tokens beyond them are left out.
 _TRIALS = 48
 
-#: Tokens that must be left beyond the shortest completion for a mask that depends on more than the state to stay whole.
+#: Tokens that must be left beyond the longest completion for a mask that depends on more than the state to stay whole:
+#: that completion is one of a token for each state, and other tokens that lead there may need a few bytes more.
 _SPARE = 256
+
+#: Maximum number of tokens after which the length of such a completion is asked for again.
+_FRESH = 32
 
 #: Maximum number of states of a store whose largest length is kept.
 _KEPT = 65_536
@@ -52,6 +57,8 @@ class Budget:
         self._path: tuple[int, list[int]] | None = None  # a completion, and the number of tokens before it
         self._places: tuple[Any, ...] | None = None  # where the tokens of the last state lead
         self._sizes: dict[int, int] = {}  # number of tokens of completions from there
+        # By state, the length of a completion that depends on the text too, and after how many tokens it was asked for.
+        self._unsure: dict[int, tuple[int, int]] = {}
 
     def rollback(self, written: int) -> None:
         """Note that only the first tokens of the text are left."""
@@ -59,6 +66,7 @@ class Budget:
             self.closed_at = None
         if self._path is not None and self._path[0] > written:
             self._path = None
+        self._unsure = {state: found for state, found in self._unsure.items() if found[1] <= written}
 
     def narrow(self, matcher: Matcher, written: Sequence[int], row: npt.NDArray[np.uint32], room: int) -> None:
         """Clear the tokens behind which the text could not be completed.
@@ -90,8 +98,12 @@ class Budget:
             longest = engine.longest[state] = -1 if unsure.any() else most
             if 0 <= longest < room:
                 return
-        if unsure.any() and int(lengths.max(initial=0)) + matcher.shortest_length() + _SPARE < room:
-            return
+        if unsure.any():
+            longest = max(
+                int(lengths.max(initial=0)), self._unsure_length(matcher, texts[unsure], states[unsure], written)
+            )
+            if longest + _SPARE < room:
+                return
         kept = np.zeros(len(flags), np.bool_)
         kept[texts[~unsure & (lengths < room)]] = True
         kept[self._tried(matcher, texts, states, lengths, room)] = True
@@ -104,6 +116,26 @@ class Budget:
         if self.closed_at is None:
             self.closed_at = len(written)
         row[:] = np.packbits(kept, bitorder="little").view(np.uint32)
+
+    def _unsure_length(
+        self,
+        matcher: Matcher,
+        texts: npt.NDArray[np.int64],
+        states: npt.NDArray[np.int64],
+        written: Sequence[int],
+    ) -> int:
+        """Return the largest length of a completion after some tokens, one of them for each state that they lead to."""
+        groups, first = np.unique(states, return_index=True)
+        if len(groups) > _TRIALS:
+            return sys.maxsize - _SPARE
+        most = 0
+        for state, token in zip(groups.tolist(), texts[first].tolist(), strict=True):
+            length, at = self._unsure.get(state, (0, -_FRESH))
+            if at + _FRESH <= len(written):
+                length = self._length_after(matcher, token)
+                self._unsure[state] = length, len(written)
+            most = max(most, length)
+        return most
 
     def _tried(
         self,

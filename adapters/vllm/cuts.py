@@ -30,6 +30,8 @@ class _Written:
     cached_tokens: int = 0
     forced_tokens: int = 0
     forward_passes: int = 0
+    choices: tuple[Any, ...] = ()
+    repeated: str | None = None
 
 
 @dataclass

@@ -92,6 +92,11 @@ class Sequence:
         return self._over > 0 and not self._ends.is_ignored
 
     @property
+    def is_whole(self) -> bool:
+        """True if the text may end here."""
+        return self.matcher.is_accepting
+
+    @property
     def closed_at(self) -> int | None:
         """Number of tokens before the first place where the budget left the model less than the grammar does."""
         return self._budget.closed_at

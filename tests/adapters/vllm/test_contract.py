@@ -205,6 +205,23 @@ def test_the_budget_of_a_request_closes_it(manager: Any, max_tokens: int, drafts
             assert one.status == RequestStatus.FINISHED_LENGTH_CAPPED
 
 
+@pytest.mark.parametrize("asked", [{"json": WEATHER}, {"regex": "[a-z]{40}"}, {"choice": ["x" * 80]}])
+def test_an_answer_that_is_cut_open_is_named(manager: Any, asked: dict[str, Any]) -> None:
+    """A budget below the shortest answer is reported as such, also where no mask left a choice to the model."""
+    (one,) = started(manager(), [request(0, 3, **asked)]).values()
+    grammar = one.structured_output_request.grammar
+    for number in range(3):
+        row = np.zeros(128, np.uint32)
+        grammar.fill(row)
+        # The least that any of these needs is a byte for each token.
+        token = min(choices(row), key=lambda token: len(load_model("embedded").vocabulary.tokens[token] or b""))
+        one.append_output_token_ids(token)
+        if number == 2:
+            one.status = RequestStatus.FINISHED_LENGTH_CAPPED
+        assert grammar.accept_tokens(one.request_id, [token])
+    assert json.loads(one.stop_reason) == {"toolgrammar": {"cut": [""]}}
+
+
 def test_a_batch_is_filled_by_one_call(manager: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each step one call of ours finds the masks of all rows, and they are those of the grammars row by row."""
     calls: list[int] = []

@@ -83,6 +83,24 @@ def test_a_budget_closes_validly(spelling: Spelling, seed: int, budget: int) -> 
         assert cut_places(spelling.vocabulary, text.tokens, text.closed_at, None, True)
 
 
+@pytest.mark.parametrize("budget", [1375, 1888, 2275])
+def test_a_long_value_behind_a_name_is_begun_only_if_it_fits(spelling: Spelling, budget: int) -> None:
+    """What may come depends on the names so far, and a name needs a value of 700 characters: more than is ever spare."""
+    values = {"type": "string", "pattern": "^x{700}$"}
+    schema = {"type": "object", "additionalProperties": values, "minProperties": 1}
+    constraint = Grammar.from_json_schema(schema, whitespace="single").bind(spelling.vocabulary)
+    text = Sequence(constraint, spelling, Ends(spelling, spelling.vocabulary.eos))
+    text.room = lambda: budget - text.steps
+    rng, row = random.Random(budget), np.zeros(constraint.words, np.uint32)
+    while not text.is_over and text.steps < budget:
+        text.fill(row)
+        found = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+        longer = [token for token in found if b"}" not in (spelling.vocabulary.tokens[token] or b"}")]
+        letters = [token for token in found if spelling.vocabulary.tokens[token] == b"x"]
+        assert text.accept([rng.choice(letters or longer or found)])
+    assert text.is_over or text.is_whole
+
+
 def test_an_ample_budget_changes_no_mask(spelling: Spelling) -> None:
     """Where every completion fits, the masks are those without a budget."""
     free, bound = (sequence(spelling, Grammar.from_json_schema(SCHEMA)) for _ in range(2))
