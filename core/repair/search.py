@@ -76,8 +76,9 @@ MAX_INVENTED = 100.0
 #: Costs: of a byte that only the grammar's markup makes necessary, and of one that was chosen for want of any.
 MARKUP, INVENTED = 0.02, 3.0
 
-#: Cost of leaving out a member, and of taking the only name that is possible for any other.
-UNKNOWN_MEMBER, ONLY_NAME = 2.5, 2.6
+#: Cost of leaving out a member, of one whose name is near none that is possible, and of taking the only name that is
+#: possible for any other.
+UNKNOWN_MEMBER, STRANGE_MEMBER, ONLY_NAME = 2.5, 1.0, 2.6
 
 #: Names that mean the same in calls of different families.
 _ALIASES = {
@@ -87,6 +88,9 @@ _ALIASES = {
 }
 
 _UNKNOWN = "a member that is not known"
+#: What ends prose, and maximum length of prose inside an answer, in bytes.
+_MARK, MAX_PROSE = re.compile(rb'[<{}\[\]"]'), 400
+
 _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(
     range(128, 256)
@@ -217,6 +221,7 @@ class Search:
         self._readings: dict[int, list[Reading]] = {}
         self._words: dict[int, tuple[tuple[bytes, str], ...]] = {}
         self._follows: dict[int, bytes] = {}
+        self._members: dict[int, tuple[int, int] | None] = {}
         self.furthest = 0
         self.is_late = False
         self.would_invent = False
@@ -340,34 +345,47 @@ class Search:
                 here = self._read(node, marks, at)[1]
                 if here >= 0 and self._automaton.accepts(here):
                     self._leave_rest(node, at, here)
-        later = len(data)
+        later, cost_of_later = len(data), STRANGE_MEMBER
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
             before = data[begin:at]
             reached, here = self._read(node, marks, at)
             if reached != at:
+                later, cost_of_later = at, STRANGE_MEMBER
                 continue
             for reading in self._readings_at(at):
                 if self._evades(here, at, reading):
                     reading = reading._replace(cost=max(reading.cost, EDIT))
                 after = self._step(node, here, reading.text, before) if reading.text else here
                 self._follow(node, after, Change(at, reading.end, reading.text, reading.cost, reading.why), before)
-            self._replace_word(node, here, at, before)
+            if content_of(data, at)[0] >= end:  # a word that was read whole is one that is known
+                self._replace_word(node, here, at, before)
             # A member that is left out takes the comma after it along, or else the one before it.
-            if (ends := member_end(data, at)) is not None:
-                self._follow(node, here, Change(at, ends[1], b"", UNKNOWN_MEMBER, _UNKNOWN), before)
+            cost = self._cost_of_leaving(node, here, at, end, before)
+            if (ends := self._member_end(at)) is not None:
+                self._follow(node, here, Change(at, ends[1], b"", cost, _UNKNOWN), before)
             if data.startswith(b",", at):
-                if (ends := member_end(data, later)) is not None:
-                    self._follow(node, here, Change(at, ends[0], b"", UNKNOWN_MEMBER, _UNKNOWN), before)
+                if (ends := self._member_end(later)) is not None:
+                    self._follow(node, here, Change(at, ends[0], b"", cost_of_later, _UNKNOWN), before)
                 for bracket in (b"]", b"}"):
                     after = self._step(node, here, bracket, before)
                     self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
-            later = at
+            later, cost_of_later = at, cost
         self._insert(node, end, state)
         if end < len(data):
             if data[end] in b"}]":
                 self._make_up(node, end, state)
             self._replace_word(node, state, end, data[begin:end])
             self._change_bytes(node, end, state)
+            self._skip_prose(node, end, state)
+
+    def _cost_of_leaving(self, node: _Node, state: int, at: int, end: int, before: bytes) -> float:
+        """Return the cost of leaving out the member at a byte: less if its name, at which the text is refused, is near
+        none that is possible."""
+        stop, name = content_of(self._data, at)
+        if not name or end > stop:
+            return UNKNOWN_MEMBER
+        near = _nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
+        return UNKNOWN_MEMBER if near and near[0][1] < ONLY_NAME else STRANGE_MEMBER
 
     def _evades(self, state: int, at: int, reading: Reading) -> bool:
         """Return True if a reading gives a value another type where its own is possible: another value was meant."""
@@ -375,6 +393,11 @@ class Search:
         if not kind or not other or kind == other:
             return False
         return not _FIRST_BYTES[kind].isdisjoint(self._following(state))
+
+    def _member_end(self, at: int) -> tuple[int, int] | None:
+        if at not in self._members:
+            self._members[at] = member_end(self._data, at)
+        return self._members[at]
 
     def _readings_at(self, at: int) -> list[Reading]:
         found = self._readings.get(at)
@@ -511,6 +534,18 @@ class Search:
             if 0 < size < len(forced):
                 yield forced[:size]
 
+    def _skip_prose(self, node: _Node, end: int, state: int) -> None:
+        """Note that words may be left out up to the next mark with which the grammar goes on: text between calls."""
+        possible = self._following(state)
+        if len(possible) > MAX_BRANCHES:
+            return
+        stop = _MARK.search(self._data, end + 1, end + MAX_PROSE)
+        if stop is None or stop.group()[0] not in possible or len(self._data[end : stop.start()].split()) < 2:
+            return
+        skipped = self._data[end : stop.start()]
+        change = Change(end, stop.start(), b"", _cost_of_prose(skipped), "text between")
+        self._follow(node, state, change, self._data[node.at : end])
+
     def _change_bytes(self, node: _Node, end: int, state: int) -> None:
         """Note the piece, or one character, that may be left out; and other characters, where there are few."""
         data, before = self._data, self._data[node.at : end]
@@ -543,13 +578,16 @@ class Search:
         end, content = content_of(self._data, at)
         if end <= at or not content:
             return
-        words = self._words.get(state)
-        if words is None:
-            words = self._words[state] = tuple(self._words_at(node, state, before))
-        for word, cost in _nearest(content.decode("utf-8", "replace"), words):
+        for word, cost in _nearest(content.decode("utf-8", "replace"), self._words_of(node, state, before)):
             after = self._step(node, state, word, before)
             why = "the spelling of a name or value" if cost < LIKELY else "a name or value that is not known"
             self._follow(node, after, Change(at, end, word, cost, why), before)
+
+    def _words_of(self, node: _Node, state: int, before: bytes) -> tuple[tuple[bytes, str], ...]:
+        words = self._words.get(state)
+        if words is None:
+            words = self._words[state] = tuple(self._words_at(node, state, before))
+        return words
 
     def _words_at(self, node: _Node, state: int, before: bytes) -> Iterator[tuple[bytes, str]]:
         """Yield the words that are possible in a state, as they are written and as they read."""

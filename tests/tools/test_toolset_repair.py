@@ -54,6 +54,19 @@ def test_several_calls_and_text_around_them() -> None:
     assert [dict(call.arguments) for call in message.tool_calls] == [dict(CALL.arguments)] * 2
 
 
+def test_many_calls_with_prose_and_unknown_arguments_in_each() -> None:
+    """Text between calls and members that no tool has are left out, in each of many calls, with little search."""
+    one = get_format("hermes").render("", [CALL]).replace('"city"', '"confidence_zz": {"a": 1}, "city"')
+    text = "\n".join(f"Now call number {number}, as you asked:\n{one}" for number in range(12))
+    message, repaired = TOOLS.repair(text, seconds=5)
+    assert [dict(call.arguments) for call in message.tool_calls] == [dict(CALL.arguments)] * 12
+    assert {edit.why for edit in repaired.edits} <= {
+        "text before the answer",
+        "text between",
+        "a member that is not known",
+    }
+
+
 def test_missing_arguments_are_not_invented() -> None:
     """A call without a required argument is an error, unless values may be made up, which is told."""
     text = '<tool_call>\n{"name": "send_mail", "arguments": {"to": "a@b.c"}}\n</tool_call>'
