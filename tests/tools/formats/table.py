@@ -35,6 +35,7 @@ TEMPLATES = {
     "apriel": "<tool_calls>[ [BEGIN FINAL RESPONSE]",
     "phi-4-mini-functools": "<|tool|> functools[",
     "command-r": "Action: tool_name",
+    "inkling": '<|content_invoke_tool_json|>{"name":',
     "plamo-3": "<|plamo:begin_tool_requests:plamo|>",
     "harmony": "<|channel|>commentary to=functions.N <|constrain|>json<|message|>",
     "kimi-k2": "<|tool_calls_section_begin|>",

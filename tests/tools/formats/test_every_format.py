@@ -181,10 +181,13 @@ def test_control_tokens(name: str) -> None:
 
 @each_format
 def test_a_call_is_announced_first(wire: WireFormat) -> None:
-    """The name of a call is known before its arguments are whole."""
+    """The name of a call is known before its arguments are whole, unless its id comes behind them."""
     written = wire.render("", [ToolCall("c0", "edit", {"text": "x" * 50})])
     parser = TOOLS.parser(wire)
     events = parser.feed(written[: written.index("x" * 50) + 5])
+    if wire.name in ("mistral-v3", "mistral-v7"):
+        assert events == []
+        events = parser.feed(written[written.index("x" * 50) + 5 :])
     assert isinstance(events[0], CallStart)
     assert events[0].name == "edit"
 

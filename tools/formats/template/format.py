@@ -58,6 +58,7 @@ class TemplateFormat(WireFormat):
         prose: text may stand before calls.
         afterwards: text may stand after calls too.
         loose: ``finish`` may be left out.
+        named: the name of the tool stands before the marker of a call too.
         parallel: one turn may have several calls.
         head: regular expression of what a parser reads between an opener and the arguments, with the group ``name``
             and perhaps ``id``; empty if name and arguments are members of one object.
@@ -96,6 +97,7 @@ class TemplateFormat(WireFormat):
     prose: bool = True
     afterwards: bool = False
     loose: bool = False
+    named: bool = False
     parallel: bool = True
     head: str = ""
     openers: tuple[str, ...] = ()
@@ -139,7 +141,10 @@ class TemplateFormat(WireFormat):
     @property
     def call_markers(self) -> tuple[str, ...]:
         """Markers that begin calls wherever they stand."""
-        return () if self.anchored else tuple(mark for mark in self.triggers if not mark.startswith(("{", "[")))
+        ends_reasoning = self.thinking is not None and self.thinking.end in self.call  # a call would end it, too
+        if self.anchored or ends_reasoning:
+            return ()
+        return tuple(mark for mark in self.triggers if not mark.startswith(("{", "[")))
 
     @property
     def text_marker(self) -> str:
@@ -322,14 +327,18 @@ class TemplateFormat(WireFormat):
         """Return the parser's syntax; with ``whole_text``, a turn that does not begin as a call is a JSON answer."""
         opener = _HOLE.split(self.call)[0]
         openers = self.openers or (opener if self.head else "{",)
+        begun: tuple[str, ...] = self.triggers
+        if self.named:
+            begun += tuple(tool.name + mark for tool in tools for mark in self.triggers)
+            openers += tuple(tool.name + mark for tool in tools for mark in self.triggers)
         # A trigger that is the beginning of an object is part of the call.
-        triggers = [mark for mark in self.triggers if "{" not in openers or not mark.startswith("{")]
+        triggers = [mark for mark in begun if "{" not in openers or not mark.startswith("{")]
         markup = (self.begin, self.separator, self.finish, *triggers, *self.special, *self.skips, *self.end_tokens)
         skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
         after = "" if self.thinking is None else self.thinking.after
         frames = (*self.frames, self.text_start, self.text_end, after, *self.ends)
         return Syntax(
-            triggers=self.triggers,
+            triggers=begun,
             openers=openers,
             head=self.head,
             skips=tuple(sorted(skips, key=len, reverse=True)),
@@ -421,7 +430,7 @@ class TemplateFormat(WireFormat):
         return "".join(values.get(piece, piece) for piece in _HOLE.split(self.call))
 
     def _render_arguments(self, call: ToolCall) -> str:
-        return dump_json(dict(call.arguments))
+        return dump_json(dict(call.arguments), compact=self.spacing == "compact")
 
     def _wire_id(self, call: ToolCall, index: int) -> str:
         """Return the id on the wire: the call's own if the format can write it, else one made from it."""

@@ -215,7 +215,7 @@ class TemplateParser(StreamParser):
         if mark in self._syntax.openers:
             self._come_to_call(mark)
             self._begin(mark)
-        elif mark in self._drops:
+        elif mark in self._drops and not (self._is_among and mark in self._syntax.skips):
             self._leave_calls()
             self._state = self._start if self._syntax.anchored else self._text
             return self._drop(mark)
