@@ -32,6 +32,7 @@ from .failures import Failure, failure_of
 from .fields import Fields, RequestError
 from .limits import Limits, Queue
 from .metrics import Metrics
+from .openapi import description
 from .protocols import messages, ollama, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
@@ -126,6 +127,7 @@ class _Server:
             Route("/api/version", self._version, methods=["GET"]),
             Route("/health", self._health, methods=["GET"]),
             Route("/ready", self._ready, methods=["GET"]),
+            Route("/openapi.json", self._description, methods=["GET"]),
         ]
         if self._metrics is not None:
             routes.append(Route("/metrics", self._scrape, methods=["GET"]))
@@ -395,12 +397,19 @@ class _Server:
         protocol = next((form for begin, form in forms.items() if path.startswith(begin)), CHAT_COMPLETIONS)
         if status == 405:
             hint = f"it takes {' and '.join(self._paths.get(path, ()))}"
-            return _refused(protocol, RequestError(f"{path} does not take {request.method}", hint=hint, status=status))
+            refused = _refused(
+                protocol, RequestError(f"{path} does not take {request.method}", hint=hint, status=status)
+            )
+            refused.headers.update(getattr(error, "headers", None) or {})  # which methods it takes
+            return refused
         hint = f"the endpoints are {', '.join(self._paths)}"
         return _refused(protocol, RequestError(f"there is no endpoint {path}", hint=hint, status=404))
 
     async def _health(self, request: Request) -> Response:
         return _json({"status": "ok"})
+
+    async def _description(self, request: Request) -> Response:
+        return self._guarded(request, lambda: description(self._served, metrics=self._metrics is not None))
 
     async def _ready(self, request: Request) -> Response:
         full = any(queue.is_full for queue in self._queues.values())

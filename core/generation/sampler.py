@@ -35,6 +35,9 @@ FEW = 256
 #: Number of ranges of weight.
 RANGES = 2048
 
+#: Maximum of biases and penalties that differ in their effect; greater ones would leave the range of single precision.
+_LARGEST = 1e15
+
 
 class Sampler:
     """Draws tokens for one generation.
@@ -54,7 +57,8 @@ class Sampler:
         self._seen: Counter[int] = Counter()
         bias = dict(params.logit_bias or {})
         self._bias_ids = np.array(sorted(bias), dtype=np.intp)
-        self._bias = np.array([bias[token_id] for token_id in sorted(bias)], dtype=np.float32)
+        added = np.array([bias[token_id] for token_id in sorted(bias)], dtype=np.float64)
+        self._bias = np.clip(added, -_LARGEST, _LARGEST).astype(np.float32)
 
     def saw(self, token_ids: Iterable[int]) -> None:
         """Record tokens that were appended to the sequence."""
@@ -142,7 +146,7 @@ class Sampler:
             scores[here] += self._bias[which]
         if self._seen:
             here, _ = _places(np.array(sorted(self._seen), dtype=np.intp), allowed, len(scores))
-            penalty = np.float32(self._params.repetition_penalty)
+            penalty = np.float32(np.clip(self._params.repetition_penalty, 1 / _LARGEST, _LARGEST))
             scores[here] = np.where(scores[here] > 0, scores[here] / penalty, scores[here] * penalty)
         return scores
 

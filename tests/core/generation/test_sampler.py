@@ -166,6 +166,17 @@ def test_bias_and_penalty_come_before_temperature() -> None:
     assert statistic < 16.27
 
 
+@pytest.mark.parametrize("penalty", [5e-324, 1e-40, 1e300])
+@pytest.mark.parametrize("bias", [1e308, -1e308, 0.0])
+@pytest.mark.parametrize("temperature", [0.0, 1e-9, 1.0])
+def test_no_finite_bias_or_penalty_overflows(penalty: float, bias: float, temperature: float) -> None:
+    """Numbers that single precision does not have are as good as the greatest that matter."""
+    params = GenerateParams(temperature=temperature, seed=1, repetition_penalty=penalty, logit_bias={0: bias})
+    sampler = Sampler(params)
+    sampler.saw([0, 2])
+    assert sampler.choose(LOGITS, ALLOWED) in ALLOWED
+
+
 def test_the_penalty_is_that_of_transformers() -> None:
     """Positive logits of tokens that were seen are divided by the penalty, others multiplied, as transformers does."""
     torch = pytest.importorskip("torch")
