@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from .errors import GrammarError, LimitError
+from .errors import GrammarError, LimitError, ToolGrammarError
 from .schema import SchemaOptions, compile_schema
 from .schema.scalars import value_syntax
 from .schema.scalars.value_syntax import Arguments
@@ -166,16 +166,28 @@ def loaded(make: Any, text: str) -> Any:
     Raises:
         GrammarError: it is malformed, or of another version.
     """
+    hint = "pass what dumps() returned"
     try:
         data = json.loads(text)
-        version = data["version"]
-        if version != VERSION:
-            raise GrammarError(
-                f"the grammar has version {version!r}, and this library reads {VERSION}", hint="write it again"
-            )
-        return _Reader(make, data["parts"]).part(data["root"])
-    except (KeyError, IndexError, TypeError, ValueError, StopIteration) as error:
-        raise GrammarError(f"this is no grammar as data: {error!r}", hint="pass what dumps() returned") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise GrammarError(f"a grammar as data is JSON, and this is not: {error}", hint=hint) from None
+    if not isinstance(data, dict) or "version" not in data:
+        raise GrammarError("a grammar as data is an object with version, root and parts", hint=hint)
+    if data["version"] != VERSION:
+        raise GrammarError(
+            f"the grammar has version {data['version']!r}, and this library reads {VERSION}", hint="write it again"
+        )
+    if not isinstance(data.get("parts"), list):
+        raise GrammarError("a grammar as data is an object with version, root and parts", hint=hint)
+    reader = _Reader(make, data["parts"])
+    try:
+        for number in range(len(data["parts"])):  # those that only rules refer to are read now, not at first use
+            reader.part(number)
+        return reader.part(data.get("root"))
+    except ToolGrammarError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
+        raise GrammarError(f"a part of the grammar is malformed ({type(error).__name__}: {error})", hint=hint) from None
 
 
 class _Reader:
@@ -186,17 +198,23 @@ class _Reader:
         self._parts = parts
         self._done: dict[int, Any] = {}
 
-    def part(self, number: int) -> Any:
+    def part(self, number: Any) -> Any:
         """Return a part."""
+        self._check(number)
         if number not in self._done:
             self._done[number] = self._made(*self._parts[number])
         return self._done[number]
+
+    def _check(self, number: Any) -> None:
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self._parts):
+            raise GrammarError(f"the grammar has no part {number!r}", hint="pass what dumps() returned")
 
     def _made(self, kind: str, *rest: Any) -> Any:
         make, part = self._make, self.part
         if kind in ("sequence", "choice"):
             return getattr(make, kind)(*map(part, rest))
         if kind == "rule":
+            self._check(rest[1])
             return make.rule(rest[0], lambda: part(rest[1]))
         if kind == "repeat":
             return make.repeat(part(rest[0]), *rest[1:])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core import Grammar, GrammarError, ToolGrammarError, Vocabulary
 from toolgrammar.core.sampling import random_text
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats.registry import format_names
@@ -92,11 +92,17 @@ def test_calls_of_tools(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "no grammar as data"),
-        ("[]", "no grammar as data"),
+        ("{", "is JSON, and this is not"),
+        ("[" * 100_000, "is JSON, and this is not"),
+        ("[]", "an object with version"),
+        ('{"version": 1, "parts": 5}', "an object with version"),
         ('{"version": 9, "root": 0, "parts": []}', "version 9"),
         ('{"version": 1, "root": 0, "parts": [["soup", 1]]}', "no maker 'soup'"),
-        ('{"version": 1, "root": 3, "parts": []}', "no grammar as data"),
+        ('{"version": 1, "root": 3, "parts": []}', "no part 3"),
+        ('{"version": 1, "root": -1, "parts": [["regex", "a"]]}', "no part -1"),
+        ('{"version": 1, "root": 0, "parts": [["rule", "a", 9]]}', "no part 9"),
+        ('{"version": 1, "root": 0, "parts": [["sequence", 0]]}', "malformed"),
+        ('{"version": 1, "root": 0, "parts": [["schema", 5, 5]]}', "malformed"),
         ('{"version": 1, "root": 0, "parts": [["ebnf", "root ::= [", "root", []]]}', "character class"),
         ('{"version": 1, "root": 0, "parts": [["schema", {}, {"syntax": {"is": "Path"}}]]}', "no syntax"),
     ],
@@ -105,6 +111,32 @@ def test_errors(text: str, message: str) -> None:
     """What is no grammar is refused."""
     with pytest.raises(GrammarError, match=message):
         Grammar.loads(text)
+
+
+def mutated(value: Any, draw: random.Random) -> Any:
+    """Return JSON data with one value replaced."""
+    if isinstance(value, (list, dict)) and value and draw.random() < 0.9:
+        keys = list(range(len(value)) if isinstance(value, list) else value)
+        key = draw.choice(keys)
+        copy = list(value) if isinstance(value, list) else dict(value)
+        copy[key] = mutated(value[key], draw)
+        return copy
+    return draw.choice([None, True, -1, 0, 7, 1.5, "", "x", "rule", [], [0], {}, {"is": "Bounds"}, {"type": "integer"}])
+
+
+@pytest.mark.parametrize("name", [*GRAMMARS, "recursive"])
+def test_damaged_data(name: str) -> None:
+    """Damaged data is an error of ours, or another grammar: never an exception of Python's, also when it is used."""
+    data = json.loads((recursive() if name == "recursive" else GRAMMARS[name]).dumps())
+    draw = random.Random(name)
+    for _ in range(60):
+        damaged = json.dumps(mutated(data, draw))
+        try:
+            Grammar.loads(damaged).bind(VOCABULARY)
+        except ToolGrammarError:
+            pass
+        except Exception as error:
+            raise AssertionError(damaged) from error
 
 
 def test_tags_of_a_vocabulary() -> None:
