@@ -19,8 +19,10 @@ from .errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
+from .grammar_checks import checked_bounds, checked_text, checked_words
 from .grammar_rules import Rule, bodies_of, check_rules, once, reached_from
 from .grammar_source import source
+from .language.free_text import free_text, text_until
 from .language.lookback import Written
 from .language.nodes import Nodes
 from .masks.matcher import Constraint
@@ -305,6 +307,7 @@ class Grammar:
         """
         from .regex.compile import regex_term
 
+        checked_text(pattern, "a regular expression")
         regex_term(Nodes().terms, pattern, whole=True)  # errors now, not at first use
         return cls(lambda nodes: nodes.text(regex_term(nodes.terms, pattern, whole=True)), ("regex", pattern))
 
@@ -415,7 +418,7 @@ class Grammar:
             GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
             SchemaError: a JSON Schema in it is refused; with a JSON pointer into the tag.
         """
-        from .text_grammars.structural_tags import json_text, read_structural_tag
+        from .text_grammars.structural_tags import read_structural_tag
         from .text_grammars.tokens import tokens_of
 
         read = read_structural_tag(
@@ -423,81 +426,68 @@ class Grammar:
             whitespace=whitespace,
             on_unsupported=on_unsupported,
             controls=() if vocabulary is None else vocabulary.special,
-            tokens=tokens_of(vocabulary),
+            tokens=None if vocabulary is None else tokens_of(vocabulary),
         )
-        written = json_text(tag) if vocabulary is None else None
-        return cls._read("structural_tag", read, written, whitespace, on_unsupported)
+        return cls._read("structural_tag", read, whitespace, on_unsupported)
 
     @classmethod
     def literal(cls, text: str | bytes) -> Grammar:
         """Return the grammar of one text."""
-        data = text.encode() if isinstance(text, str) else bytes(text)
+        data = text if isinstance(text, bytes) else checked_text(text, "a literal").encode()
         return cls(lambda nodes: nodes.literal(data), ("literal", data), sure=lambda: True)
 
     @classmethod
     def special(cls, name: str) -> Grammar:
         """Return the control token called ``name`` in the vocabulary; text that spells the name does not count."""
+        checked_text(name, "the name of a control token")
         return cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True, specials=(name,))
 
     @classmethod
     def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0) -> Grammar:
         """Return free text of at least ``min_chars`` characters that contains none of the strings of ``excluding``."""
-        words = _words(excluding)
-
-        def build(nodes: Nodes) -> int:
-            terms = nodes.terms
-            free = terms.not_(_containing(nodes, words)) if words else terms.ALL
-            return nodes.text(terms.and_([free, terms.repeat(terms.ANY, min_chars, None)]))
-
-        return cls(build, ("text", words, min_chars))
+        words = checked_words(excluding)
+        checked_bounds(min_chars, None, "characters")
+        return cls(lambda nodes: nodes.text(free_text(nodes.terms, words, min_chars)), ("text", words, min_chars))
 
     @classmethod
     def until(cls, marker: str, *, excluding: Sequence[str] = ()) -> Grammar:
         """Return free text up to and including the first ``marker``, with none of ``excluding`` before it."""
-        if not marker:
+        if not checked_text(marker, "the marker of until()"):
             raise GrammarError("the marker of until() is empty", hint="pass the text that ends the free part")
-        words = _words(excluding)
-
-        def build(nodes: Nodes) -> int:
-            terms = nodes.terms
-            # Σ* marker, of which no proper prefix already contains the marker.
-            ending = terms.seq(terms.ALL, terms.literal(marker))
-            before = terms.seq(terms.not_(_containing(nodes, (marker,))), terms.ANY)
-            parts = [ending, before]
-            if words:
-                parts.append(terms.not_(_containing(nodes, words)))
-            return nodes.text(terms.and_(parts))
-
-        return cls(build, ("until", marker, words))
+        words = checked_words(excluding)
+        return cls(lambda nodes: nodes.text(text_until(nodes.terms, marker, words)), ("until", marker, words))
 
     @classmethod
-    def sequence(cls, *parts: Grammar) -> Grammar:
-        """Return the parts, one after the other."""
+    def sequence(cls, *parts: Grammar | str) -> Grammar:
+        """Return the parts, one after the other. Here as everywhere, a string is the literal of it."""
+        made = cls._parts_of(parts)
         return cls(
-            lambda nodes: nodes.sequence([part._node(nodes) for part in parts]),
-            ("sequence", *parts),
-            parts=parts,
-            sure=lambda: all(part._is_sure for part in parts),
+            lambda nodes: nodes.sequence([part._node(nodes) for part in made]),
+            ("sequence", *made),
+            parts=made,
+            sure=lambda: all(part._is_sure for part in made),
         )
 
     @classmethod
-    def choice(cls, *parts: Grammar) -> Grammar:
+    def choice(cls, *parts: Grammar | str) -> Grammar:
         """Return any one of the parts."""
         if not parts:
             raise GrammarError("choice() needs at least one alternative", hint="pass the alternatives as arguments")
-        return cls(lambda nodes: nodes.alt([part._node(nodes) for part in parts]), ("choice", *parts), parts=parts)
+        made = cls._parts_of(parts)
+        return cls(lambda nodes: nodes.alt([part._node(nodes) for part in made]), ("choice", *made), parts=made)
 
     @classmethod
-    def cases(cls, cases: Mapping[str, Grammar]) -> Grammar:
+    def cases(cls, cases: Mapping[str, Grammar | str]) -> Grammar:
         """Return one of the keys, followed by its own part: a choice that is fast for thousands of keys.
 
         Keys may be the beginnings of others.
         """
         if not cases:
             raise GrammarError("cases() needs at least one case", hint="pass a dict with at least one key")
-        words = {key.encode(): part for key, part in cases.items()}
-        key = ("cases", *cases.items())
-        name = _name(key, cases.values())
+        made = dict(zip(cases, cls._parts_of(tuple(cases.values())), strict=True))
+        words = {checked_text(key, "a key of cases()").encode(): part for key, part in made.items()}
+        key = ("cases", *made.items())
+        name = _name(key, made.values())
 
         def build(nodes: Nodes) -> int:
             def case(word: bytes, part: Grammar) -> int:
@@ -509,30 +499,33 @@ class Grammar:
 
             return nodes.words({word: case(word, part) for word, part in words.items()})
 
-        return cls(once(name, build), key, parts=tuple(cases.values()))
+        return cls(once(name, build), key, parts=tuple(made.values()))
 
     @classmethod
-    def distinct(cls, parts: Sequence[Grammar], separator: Grammar, min: int = 0, max: int | None = None) -> Grammar:
+    def distinct(
+        cls, parts: Sequence[Grammar | str], separator: Grammar | str, min: int = 0, max: int | None = None
+    ) -> Grammar:
         """Return ``min`` to ``max`` of the parts, each at most once, in any order, ``separator`` between them."""
-        most = len(parts) if max is None or max > len(parts) else max
-        if min < 0 or most < min:
+        *made, middle = cls._parts_of((*parts, separator))
+        checked_bounds(min, max, "distinct()")
+        most = len(made) if max is None or max > len(made) else max
+        if most < min:
             raise GrammarError(
-                f"distinct() cannot take between {min} and {most} of {len(parts)} parts",
-                hint="0 <= min <= max <= number of parts",
+                f"distinct() cannot take {min} of {len(made)} parts", hint="0 <= min <= max <= number of parts"
             )
-        key = ("distinct", separator, min, most, *parts)
-        name = _name(key, (*parts, separator))
+        key = ("distinct", middle, min, most, *made)
+        name = _name(key, (*made, middle))
 
         def build(nodes: Nodes) -> int:
-            built = [part._node(nodes) for part in parts]
-            between = separator._node(nodes)
+            built = [part._node(nodes) for part in made]
+            between = middle._node(nodes)
 
             def rest(used: frozenset[int]) -> int:
                 def expand() -> int:
                     options = [nodes.EPSILON] if len(used) >= min else []
                     lead = between if used else nodes.EPSILON
                     if len(used) < most:
-                        unused = [index for index in range(len(parts)) if index not in used]
+                        unused = [index for index in range(len(made)) if index not in used]
                         more = [nodes.seq(built[index], rest(used | {index})) for index in unused]
                         options.append(nodes.seq(lead, nodes.alt(more)))
                     return nodes.alt(options)
@@ -541,14 +534,14 @@ class Grammar:
 
             return rest(frozenset())
 
-        return cls(once(name, build), key, parts=(*parts, separator))
+        return cls(once(name, build), key, parts=(*made, middle))
 
     @classmethod
-    def repeat(cls, part: Grammar, min: int = 0, max: int | None = None) -> Grammar:
+    def repeat(cls, part: Grammar | str, min: int = 0, max: int | None = None) -> Grammar:
         """Return ``min`` to ``max`` copies of a part, one after the other (None: no upper bound)."""
-        if min < 0 or (max is not None and max < min):
-            raise GrammarError(f"repeat() cannot repeat between {min} and {max} times", hint="0 <= min <= max")
-        return cls(lambda nodes: nodes.repeat(part._node(nodes), min, max), ("repeat", part, min, max), parts=(part,))
+        checked_bounds(min, max, "repeat()")
+        (made,) = cls._parts_of((part,))
+        return cls(lambda nodes: nodes.repeat(made._node(nodes), min, max), ("repeat", made, min, max), parts=(made,))
 
     @classmethod
     def rule(cls, name: str, definition: Callable[[], Grammar]) -> Grammar:
@@ -557,7 +550,7 @@ class Grammar:
         ::
 
             value = Grammar.rule("value", lambda: Grammar.from_regex("[0-9]+") | array)
-            array = Grammar.literal("[") + value + Grammar.repeat(Grammar.literal(",") + value) + Grammar.literal("]")
+            array = "[" + value + Grammar.repeat("," + value) + "]"
 
         The definition is called once, when the grammar is first bound, matched or compared. So it may use grammars that
         are assigned after the rule; rules may use each other. Make each rule once, outside of the definitions.
@@ -571,12 +564,21 @@ class Grammar:
                 uses a name that is not assigned, or returns no grammar; the rule has no finite text; or the rule is
                 left-recursive (its text may begin with the rule itself).
         """
+        checked_text(name, "the name of a rule")
         if not callable(definition):
             raise GrammarError(
                 f"the definition of rule {name!r} is not callable", hint="wrap it: Grammar.rule(name, lambda: ...)"
             )
         rule = Rule(name, definition)
         return cls(lambda nodes: nodes.lazy(("rule", rule), lambda: rule.body._node(nodes)), ("rule", rule))
+
+    @classmethod
+    def _parts_of(cls, parts: Sequence[Grammar | str]) -> tuple[Grammar, ...]:
+        """Return parts as grammars: a string is the literal of it."""
+        for part in parts:
+            if not isinstance(part, (Grammar, str, bytes)):
+                raise GrammarError(f"a part of a grammar is {part!r}", hint="pass a Grammar, or a str for a fixed text")
+        return tuple(part if isinstance(part, Grammar) else cls.literal(part) for part in parts)
 
     def as_part(self, workspace: Workspace | None = None) -> Grammar:
         """Return the same language as a part of many grammars, which share what is derived for it.
@@ -649,11 +651,17 @@ class Grammar:
             node = nodes.known[self] = self._build(nodes)
         return node
 
-    def __add__(self, other: Grammar) -> Grammar:
+    def __add__(self, other: Grammar | str) -> Grammar:
         return Grammar.sequence(self, other)
 
-    def __or__(self, other: Grammar) -> Grammar:
+    def __radd__(self, other: str) -> Grammar:
+        return Grammar.sequence(other, self)
+
+    def __or__(self, other: Grammar | str) -> Grammar:
         return Grammar.choice(self, other)
+
+    def __ror__(self, other: str) -> Grammar:
+        return Grammar.choice(other, self)
 
     # -- identity ----------------------------------------------------------------------------------------------
 
@@ -871,20 +879,6 @@ class Grammar:
             ToolGrammarError: as `program`, and if the vocabulary lacks a control token of the grammar.
         """
         return Constraint(self.program, vocabulary, lambda: self.program, self.specials)
-
-
-def _words(texts: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(texts, str):
-        raise GrammarError("excluding must be a list of strings, not a string", hint=f"pass excluding=[{texts!r}]")
-    if "" in texts:
-        raise GrammarError("excluding contains the empty string, which is in every text", hint="leave it out")
-    return tuple(texts)
-
-
-def _containing(nodes: Nodes, words: tuple[str, ...]) -> int:
-    """Return the term of all texts that contain one of the words."""
-    terms = nodes.terms
-    return terms.sequence([terms.ALL, terms.words(words), terms.ALL])
 
 
 def _name(key: tuple[Hashable, ...], parts: Iterable[Grammar]) -> Hashable:

@@ -94,12 +94,14 @@ class _Writer:
             return [kind, *rest[1:], _tokens(rest[0].key[3])]
         if kind == "builtin":
             return [kind, *rest[0].key]
-        if kind == "structural_tag" and rest[1] is None:
-            raise GrammarError(
-                "a structural tag that was read with a vocabulary has no form as data",
-                hint="keep the tag, and read it again where the vocabulary is",
-            )
-        return [kind, *rest[1:]] if kind == "structural_tag" else [kind, *rest]
+        if kind == "structural_tag":
+            if rest[0].source is None:
+                raise GrammarError(
+                    "a structural tag that was read with a vocabulary has no form as data",
+                    hint="keep the tag, and read it again where the vocabulary is",
+                )
+            return [kind, rest[0].source, *rest[1:]]
+        return [kind, *rest]
 
 
 def _schema(grammar: Any, compiled: Any) -> list[Any]:

@@ -22,6 +22,7 @@ PIPELINE = (
     "core.errors",
     "core.event_loop",
     "core.json_pointer",
+    "core.grammar_checks",
     "core.logs",
     "core.options",
     "core.pages",

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 from ..errors import GrammarError
+from ..grammar_checks import checked_names
 from ..text_grammars.lark import read_lark
 from ..text_grammars.rules import ReadGrammar
 from .typed import read_grammar
@@ -47,9 +48,9 @@ AGGREGATE: "SUM" | "AVG" | "MIN" | "MAX"
 
 def sql_grammar(tables: Mapping[str, Sequence[str] | Mapping[str, str]], *, joins: bool) -> ReadGrammar:
     """Return the SELECT statements over some tables."""
-    typed = {name: _columns(name, columns) for name, columns in tables.items()}
-    if not typed:
+    if not isinstance(tables, Mapping) or not tables:
         raise GrammarError("SELECT needs a table", hint='pass {"people": ["name", "age"]}')
+    typed = {name: _columns(name, tables[name]) for name in checked_names(tables, "tables")}
     sources = [(name,) for name in typed] + (list(permutations(typed, 2)) if joins else [])
     if len(sources) > MAX_SOURCES:
         raise GrammarError(
@@ -64,9 +65,8 @@ def sql_grammar(tables: Mapping[str, Sequence[str] | Mapping[str, str]], *, join
 
 
 def _columns(table: str, columns: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    typed = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "string")
-    if not typed or isinstance(columns, str):
-        raise GrammarError(f"table {table!r} has no columns", hint="name them: a list, or a dict of their types")
+    names = checked_names(columns, f"columns of the table {table!r}")
+    typed = {name: columns[name] if isinstance(columns, Mapping) else "string" for name in names}
     for column, kind in typed.items():
         if kind not in TYPES:
             raise GrammarError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
+from ..grammar_checks import checked_names
 from ..json_pointer import escape
 from ..schema.compile import compile_schema
 from ..schema.read.options import SchemaOptions
@@ -52,7 +53,7 @@ def table_schema(columns: Any) -> Any:
     """Return the schema of a table's rows: a list of names means columns of strings."""
     if isinstance(columns, str) or not isinstance(columns, Iterable) or isinstance(columns, (Mapping, type)):
         return schema_of(columns)
-    return {"type": "object", "properties": {str(name): {"type": "string"} for name in columns}}
+    return {"type": "object", "properties": {name: {"type": "string"} for name in checked_names(columns, "columns")}}
 
 
 @dataclass

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from ..errors import GrammarError
+from ..grammar_checks import checked_names
 from ..json_pointer import escape
 from ..schema.scalars.value_syntax import QuotedSyntax
 from ..text_grammars.expressions import (
@@ -56,13 +57,9 @@ def _check_name(name: str) -> str:
 
 def _of_tags(tags: Any, root: str | None) -> ReadGrammar:
     """Return documents of elements with these names, nested in any way; a mapping names their attributes."""
-    attributes: dict[str, list[str]] = (
-        {str(name): list(names) for name, names in tags.items()}
-        if isinstance(tags, Mapping)
-        else {str(name): [] for name in tags}
-    )
-    if not attributes or isinstance(tags, str):
-        raise GrammarError("tags are the names of elements, at least one", hint="pass a list, or a dict of attributes")
+    attributes: dict[str, list[str]] = {name: [] for name in checked_names(tags, "tags")}
+    if isinstance(tags, Mapping):
+        attributes = {name: checked_names(tags[name], f"attributes of {name!r}") if tags[name] else [] for name in tags}
     if root is not None and root not in attributes:
         raise GrammarError(f"the root {root!r} is not among the tags", hint=f"one of {', '.join(attributes)}")
     text = pattern(f"(?:{_CHARACTER}|{_REFERENCE}|{_COMMENT}|{_CDATA})*")
@@ -82,10 +79,8 @@ def _attributes(element: str, names: Sequence[str], rules: dict[str, Expression]
     """Add the rules of an element's attributes: each at most once, in any order; return the part that names them."""
     if not names:
         return []
-    if len(names) > MAX_ATTRIBUTES or len(set(names)) < len(names):
-        raise GrammarError(
-            f"element {element!r} has more than {MAX_ATTRIBUTES} attributes, or one twice", hint="leave some out"
-        )
+    if len(names) > MAX_ATTRIBUTES:
+        raise GrammarError(f"element {element!r} has more than {MAX_ATTRIBUTES} attributes", hint="leave some out")
     value = pattern(_VALUE)
 
     def of(left: Sequence[str]) -> str:

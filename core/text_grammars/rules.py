@@ -53,11 +53,13 @@ class Rules:
         key: what they were read from.
         rules: the expression of each rule; all references are to rules.
         root: the name of the rule that texts are of.
+        source: the text from which they can be read again, where the key does not have it.
     """
 
     key: Hashable
     rules: Mapping[str, Expression]
     root: str
+    source: str | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rules) and other.key == self.key

@@ -122,12 +122,6 @@ class _Inside:
         raise GrammarError(message, hint=hint, place=Place(pointer=self.pointer))
 
 
-def json_text(tag: Any) -> str:
-    """Return a structural tag that can be read, as JSON text."""
-    tag = tag.model_dump(mode="json", by_alias=True) if hasattr(tag, "model_dump") else tag
-    return tag if isinstance(tag, str) else tag.decode() if isinstance(tag, bytes) else json.dumps(tag)
-
-
 def read_structural_tag(
     tag: Any,
     *,
@@ -153,7 +147,7 @@ def read_structural_tag(
     if isinstance(tag, (str, bytes)):
         try:
             tag = json.loads(tag)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise GrammarError(
                 f"the structural tag is not JSON: {error}", hint="pass the JSON text, or the object that it holds"
             ) from None
@@ -161,7 +155,8 @@ def read_structural_tag(
         tag = tag.model_dump(mode="json", by_alias=True)
     reader = _Reader(whitespace, on_unsupported, controls, tokens or tokens_of(None))
     root = reader.top(tag)
-    rules = Rules(("structural tag", root), {"root": root}, "root")
+    is_text = not controls and tokens is None  # else it has tokens of a vocabulary
+    rules = Rules(("structural tag", root), {"root": root}, "root", json.dumps(tag) if is_text else None)
     return ReadGrammar(rules, tuple(reader.problems), tuple(reader.narrowed))
 
 
@@ -197,7 +192,7 @@ class _Reader:
             if isinstance(schema, str):
                 try:
                     schema = json.loads(schema)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     inner.at("schema").fail(f"the schema is not JSON: {error}")
             begin, end = (self._text(parts[key], inner.at(key)) for key in ("begin", "end"))
             content = self._json(schema, inner.at("schema"), self.whitespace)

@@ -1,0 +1,68 @@
+"""Checks of what the makers of `Grammar` are given: a wrong value is an error of ours at once, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .errors import GrammarError
+
+
+def checked_text(value: Any, what: str) -> str:
+    """Return a text; ``what`` names it in the error.
+
+    Raises:
+        GrammarError: it is no text, or none that UTF-8 can hold.
+    """
+    if not isinstance(value, str):
+        raise GrammarError(f"{what} is {value!r}, not a text", hint="pass a str")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise GrammarError(f"{what} holds half of a surrogate pair: {value!r}", hint="pass text that UTF-8 can hold")
+    return value
+
+
+def checked_names(names: Any, what: str) -> list[str]:
+    """Return names, each once; ``what`` names them in the error.
+
+    Raises:
+        GrammarError: they are no list of texts, none at all, or one comes twice.
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise GrammarError(f"{what} are {names!r}", hint="pass a list of names")
+    made: list[str] = []
+    for name in names:
+        if checked_text(name, f"one of {what}") in made:
+            raise GrammarError(f"{what} name {name!r} twice", hint="leave one out")
+        made.append(name)
+    if not made:
+        raise GrammarError(f"{what} are none", hint="name at least one")
+    return made
+
+
+def checked_bounds(least: Any, most: Any, what: str) -> tuple[int, int | None]:
+    """Return bounds of a number of things; None is no upper bound.
+
+    Raises:
+        GrammarError: they are no whole numbers from 0, or cross.
+    """
+    for bound in (least,) if most is None else (least, most):
+        if isinstance(bound, bool) or not isinstance(bound, int):
+            raise GrammarError(f"a bound of {what} is {bound!r}", hint="pass whole numbers")
+    if least < 0 or (most is not None and most < least):
+        raise GrammarError(f"{what}: between {least} and {most} is impossible", hint="0 <= min <= max")
+    return least, most
+
+
+def checked_words(texts: Any) -> tuple[str, ...]:
+    """Return the texts of ``excluding``.
+
+    Raises:
+        GrammarError: it is no list of texts, or one of them is empty.
+    """
+    if isinstance(texts, str):
+        raise GrammarError("excluding must be a list of strings, not a string", hint=f"pass excluding=[{texts!r}]")
+    if not isinstance(texts, Sequence):
+        raise GrammarError(f"excluding is {texts!r}", hint="pass a list of strings")
+    if "" in texts:
+        raise GrammarError("excluding contains the empty string, which is in every text", hint="leave it out")
+    return tuple(checked_text(text, "a string of excluding") for text in texts)
