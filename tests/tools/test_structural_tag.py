@@ -54,7 +54,7 @@ def test_most_formats_have_one() -> None:
 def test_calls_of_the_format(name: str) -> None:
     """What the format renders is a text of the tag, and what the tag admits is read as valid calls."""
     wire = get_format(name)
-    grammar = Grammar.from_structural_tag(TAGS[name], whitespace="single")
+    grammar = Grammar.from_structural_tag(TAGS[name], whitespace=getattr(wire, "spacing", None) or "single")
     calls = CALLS if getattr(wire, "parallel", True) else CALLS[:1]
     source = random.Random(4)
     if "$id" not in getattr(wire, "call", ""):  # the ids of these are the format's own
