@@ -382,7 +382,7 @@ class Search:
         """Return the cost of leaving out the member at a byte: less if its name, at which the text is refused, is near
         none that is possible."""
         stop, name = content_of(self._data, at)
-        if not name or end > stop:
+        if not name or end > stop or self._data[:at].rstrip()[-1:] not in (b",", b"{"):
             return UNKNOWN_MEMBER
         near = _nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
         return UNKNOWN_MEMBER if near and near[0][1] < ONLY_NAME else STRANGE_MEMBER
@@ -540,7 +540,9 @@ class Search:
         if len(possible) > MAX_BRANCHES:
             return
         stop = _MARK.search(self._data, end + 1, end + MAX_PROSE)
-        if stop is None or stop.group()[0] not in possible or len(self._data[end : stop.start()].split()) < 2:
+        if stop is None or stop.group() not in (b"<", b"{", b"[") or stop.group()[0] not in possible:
+            return  # before a quote or a closing bracket, the words may be a member without quotes
+        if len(self._data[end : stop.start()].split()) < 2:
             return
         skipped = self._data[end : stop.start()]
         change = Change(end, stop.start(), b"", _cost_of_prose(skipped), "text between")

@@ -119,6 +119,10 @@ def test_laws(which: int, seed: int, data: st.DataObject) -> None:
         ),
         ('{"name": "get_weather"; "arguments"= {"city"\uff1a "a\nb"}}', {"city": "a\nb"}),
         ('Sure: {"name": "get_weather", "arguments": {"city": "Paris"}} Done.', {"city": "Paris"}),
+        (
+            '{"name": "get_weather", "arguments": {"city": "Paris", unit: Celcius, "days": "3"}}',
+            {"city": "Paris", "unit": "celsius", "days": 3},
+        ),
     ],
 )
 def test_what_was_meant(text: str, arguments: dict[str, Any]) -> None:
