@@ -1,6 +1,6 @@
 """Exports of MaskBench's schemas, loaded by their targets and compared with us text by text.
 
-    python benchmarks/exports.py MODEL.gguf [--limit N] [--data FILE] [--json FILE]
+    python benchmarks/exports.py MODEL.gguf [--limit N] [--seconds S] [--data FILE] [--json FILE]
 
 For every schema: `Grammar.to_gbnf` in llama.cpp's sampler, `to_ebnf` in xgrammar, `to_lark` in llguidance, and
 `to_regex` in Python's `re`. The texts are the instances of the schema, random texts of our grammar, and one change in
@@ -28,7 +28,7 @@ from toolgrammar.core.sampling import random_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 #: Maximum number of seconds for a schema and a peer.
-DEADLINE = 4
+DEADLINE = 3
 
 
 def mutated(draw: random.Random, text: str) -> str:
@@ -50,6 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model")
     parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=3_600, help="begin no further schema after that")
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -63,7 +64,11 @@ def main() -> None:
     draw = random.Random(19)
     with gzip.open(arguments.data, "rt", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]
+    start, schemas = time.perf_counter(), 0
     for case in random.Random(7).sample(cases, min(arguments.limit, len(cases))):
+        if time.perf_counter() - start > arguments.seconds:
+            break
+        schemas += 1
         try:
             grammar = Grammar.from_json_schema(case["schema"])
             instances = [json.dumps(test["data"], ensure_ascii=False) for test in case["tests"]]
@@ -102,6 +107,7 @@ def main() -> None:
                 if time.perf_counter() - begin > DEADLINE:
                     count["stopped"] += 1
                     break
+    print(f"{schemas} schemas")
     for name, count in counts.items():
         print(name, dict(count))
     if arguments.json:

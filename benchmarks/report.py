@@ -150,6 +150,18 @@ def batch(result: Result) -> str:
     return f"{result['rows']} texts; {where(result)}.\n\n" + table(("engine", "what", "µs a row (median)"), rows)
 
 
+def text_grammars(result: Result) -> str:
+    """Masks of grammars that are written as text."""
+    rows = []
+    for grammar, engines in result["masks"].items():
+        for engine, row in engines.items():
+            rows.append(
+                [grammar, engine, row["tokens"], row["p50_us"], row["p99_us"], row["mean_us"], row["compile_ms"]]
+            )
+    columns = ("grammar", "engine", "tokens", "p50, µs", "p99, µs", "mean, µs", "compile, ms")
+    return f"{where(result)}.\n\n{table(columns, rows)}"
+
+
 def serving(result: Result) -> str:
     """Requests at the same time."""
     rows = []
@@ -417,6 +429,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench_order": masks,
     "maskbench_peers": masks,
     "over_constraint": over_constraint,
+    "text_grammars": text_grammars,
     "growth": growth,
     "batch": batch,
     "serving": serving,
