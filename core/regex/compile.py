@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
@@ -59,4 +58,5 @@ def row_name(pattern: str, whole: bool) -> str:
 @lru_cache(maxsize=1)
 def _known() -> Mapping[str, str]:
     """Return the rows of the data file by name."""
-    return dict(re.findall(r"^(\w+): (.*(?:\n .*)*)", DATA.read_text(encoding="ascii"), re.MULTILINE))
+    rows = DATA.read_text(encoding="ascii").replace("\n ", " ").splitlines()  # the rest of a long row is indented
+    return dict(row.split(": ", 1) for row in rows if row and row[0] != "#")
