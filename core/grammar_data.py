@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 from .errors import GrammarError, LimitError, ToolGrammarError
 from .schema import SchemaOptions, compile_schema
@@ -135,7 +135,7 @@ def _syntax(data: Any) -> Any:
         if not (isinstance(kind, type) and (kind is Arguments or issubclass(kind, value_syntax.ValueSyntax))):
             raise GrammarError(f"{data['is']!r} is no syntax of values", hint="was it written by a newer version?")
         values = {name: _syntax(item) for name, item in data.items() if name != "is"}
-        for item in fields(kind):
+        for item in fields(cast(Any, kind)):
             if item.type == "bytes" and isinstance(values.get(item.name), str):
                 values[item.name] = values[item.name].encode()
         return kind(**values)
@@ -238,7 +238,7 @@ class _Reader:
             *arguments, named = rest
             options = SchemaOptions(arguments[2], on_unsupported=arguments[3])
             tokens = _token_reader(named)
-            read = read_lark(*arguments[:2], tokens, lambda schema: compile_schema(schema, options))
+            read = read_lark(arguments[0], arguments[1], tokens, lambda schema: compile_schema(schema, options))
             return make._read(kind, read, *arguments)
         if kind == "structural_tag":
             return make.from_structural_tag(rest[0], whitespace=rest[1], on_unsupported=rest[2])

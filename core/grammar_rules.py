@@ -165,6 +165,7 @@ def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any],
 
 def _first(part: Any, bodies: Mapping[Any, Any], blank: set[int]) -> list[Any]:
     """Return the parts with which a text of a grammar may begin."""
+    rest: list[Any]
     kind, *rest = part._key
     if kind == "rule":
         return [bodies[part._rule]]

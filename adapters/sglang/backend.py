@@ -125,7 +125,8 @@ class GrammarObject(BaseGrammarObject):  # type: ignore[misc]
             else:
                 grammar.fill_vocab_mask(vocab_mask, row)
         for row in fill_known([text and text._matcher for text in texts], rows):
-            texts[row]._fill(rows[row])  # type: ignore[union-attr]  # no number of a row without a text
+            if (text := texts[row]) is not None:  # no number of a row without a text
+                text._fill(rows[row])
 
     @staticmethod
     def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:

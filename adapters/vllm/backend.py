@@ -205,7 +205,7 @@ class BatchFill(Executor):
         if before is not None:
             before.shutdown(wait=False)
 
-    def submit(self, fn: Any, /, *arguments: Any, **options: Any) -> Future[None]:
+    def submit(self, fn: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
         """Fill a batch of ``(grammar, row, is constrained)``, and return that it is done."""
         (batch,) = arguments
         bitmask = self._manager._grammar_bitmask

@@ -180,7 +180,7 @@ class Trie:
     def __init__(self, place: Place, spelled: Sequence[_Spelled]) -> None:
         self.place = place
         self._spelled = spelled
-        paths = set()
+        paths: set[tuple[int, ...]] = set()
         for word, one in zip(place.words, spelled, strict=True):
             size = len(one.ids) - (0 if one.rest or word.goes_on else 1)
             paths.update(one.ids[:length] for length in range(1, size + 1))

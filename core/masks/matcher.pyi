@@ -1,5 +1,5 @@
 # Types of a compiled module (Cython in pure-Python mode).
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from threading import RLock
 from typing import Any, Final
 
@@ -84,6 +84,8 @@ class Constraint:
     ) -> Warmed: ...
     def byte_count(self) -> int: ...
     def counters(self) -> dict[str, int]: ...
+
+def fill_known(matchers: Sequence[Matcher | None], out: npt.NDArray[np.uint32]) -> list[int]: ...
 
 class SharedEngine:
     engine: MaskEngine | None

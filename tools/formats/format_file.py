@@ -7,7 +7,8 @@ template that no family has, unless the description says it. Every description i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -39,7 +40,7 @@ SHAPES: Mapping[str, type[TemplateFormat]] = {
 _PATTERNS = ("head", "parameter_head", "names", "ids")
 
 #: The types of fields, by their annotations: what they are called, and the check.
-_TYPES = {
+_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a string", lambda value: isinstance(value, str)),
     "bool": ("true or false", lambda value: isinstance(value, bool)),
     "int | None": ("a number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
@@ -94,10 +95,10 @@ def read_format(source: str | Path | Mapping[str, Any]) -> WireFormat:
 
 
 def _toml(source: str | Path) -> dict[str, Any]:
-    try:
+    if sys.version_info >= (3, 11):
         import tomllib
-    except ImportError:  # Python 3.10
-        import tomli as tomllib  # type: ignore[import-not-found,no-redef]
+    else:
+        import tomli as tomllib
     try:
         text = source if isinstance(source, str) and "\n" in source else Path(source).read_text(encoding="utf-8")
         found: dict[str, Any] = tomllib.loads(text)

@@ -321,7 +321,7 @@ class DecoderSession:
     def _forward(self, network: Network, ids: npt.NDArray[np.int64], tree: Tree | None = None) -> Floats:
         """Run one chunk, or a tree, through all blocks; return the residual stream, ``[tokens, dim]``."""
         epsilon = network.config.epsilon
-        stream = network.embedding[ids]
+        stream: Floats = network.embedding[ids]
         for index, layer in enumerate(network.layers):
             stream = stream + self._attend(network, index, _normed(stream, layer.attention_norm, epsilon), tree)
             gate, up = np.split(_normed(stream, layer.mlp_norm, epsilon) @ layer.gate_up, 2, axis=1)
