@@ -6,7 +6,6 @@ Start-up takes one to two minutes; `.ci/engines` runs this.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -15,8 +14,6 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
 
 from toolgrammar.adapters.vllm import envelope
-from toolgrammar.core.models import load_model
-from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
 from toolgrammar.tools import ToolSet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -40,42 +37,6 @@ WEATHER = {
     "required": ["city", "temperature_unit"],
 }
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
-
-
-@pytest.fixture(scope="module")
-def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Llama of two layers with random weights, and the embedded model's tokens."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    path: Path = tmp_path_factory.mktemp("tiny")
-    vocabulary = load_model("embedded").vocabulary
-    shown = {byte: character for character, byte in byte_alphabet().items()}
-    (eos, *_) = sorted(vocabulary.eos)
-    tokens = {
-        "".join(shown[byte] for byte in data) if data else f"<|{number}|>": number
-        for number, data in enumerate(vocabulary.tokens)
-    }
-    made = Tokenizer(models.BPE(vocab=tokens, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    made.decoder = decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=f"<|{eos}|>")
-    tokenizer.save_pretrained(path)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokens),
-        hidden_size=128,
-        intermediate_size=256,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        max_position_embeddings=1024,
-        eos_token_id=eos,
-        bos_token_id=eos,
-    )
-    LlamaForCausalLM(config).to(torch.float32).save_pretrained(path)
-    return str(path)
 
 
 @pytest.fixture(scope="module")
