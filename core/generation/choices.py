@@ -185,7 +185,7 @@ class Trie:
             size = len(one.ids) - (0 if one.rest or word.goes_on else 1)
             paths.update(one.ids[:length] for length in range(1, size + 1))
         ordered = sorted(paths)
-        self._index = {(): -1, **{path: index for index, path in enumerate(ordered)}}
+        self._index: dict[tuple[int, ...], int] = {(): -1, **{path: index for index, path in enumerate(ordered)}}
         self.token_ids = tuple(path[-1] for path in ordered)
         self.parents = tuple(self._index[path[:-1]] for path in ordered)
 
