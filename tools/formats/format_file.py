@@ -147,6 +147,8 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
     wire = with_markup(base, begin, call, separator, finish, values.get("parallel", True))
     if shape is PythonicCalls:
         wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+    if wire.head and not wire.openers and "openers" not in values:
+        _refuse(values["name"], "a call begins with its name, so that it looks like text", "write triggers and openers")
     return replace(wire, **values)
 
 

@@ -18,7 +18,7 @@ MARKUP = ("name", "shape", "begin", "call", "separator", "finish", "parameter", 
 #: Built-in formats of which the markup alone does not say how calls are read.
 NOT_DERIVED = {
     *("hunyuan-4", "iquest-q1", "k2-horizon", "kimi-k3", "glm-4.7", "glm-4.5", "gemma-4", "functiongemma"),
-    *("functionary-v3.2", "kimi-k2", "deepseek-v3", "command-r7b", "apertus"),
+    *("functionary-v3.2", "kimi-k2", "deepseek-v3", "command-r7b", "apertus", "inkling"),
 }
 ACME: dict[str, Any] = {
     "name": "acme",
@@ -73,6 +73,7 @@ def test_toml_by_path(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"name": ""}, "name is missing"),
+        ({"begin": "", "call": "$name: $args"}, "looks like text"),
         ({"shape": "yaml"}, "shape is not known"),
         ({"call": "<call>$args</call>"}, "place of the name"),
         ({"beginn": "<x>"}, "no field 'beginn'"),
