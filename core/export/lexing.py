@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from ..errors import LimitError
 from ..text_grammars.expressions import Chars, Choice, Control, Expression, Literal, Reference, Repeat, Sequence
 from ..unicode.charset import CharSet
 
-#: Maximum number of sets of terminals that may come next together.
-MAX_SETS = 20_000
+#: Maximum number of sets of terminals that may come next together and are looked at.
+MAX_SETS = 300
 
 #: Nullable, and the numbers of the terminals with which texts begin and end, as bits.
 _Shape = tuple[bool, int, int]
 
 
 def ambiguous_literals(rules: Mapping[str, Expression], root: str) -> set[str]:
-    """Return the fixed texts that are to be written out in characters, so that every cut is the only one."""
+    """Return the fixed texts that are to be written out in characters, so that every cut is the only one.
+
+    Those are all of them, where more than `MAX_SETS` sets of terminals may come next together.
+    """
     split: set[str] = set()
     while more := _Lexing(rules, root, split).conflicts():
         split |= more
@@ -154,15 +156,13 @@ class _Lexing:
                     seen.add(joint)
                     pending.append(joint)
             yield members, [follows[number] for number in members]
-            if len(seen) > MAX_SETS:
-                raise LimitError(
-                    f"the grammar has more than {MAX_SETS:,} sets of terminals", hint="export it as GBNF or EBNF"
-                )
 
     def conflicts(self) -> set[str]:
         """Return fixed texts that continue another terminal where it may end."""
         found: set[str] = set()
-        for members, follows in self._together():
+        for count, (members, follows) in enumerate(self._together()):
+            if count > MAX_SETS:
+                return {text for text in self._terminals if isinstance(text, str) and len(text) > 1}
             long = {text for n in members if isinstance(text := self._terminals[n], str) and len(text) > 1}
             if not long or len(members) < 2:
                 continue
