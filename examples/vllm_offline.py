@@ -25,7 +25,7 @@ def main(model: str, *device: str) -> None:
     """Write four calls and a JSON value together."""
     options: dict[str, Any] = {"dtype": "float32", "enforce_eager": True, "max_num_seqs": 8} if device else {}
     engine = LLM(model, max_model_len=1024, structured_outputs_config={"backend": "outlines"}, **options)
-    tools = ToolSet([turn_on])
+    tools = ToolSet.from_any([turn_on])
     call = envelope(tools.to_openai(), tool_choice="required", parallel_tool_calls=False, format="hermes")
     colours = {"type": "array", "items": {"enum": ["red", "green"]}, "uniqueItems": True, "minItems": 1}
     asked = [StructuredOutputsParams(grammar=call)] * 4 + [StructuredOutputsParams(json=colours)]

@@ -39,7 +39,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=4,
-        max_position_embeddings=1024,
+        max_position_embeddings=2048,
         eos_token_id=eos,
         bos_token_id=eos,
     )
