@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import re
 import time
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from heapq import heappop, heappush
+from itertools import islice, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -42,7 +44,8 @@ PIECES_BACK = 5
 #: Number of pieces that must follow an edit before older places are put aside.
 SETTLED = 8
 
-#: Maximum number of words that are compared with one of the text, and of automaton states visited to list them.
+#: Maximum number of words that are compared with one of the text, and of automaton states visited to list them; where
+#: there are more, as those of a pattern, none is compared.
 MAX_WORDS, MAX_WORD_STATES = 1_000, 3_000
 
 #: Number of words whose comparisons are remembered.
@@ -87,7 +90,7 @@ _ALIASES = {
     "name": ("function", "tool", "toolname", "functionname", "action"),
 }
 
-_UNKNOWN = "a member that is not known"
+_UNKNOWN = "a member that is not known, or does not fit"
 #: What ends prose, and maximum length of prose inside an answer, in bytes.
 _MARK, MAX_PROSE = re.compile(rb'[<{}\[\]"]'), 400
 
@@ -95,7 +98,10 @@ _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(
     range(128, 256)
 )
-_LETTERS = _WORD_BYTES - frozenset(b"0123456789-.")
+_DIGITS = frozenset(b"0123456789")
+#: What goes on with a word: a letter or digit, or a mark before one.
+_IN_WORD = re.compile(rb"[.-]*[A-Za-z0-9_\x80-\xff]")
+_LETTERS = _WORD_BYTES - _DIGITS - frozenset(b"-.")
 _FIRST_BYTES = {"string": frozenset(b'"'), "number": frozenset(b"0123456789"), "boolean": frozenset(b"tf")}
 _INSERTED = (
     (b",", 0.6),
@@ -222,6 +228,7 @@ class Search:
         self._words: dict[int, tuple[tuple[bytes, str], ...]] = {}
         self._follows: dict[int, bytes] = {}
         self._members: dict[int, tuple[int, int] | None] = {}
+        self._depths, self._strings = _structure(data)
         self.furthest = 0
         self.is_late = False
         self.would_invent = False
@@ -272,7 +279,9 @@ class Search:
 
     def _follow(self, node: _Node, state: int, change: Change, before: bytes = b"") -> None:
         """Note what an edit leads to: ``before`` is the unchanged text between the node and the edit."""
-        if state != REFUSED:
+        if change.is_invented and not self._invent:
+            self.would_invent = True
+        elif state != REFUSED:
             self._push(_Node(state, change.end, node.cost + change.cost, node, before + change.text, change))
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -343,7 +352,7 @@ class Search:
             stripped = begin + len(data[begin:end].rstrip())
             for at in dict.fromkeys((end, stripped)):
                 here = self._read(node, marks, at)[1]
-                if here >= 0 and self._automaton.accepts(here):
+                if here >= 0 and self._automaton.accepts(here) and not self._splits_value(node, marks, at):
                     self._leave_rest(node, at, here)
         later, cost_of_later = len(data), STRANGE_MEMBER
         for at in last_pieces(data, begin, min(end + 1, len(data)), PIECES_BACK):
@@ -370,13 +379,34 @@ class Search:
                     after = self._step(node, here, bracket, before)
                     self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
             later, cost_of_later = at, cost
-        self._insert(node, end, state)
+        splits = self._splits_value(node, marks, end)
+        self._insert(node, end, state, splits=splits)
         if end < len(data):
             if data[end] in b"}]":
                 self._make_up(node, end, state)
             self._replace_word(node, state, end, data[begin:end])
-            self._change_bytes(node, end, state)
+            self._change_bytes(node, end, state, splits=splits)
             self._skip_prose(node, end, state)
+
+    def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
+        """Return True if a byte is inside a string, word or number that is a value: what ends there is another value.
+
+        What is one of finitely many, such as a name, is none: it is replaced as a whole, or misspelled markup.
+        """
+        data = self._data
+        if not 0 < at < len(data) or not _IN_WORD.match(data, at):
+            return False
+        begin = self._strings[at]
+        if begin < 0:
+            if data[at - 1] not in _WORD_BYTES:
+                return False
+            begin = at - 1
+            while begin > node.at and data[begin - 1] in _WORD_BYTES:
+                begin -= 1
+        if begin < node.at:
+            return True
+        reached, state = self._read(node, marks, begin)
+        return reached == begin and not self._words_of(node, state, data[node.at : begin])
 
     def _cost_of_leaving(self, node: _Node, state: int, at: int, end: int, before: bytes) -> float:
         """Return the cost of leaving out the member at a byte: less if its name, at which the text is refused, is near
@@ -423,8 +453,12 @@ class Search:
 
     def _leave_rest(self, node: _Node, end: int, state: int) -> None:
         rest = self._data[end:]
-        cost = _cost_of_prose(rest) if rest.strip(b" \t\r\n`}])>") else 0.1
-        change = Change(end, len(self._data), b"", cost, "text after the answer")
+        cost, why = 0.1, "text after the answer"
+        if rest.strip(b" \t\r\n`}])>"):
+            cost = _cost_of_prose(rest)
+            if self._depths[end]:
+                cost, why = cost + UNKNOWN_MEMBER, "the rest, which does not fit"
+        change = Change(end, len(self._data), b"", cost, why)
         text = self._data[node.at : end]
         self._push(_Node(state, len(self._data), node.cost + cost, node, text, change, is_whole=True))
 
@@ -464,9 +498,6 @@ class Search:
         if not size or added[size : size + 1] != bytes((bracket,)):
             return
         cost, after, is_invented = self._weight(node, state, added[:size], before)
-        if is_invented and not self._invent:
-            self.would_invent = True
-            return
         why = "a value is missing"
         self._follow(node, after, Change(end, end, added[:size], cost, why, is_invented), before)
 
@@ -499,13 +530,17 @@ class Search:
             is_fresh = piece.endswith(b'"') and len(self._following(state)) > MAX_BRANCHES
         return cost, state, is_invented
 
-    def _insert(self, node: _Node, end: int, state: int) -> None:
-        """Note what may be missing here: white space, punctuation, or all that the grammar forces."""
+    def _insert(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
+        """Note what may be missing here: white space, punctuation, or all that the grammar forces.
+
+        Where that ``splits`` a value, what ends it is invented: another value.
+        """
         before = self._data[node.at : end]
         last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
         for text in self._forced(end, state, before or node.text, last):
             cost = SPELLING / 2 if text.isspace() else 0.3 + MARKUP * len(text)
-            change = Change(end, end, text, cost, "white space" if text.isspace() else "missing markup")
+            why, ends = "white space" if text.isspace() else "missing markup", not _STRUCTURE.isdisjoint(text)
+            change = Change(end, end, text, cost, why, splits and ends)
             self._follow(node, self._step(node, state, text, before), change, before)
         is_free = len(self._following(state)) > MAX_BRANCHES
         for text, cost in _INSERTED:
@@ -517,7 +552,7 @@ class Search:
                 continue
             if text in b",:" and self._data[end - 1 : end] == b'"' and self._data[end : end + 1].isalpha():
                 cost += 0.9  # the quote rather opens what follows
-            change = Change(end, end, text, cost, "missing punctuation")
+            change = Change(end, end, text, cost, "missing punctuation", splits)
             self._follow(node, self._step(node, state, text, before), change, before)
 
     def _forced(self, end: int, state: int, before: bytes, last: bytes) -> Iterator[bytes]:
@@ -548,17 +583,20 @@ class Search:
         change = Change(end, stop.start(), b"", _cost_of_prose(skipped), "text between")
         self._follow(node, state, change, self._data[node.at : end])
 
-    def _change_bytes(self, node: _Node, end: int, state: int) -> None:
-        """Note the piece, or one character, that may be left out; and other characters, where there are few."""
+    def _change_bytes(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
+        """Note the piece, or one character, that may be left out; and other characters, where there are few.
+
+        Inside a value (``splits``) that is invented: another value.
+        """
         data, before = self._data, self._data[node.at : end]
         size = 1
         while end + size < len(data) and data[end + size] & 0xC0 == 0x80:
             size += 1
         cost = EDIT if data[end] not in _WORD_BYTES else 1.6 * EDIT  # rather than that, a word has another spelling
-        self._follow(node, state, Change(end, end + size, b"", cost, "a character too many"), before)
+        self._follow(node, state, Change(end, end + size, b"", cost, "a character too many", splits), before)
         past = piece_end(data, end)
         if past > end + size:
-            change = Change(end, past, b"", EDIT + 0.05 * (past - end), "a piece too many")
+            change = Change(end, past, b"", EDIT + 0.05 * (past - end), "a piece too many", splits)
             self._follow(node, state, change, before)
         possible = self._following(state)
         if len(possible) > MAX_BRANCHES or data[end] in _STRUCTURE:
@@ -568,10 +606,11 @@ class Search:
                 continue
             text = bytes((byte,))
             after = self._step(node, state, text, before)
-            is_invented = len(possible) > 1
-            if self._invent or not is_invented:
-                self._follow(node, after, Change(end, end, text, EDIT, "a missing character", is_invented), before)
-            self._follow(node, after, Change(end, end + size, text, EDIT + 0.1, "a wrong character"), before)
+            change = Change(end, end, text, EDIT, "a missing character", len(possible) > 1)
+            self._follow(node, after, change, before)
+            is_other = splits or byte in _DIGITS or data[end] in _DIGITS  # another number or date
+            change = Change(end, end + size, text, EDIT + 0.1, "a wrong character", is_other)
+            self._follow(node, after, change, before)
 
     # -- words -------------------------------------------------------------------------------------------------------
 
@@ -588,13 +627,14 @@ class Search:
     def _words_of(self, node: _Node, state: int, before: bytes) -> tuple[tuple[bytes, str], ...]:
         words = self._words.get(state)
         if words is None:
-            words = self._words[state] = tuple(self._words_at(node, state, before))
+            found = list(islice(self._words_at(node, state, before), MAX_WORDS + 1))
+            words = self._words[state] = tuple(found) if len(found) <= MAX_WORDS else ()
         return words
 
     def _words_at(self, node: _Node, state: int, before: bytes) -> Iterator[tuple[bytes, str]]:
-        """Yield the words that are possible in a state, as they are written and as they read."""
+        """Yield the words that are possible in a state, as they are written and as they read; too many if they are not
+        known to be few."""
         budget = MAX_WORD_STATES
-        listed = 0
         quoted = self._step(node, state, b'"', before)
         roots = [(quoted, b'"')] if quoted != REFUSED else []
         first = self._following(state)
@@ -602,7 +642,9 @@ class Search:
             roots += [
                 (self._step(node, state, bytes((byte,)), before), bytes((byte,))) for byte in first if byte in _LETTERS
             ]
-        while roots and budget and listed < MAX_WORDS:
+        while roots:
+            if not budget:
+                yield from repeat((b"", ""))
             here, word = roots.pop()
             budget -= 1
             is_quoted = word.startswith(b'"')
@@ -611,12 +653,10 @@ class Search:
             forced = self._automaton.forced(here, MAX_FORCED)
             stop = forced.find(b'"') if is_quoted else _word_length(forced)
             if is_quoted and stop >= 0:
-                listed += 1
                 word += forced[: stop + 1]
                 yield word, word[1:-1].decode("utf-8", "replace")
                 continue
             if not is_quoted and stop < len(forced):
-                listed += 1
                 word += forced[:stop]
                 yield word, word.decode("utf-8", "replace")
                 continue
@@ -629,12 +669,10 @@ class Search:
             if len(following) > MAX_BRANCHES or len(word) > MAX_FORCED:
                 continue
             if not is_quoted and (not following or not _WORD_BYTES.issuperset(following)):
-                listed += 1
                 yield word, word.decode("utf-8", "replace")
             for byte in following:
                 text = bytes((byte,))
                 if is_quoted and text == b'"':
-                    listed += 1
                     yield word + text, word[1:].decode("utf-8", "replace")
                 elif is_quoted or byte in _WORD_BYTES:
                     roots.append((self._step(node, here, text, before + word), word + text))
@@ -662,6 +700,22 @@ def _closing_bracket(text: bytes) -> int:
             if depth < 0:
                 return at
     return 0
+
+
+def _structure(data: bytes) -> tuple[array[int], array[int]]:
+    """Return for each place of a text how many brackets are open there, and the quote of the string it is in, or -1."""
+    depths, strings = array("i", bytes(4 * (len(data) + 1))), array("i", [-1]) * (len(data) + 1)
+    depth, begin = 0, -1
+    for at, byte in enumerate(data):
+        depths[at], strings[at] = depth, begin
+        if byte == 0x22 and data[at - 1 : at] != b"\\":
+            begin = at if begin < 0 else -1
+        elif begin < 0 and byte in b"{[":
+            depth += 1
+        elif begin < 0 and byte in b"}]":
+            depth = max(0, depth - 1)
+    depths[len(data)] = depth
+    return depths, strings
 
 
 def _cost_of_prose(text: bytes) -> float:

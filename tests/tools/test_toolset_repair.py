@@ -63,7 +63,7 @@ def test_many_calls_with_prose_and_unknown_arguments_in_each() -> None:
     assert {edit.why for edit in repaired.edits} <= {
         "text before the answer",
         "text between",
-        "a member that is not known",
+        "a member that is not known, or does not fit",
     }
 
 

@@ -137,7 +137,7 @@ def test_what_was_meant(text: str, arguments: dict[str, Any]) -> None:
 def test_missing_values_are_refused_or_marked() -> None:
     """A value that the text does not hold is made up only if asked for, and is marked."""
     text = '{"name": "get_weather", "arguments": {"days": 3'
-    with pytest.raises(ParseError, match="lacks values that the grammar demands"):
+    with pytest.raises(ParseError, match="lacks a value that the grammar demands"):
         repair(text, CALL)
     repaired = repair(text, CALL, invent=True)
     assert json.loads(repaired.text)["arguments"] == {"days": 3, "city": ""}
@@ -204,3 +204,54 @@ def test_words_of_a_pattern_and_text_between_markers() -> None:
     assert repair(
         "<a>text</a", Grammar.literal("<a>") + Grammar.from_regex("[a-z]*") + Grammar.literal("</a>")
     ).text == ("<a>text</a>")
+
+
+BOUNDED = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 5},
+        "unit": {"enum": ["c", "f"]},
+        "n": {"type": "integer", "minimum": 1, "maximum": 10},
+        "day": {"type": "string", "format": "date"},
+        "code": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]{3}$"},
+    },
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "repaired"),
+    [
+        ('{"city": "Oslooooo", "n": 3}', {"n": 3}),
+        ('{"city": "Oslo 9", "n": 3}', {"n": 3}),
+        ('{"city": "Oslo", "unit": "kelvin", "n": 3}', {"city": "Oslo", "n": 3}),
+        ('{"city": "Oslo", "n": 55}', {"city": "Oslo"}),
+        ('{"city": "Oslo", "n": 5.5}', {"city": "Oslo"}),
+        ('{"n": 70, "city": "Oslo"}', {"city": "Oslo"}),
+        ('{"day": "2024-01-155", "n": 1}', {"n": 1}),
+        ('{"day": "2024-13-15", "n": 1}', {"n": 1}),
+        ('{"day": "2024/01/15", "n": 1}', {"day": "2024-01-15", "n": 1}),
+        ('{"code": "ABC-1234", "n": 1}', {"n": 1}),
+        ('{"code": "XYZ123", "n": 1}', {"code": "XYZ-123", "n": 1}),
+        ('{"unit": "C", "n": 1}', {"unit": "c", "n": 1}),
+    ],
+)
+def test_values_that_do_not_fit(text: str, repaired: dict[str, Any]) -> None:
+    """A value that the schema does not allow is left out, with its member; it is never cut short or made another."""
+    grammar = Grammar.from_json_schema(BOUNDED, whitespace="flexible", property_order="any")
+    found = repair(text, grammar)
+    assert json.loads(found.text) == repaired and not found.is_invented
+    required = Grammar.from_json_schema({**BOUNDED, "required": ["city", "unit", "n", "day", "code"]})
+    with pytest.raises(ParseError):
+        repair(text, required)
+
+
+@pytest.mark.parametrize("text", ['{"n": 55}', '{"n": 70}', '{"city": "Oslooooo"}', '{"day": "2024-13-15"}'])
+def test_another_value_is_marked(text: str) -> None:
+    """With ``invent=True`` a value that does not fit may become another one, which is marked."""
+    name = next(iter(json.loads(text)))
+    schema = {**BOUNDED, "properties": {name: BOUNDED["properties"][name]}, "required": [name]}  # type: ignore[index]
+    grammar = Grammar.from_json_schema(schema, whitespace="flexible")
+    with pytest.raises(ParseError, match="does not fit"):
+        repair(text, grammar)
+    assert repair(text, grammar, invent=True).is_invented
