@@ -38,6 +38,7 @@ os.environ.update(
     HF_HUB_OFFLINE="1",
     LANGCHAIN_TRACING_V2="false",
     LANGSMITH_TRACING="false",
+    LITELLM_LOCAL_MODEL_COST_MAP="True",
     OTEL_SDK_DISABLED="true",
     TOKENIZERS_PARALLELISM="false",
     TOOLGRAMMAR_CACHE_DIR=os.path.join(_STORAGE.name, "toolgrammar"),

@@ -126,7 +126,7 @@ def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
         return ParseError(f"no near text was found in time; the text was read up to {where}", hint="allow more seconds")
     if search.would_invent:
         return ParseError(
-            f"the text lacks a value that the grammar demands, or has one that does not fit (it was read up to {where})",
+            f"the text lacks a value that the grammar demands, or has one that does not fit; it was read up to {where}",
             hint="ask the model again, or repair with invent=True",
         )
     return ParseError(f"no text of the grammar is near; the text was read up to {where}", hint="ask the model again")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks the network when it is imported
 litellm: Any = pytest.importorskip("litellm", reason="litellm is not installed", exc_type=ImportError)
 
 from toolgrammar.adapters.litellm import ToolGrammarProvider, register  # noqa: E402
