@@ -213,6 +213,10 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "cancel": [True],
     "timeout": [-1, "5", float("nan")],
     "output_type": [5, "int", [int]],
+    "draft": [0, -1, 1.5, "5", True],
+    "max_repetition": [-1, 1.5, "5", True],
+    "exact_choice": [None, 1, "yes"],
+    "canonical": [None, 1, "yes"],
 }
 
 
