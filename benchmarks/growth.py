@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import gc
 import json
 import multiprocessing
 import random
@@ -263,12 +264,15 @@ def measure(engine: Any, given: Sequence[Case], encode: Encode, now: Callable[[]
     again = 0.0
     for subject, texts in given:
         handed = engine.prepare(subject)
+        gc.collect()
+        gc.disable()  # as `timeit` does: when Python looks for garbage depends on what was written before
         begin = now()
         try:
             compiled = engine.compile(handed)
         except Exception as error:  # a peer may raise anything; a refusal is a result
             return {"refused": f"{type(error).__name__}: {error}"[:160]}
         compiling.append((now() - begin) / 1e3)
+        gc.enable()
         encoded = [encode(text) for text in texts]
         for tokens in encoded:
             matcher = engine.start(compiled)

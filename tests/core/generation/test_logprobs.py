@@ -96,7 +96,7 @@ def test_an_empty_conversation_goes_on_with_the_prefix(noise: Model) -> None:
     backend: Any = noise.backend  # type: ignore[attr-defined]
     ids = backend.encode(prefix)
     assert answer.usage.prompt_tokens <= len(ids) + 1 and answer.text
-    with pytest.raises(ModelError, match="non-empty"):
+    with pytest.raises(ModelError, match="not empty"):
         noise.generate([])
     scripted = ScriptedModel(lambda messages: "to be or not to be")
     assert scripted.generate([], prefix="to be or ").text == "not to be"
