@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import gc
 import json
 import multiprocessing
 import random
