@@ -306,7 +306,7 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
     """
     if isinstance(prompt, str):
         return (Message("user", prompt),)
-    items = (prompt,) if isinstance(prompt, Message) or (prompt and isinstance(prompt, Mapping)) else prompt
+    items: Any = (prompt,) if isinstance(prompt, Message) or (prompt and isinstance(prompt, Mapping)) else prompt
     messages = tuple(items) if isinstance(items, Iterable) else ()
     if not (messages or prefix) or not all(isinstance(message, (Message, Mapping)) for message in messages):
         raise ModelError(
