@@ -61,6 +61,7 @@ SAID = {
         "seat 14 in IC 702, at",
         "You have seat 14.",
     ],
+    "ray_serve_server.py": ["called: book({'seats': "] * 4,
     "autogen_agent.py": ["model calls:  depth_of(", "tool says:    3", "Answer(depth=3, deepest='jazz')"],
 }
 
@@ -74,6 +75,7 @@ NEEDS = {
     "openai_pydantic_ai.py": "pydantic_ai",
     "openai_smolagents.py": "smolagents",
     "litellm_dspy.py": "dspy",
+    "ray_serve_server.py": "ray.serve",
     "transformers_continuous.py": "transformers.generation.continuous_batching.cb_logits_processors",
 }
 
