@@ -6,20 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolgrammar.core.conversation import Role
+from toolgrammar.core.conversation.message_dicts import ROLES
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema
 
-_ROLES: Mapping[str, Role] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "assistant",
-    "ai": "assistant",
-    "tool": "tool",
-    "function": "tool",
-}
+_ROLES: Mapping[str, Role] = {**ROLES, "human": "user", "ai": "assistant"}
 
 
 def role_of(name: str) -> Role:

@@ -14,7 +14,8 @@ from typing import Any
 from ..errors import ModelError
 from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 
-_ROLES: Mapping[str, Role] = {
+#: The roles of OpenAI's chat form.
+ROLES: Mapping[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -36,9 +37,9 @@ def message_of(message: Mapping[str, Any]) -> Message:
         ModelError: its role, content or calls have another form.
     """
     name = message.get("role")
-    role = _ROLES.get(name) if isinstance(name, str) else None
+    role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        raise ModelError(f"a message has the role {name!r}", hint=f"roles are {', '.join(map(repr, _ROLES))}")
+        raise ModelError(f"a message has the role {name!r}", hint=f"roles are {', '.join(map(repr, ROLES))}")
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         raise ModelError(f"tool_calls of a message is {calls!r}", hint="give a list of calls")

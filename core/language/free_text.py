@@ -7,7 +7,7 @@ from .terms import Terms
 
 def free_text(terms: Terms, excluding: tuple[str, ...], min_chars: int) -> int:
     """Return the term of texts of at least ``min_chars`` characters that contain none of the words."""
-    free = terms.not_(_containing(terms, excluding)) if excluding else terms.ALL
+    free = terms.not_(containing(terms, excluding)) if excluding else terms.ALL
     return terms.and_([free, terms.repeat(terms.ANY, min_chars, None)])
 
 
@@ -16,13 +16,13 @@ def text_until(terms: Terms, marker: str, excluding: tuple[str, ...]) -> int:
     # Σ* marker, of which no proper prefix already contains the marker.
     parts = [
         terms.seq(terms.ALL, terms.literal(marker)),
-        terms.seq(terms.not_(_containing(terms, (marker,))), terms.ANY),
+        terms.seq(terms.not_(containing(terms, (marker,))), terms.ANY),
     ]
     if excluding:
-        parts.append(terms.not_(_containing(terms, excluding)))
+        parts.append(terms.not_(containing(terms, excluding)))
     return terms.and_(parts)
 
 
-def _containing(terms: Terms, words: tuple[str, ...]) -> int:
+def containing(terms: Terms, words: tuple[str, ...]) -> int:
     """Return the term of all texts that contain one of the words."""
     return terms.sequence([terms.ALL, terms.words(words), terms.ALL])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import GrammarError
+from ..language.free_text import containing
 from ..language.terms import Terms
 from .expressions import Control, Expression, Literal, Regular, Repeat, choice, sequence
 
@@ -14,7 +15,7 @@ def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular
     words = tuple(sorted({word for word in excluding if word}))
 
     def build(terms: Terms) -> int:
-        free = terms.not_(_containing(terms, words)) if words else terms.ALL
+        free = terms.not_(containing(terms, words)) if words else terms.ALL
         return free if most is None else terms.and_([free, terms.repeat(terms.ANY, 0, most)])
 
     return Regular(("free text", words, most), build)
@@ -56,13 +57,8 @@ def _until(trigger: Literal | Control, words: tuple[str, ...]) -> Expression:
     end = trigger.text
 
     def build(terms: Terms) -> int:
-        before = terms.seq(terms.not_(_containing(terms, words)), terms.ANY)
+        before = terms.seq(terms.not_(containing(terms, words)), terms.ANY)
         longer = [terms.not_(terms.seq(terms.ALL, terms.literal(w))) for w in words if w != end and w.endswith(end)]
         return terms.and_([terms.seq(terms.ALL, terms.literal(end)), before, *longer])
 
     return Regular(("until", end, words), build)
-
-
-def _containing(terms: Terms, words: tuple[str, ...]) -> int:
-    """Return the texts that contain one of the words."""
-    return terms.sequence([terms.ALL, terms.words(words), terms.ALL])

@@ -241,12 +241,7 @@ class DecoderSession:
             ModelError: there are none, one is out of range, or the session is closed.
         """
         network = self._open()
-        ids = np.array(
-            check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary), dtype=np.int64
-        )
-        total = self._length + ids.size
-        if total > self._keys.shape[2]:
-            self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
+        ids = self._with_room(network, token_ids)
         with blas_threads(network.threads):
             for start in range(0, ids.size, _PREFILL_CHUNK):
                 chunk = ids[start : start + _PREFILL_CHUNK]
@@ -255,15 +250,20 @@ class DecoderSession:
             logits: Floats = _normed(last, network.norm, network.config.epsilon) @ network.head
         return logits
 
-    def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> Floats:
-        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
-        network = self._open()
+    def _with_room(self, network: Network, token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
+        """Return the tokens that follow the sequence, checked, for which there is room then."""
         ids = np.array(
             check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary), dtype=np.int64
         )
         total = self._length + ids.size
         if total > self._keys.shape[2]:
             self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
+        return ids
+
+    def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> Floats:
+        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        network = self._open()
+        ids = self._with_room(network, token_ids)
         with blas_threads(network.threads):
             stream = self._forward(network, ids, Tree.of(parents))
             logits: Floats = _normed(stream, network.norm, network.config.epsilon) @ network.head
