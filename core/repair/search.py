@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from heapq import heappop, heappush
 from itertools import islice, repeat
 from operator import itemgetter
@@ -228,7 +228,6 @@ class Search:
         self._words: dict[int, tuple[tuple[bytes, str], ...]] = {}
         self._follows: dict[int, bytes] = {}
         self._members: dict[int, tuple[int, int] | None] = {}
-        self._depths, self._strings = _structure(data)
         self.furthest = 0
         self.is_late = False
         self.would_invent = False
@@ -388,6 +387,10 @@ class Search:
             self._change_bytes(node, end, state, splits=splits)
             self._skip_prose(node, end, state)
 
+    @cached_property
+    def _structure(self) -> tuple[array[int], array[int]]:
+        return _structure_of(self._data)
+
     def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
         """Return True if a byte is inside a string, word or number that is a value: what ends there is another value.
 
@@ -396,7 +399,7 @@ class Search:
         data = self._data
         if not 0 < at < len(data) or not _IN_WORD.match(data, at):
             return False
-        begin = self._strings[at]
+        begin = self._structure[1][at]
         if begin < 0:
             if data[at - 1] not in _WORD_BYTES:
                 return False
@@ -456,7 +459,7 @@ class Search:
         cost, why = 0.1, "text after the answer"
         if rest.strip(b" \t\r\n`}])>"):
             cost = _cost_of_prose(rest)
-            if self._depths[end]:
+            if self._structure[0][end]:
                 cost, why = cost + UNKNOWN_MEMBER, "the rest, which does not fit"
         change = Change(end, len(self._data), b"", cost, why)
         text = self._data[node.at : end]
@@ -702,7 +705,7 @@ def _closing_bracket(text: bytes) -> int:
     return 0
 
 
-def _structure(data: bytes) -> tuple[array[int], array[int]]:
+def _structure_of(data: bytes) -> tuple[array[int], array[int]]:
     """Return for each place of a text how many brackets are open there, and the quote of the string it is in, or -1."""
     depths, strings = array("i", bytes(4 * (len(data) + 1))), array("i", [-1]) * (len(data) + 1)
     depth, begin = 0, -1
