@@ -193,9 +193,9 @@ class Grammar:
         return grammar
 
     @classmethod
-    def json(cls, *, whitespace: Whitespace = "single") -> Grammar:
-        """Return the grammar of any JSON text."""
-        return cls.from_json_schema(True, whitespace=whitespace)
+    def json(cls, schema: Any = True, **options: Any) -> Grammar:
+        """Return JSON texts, of any value or of a schema; arguments and errors as of `from_json_schema`."""
+        return cls.from_json_schema(schema, **options)
 
     @classmethod
     def jsonl(cls, schema: Any = True, *, min_items: int = 0, max_items: int | None = None, **options: Any) -> Grammar:

@@ -15,6 +15,7 @@ import typer
 
 from .output import AsJson, fail, traced, writable, write_trace
 from .output import console as make_console
+from .source import read_json
 
 if TYPE_CHECKING:
     from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Trace
@@ -208,10 +209,12 @@ def _tools_of(path: Path) -> ToolSet:
     if not path.is_file():
         fail(f"{path} is not a file", "give a Python file with functions, or a JSON file of tools")
     if path.suffix != ".py":
+        hint = "give a Python file with functions, or a JSON file of tools"
         try:
-            return ToolSet.from_any(json.loads(path.read_text(encoding="utf-8")))
+            text = path.read_text(encoding="utf-8")
         except ValueError as error:
-            fail(f"{path} is not JSON: {error}", "give a Python file with functions, or a JSON file of tools")
+            fail(f"{path} is not UTF-8: {error}", hint)
+        return ToolSet.from_any(read_json(str(path), text, hint))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -95,14 +95,31 @@ def load(name: str) -> Source:
         return Source(name, _imported(name))
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        return Source(name, json.loads(text), text)
     except OSError as error:
         fail(
             f"{name} cannot be read: {error.strerror}",
             "give a file with a JSON Schema, - for standard input, or module:object",
         )
     except ValueError as error:
-        fail(f"{name} is not JSON: {error}", "check the file with a JSON editor")
+        fail(f"{name} is not UTF-8: {error}", "save the file as UTF-8")
+    return Source(name, read_json(name, text, "check the file with a JSON editor"), text)
+
+
+def read_json(name: str, text: str, hint: str) -> Any:
+    """Return the value of a JSON text that a user names; what is no JSON, or names a member twice, ends the command."""
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            names = [key for key, _ in pairs]
+            twice = next(key for key in value if names.count(key) > 1)
+            fail(f"{name} has an object with two members {twice!r}", "remove one: a reader keeps only the last")
+        return value
+
+    try:
+        return json.loads(text, object_pairs_hook=members)
+    except ValueError as error:
+        fail(f"{name} is not JSON: {error}", hint)
     except RecursionError:
         fail(f"{name} is nested too deeply to be read", "flatten it with $ref")
 
@@ -119,10 +136,12 @@ def _imported(name: str) -> Any:
         fail(f"{module_name} cannot be imported: {error}", "give module:object, for example myapp.models:Order")
     except AttributeError as error:
         fail(f"{name} does not exist: {error}", "give module:object, for example myapp.models:Order")
+    except Exception as error:
+        fail(f"{module_name} cannot be executed: {type(error).__name__}: {error}", "import it in Python to see where")
     finally:
         sys.path.pop(0)
     if isinstance(value, str):
-        return json.loads(value)
+        return read_json(name, value, "the object is a string, which is read as JSON")
     if isinstance(value, (dict, bool)) or hasattr(value, "model_json_schema"):
         return value
     if callable(value) and not isinstance(value, type):

@@ -111,6 +111,8 @@ def test_messages_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
         ("tools.py", "raise ValueError('broken')", "broken"),
         ("tools.py", "_x = 1", "no public function"),
         ("tools.json", "{", "not JSON"),
+        ("tools.json", '[{"name": "a", "name": "b"}]', "two members 'name'"),
+        ("tools.json", "[" * 100_000, "nested too deeply"),
         ("none.py", None, "not a file"),
     ],
 )

@@ -46,6 +46,7 @@ def add(a: int, b: int = 0) -> int:
     return a + b
 
 TEXT = '{"const": 1}'
+BROKEN = '{"const": 1'
 '''
 
 
@@ -118,9 +119,17 @@ def test_schemas_of_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert invoke("sample", "shop_of_tests:Shelf.rules", "-n", "1")[1] in ('"a"\n', '"b"\n')
     assert "a" in json.loads(invoke("sample", "shop_of_tests:add", "-n", "1")[1])
     assert invoke("sample", "shop_of_tests:TEXT", "-n", "1")[1] == "1\n"
-    for name in ("shop_of_tests:Nothing", "no_such_module:x"):
+    (tmp_path / "broken_shop_of_tests.py").write_text("raise KeyError('closed')", encoding="utf-8")
+    for name in ("shop_of_tests:Nothing", "no_such_module:x", "broken_shop_of_tests:x", "shop_of_tests:BROKEN"):
         code, out, err = invoke("check", name)
         assert code == 2 and out == "" and "Traceback" not in err and name.partition(":")[0] in err
+
+
+def test_a_member_named_twice_ends_the_command(tmp_path: Path) -> None:
+    """A schema in which an object has two members of one name is refused, as a reader would drop one of them."""
+    (tmp_path / "twice.json").write_text('{"properties": {"a": {"minLength": 1, "minLength": 2}}}', encoding="utf-8")
+    code, out, err = invoke("check", str(tmp_path / "twice.json"))
+    assert code == 2 and out == "" and "two members 'minLength'" in err
 
 
 @pytest.mark.parametrize(

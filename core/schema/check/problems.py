@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import lru_cache
 from math import inf
 
@@ -119,6 +120,20 @@ def _table(draft: Draft) -> dict[str, int]:
 
 _TABLES = [_table(draft) for draft in Draft]
 _TYPES = frozenset((*TYPES, "integer", "any"))
+
+#: What other languages call the types of JSON.
+_FOREIGN_TYPES = {
+    "str": "string",
+    "text": "string",
+    "float": "number",
+    "double": "number",
+    "decimal": "number",
+    "dict": "object",
+    "map": "object",
+    "list": "array",
+    "tuple": "array",
+    "none": "null",
+}
 
 #: Keywords that apply several schemas to the same value, and one.
 _IN_PLACE, _BRANCH = keywords(shapes=(Shape.ALTERNATIVES,)), ("not", "if", "then", "else")
@@ -264,8 +279,9 @@ class _Pass:
     # -- is it well-formed -------------------------------------------------------------------------------------
 
     @cython.cfunc
-    def _invalid(self, located: Located, keyword: object, message: str) -> object:
-        hint = "see https://json-schema.org/draft/2020-12/json-schema-core section 4.3" if keyword is None else None
+    def _invalid(self, located: Located, keyword: object, message: str, hint: object = None) -> object:
+        if keyword is None:
+            hint = "see https://json-schema.org/draft/2020-12/json-schema-core section 4.3"
         place = Place(pointer=located.pointer) if keyword is None else Place(pointer=located.pointer, keyword=keyword)
         self.found.append((located, InvalidSchemaError(message, hint=hint, place=place)))
 
@@ -297,7 +313,7 @@ class _Pass:
                     continue
                 for name in names:
                     if type(name) is not str or name not in _TYPES:
-                        self._invalid(located, "type", f"{name!r} is not a JSON type")
+                        self._invalid(located, "type", f"{name!r} is not a JSON type", _type_hint(name))
             elif shape == BY_NAME or shape == BY_PATTERN:
                 if not isinstance(value, (dict, Mapping)):
                     self._misfit(located, keyword, value)
@@ -708,6 +724,13 @@ def _are_of_different_types(options: list) -> cython.bint:
             return False
         seen |= types
     return True
+
+
+def _type_hint(name: object) -> str:
+    """Return the type that is meant by a name that is no type of JSON, or all of them."""
+    known = [*TYPES, "integer"]
+    near = get_close_matches(name.lower(), [*known, *_FOREIGN_TYPES], n=1, cutoff=0.6) if isinstance(name, str) else []
+    return f"did you mean {_FOREIGN_TYPES.get(near[0], near[0])!r}?" if near else f"use one of {', '.join(known)}"
 
 
 def is_small(value: object) -> bool:

@@ -109,6 +109,22 @@ def test_refused(form: Any, schema: Any) -> None:
     assert problems(form, schema) != []
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("strng", "did you mean 'string'?"),
+        ("int", "did you mean 'integer'?"),
+        ("Float", "did you mean 'number'?"),
+        ("dict", "did you mean 'object'?"),
+        ("uuid", "use one of null, boolean, number, string, array, object, integer"),
+    ],
+)
+def test_hint_for_an_unknown_type(form: Any, name: str, hint: str) -> None:
+    """An unknown type is refused with the type that was meant, by its spelling or by what other languages call it."""
+    ((_, text),) = problems(form, {"type": name})
+    assert text.endswith(f"Hint: {hint}")
+
+
 def test_dynamic_references_are_met(form: Any) -> None:
     """They raise unless the document was made to follow them; an unknown keyword of that name does not."""
     schema = {"$dynamicRef": "#a", "$dynamicAnchor": "a", "properties": {"a": {}}}
