@@ -42,6 +42,7 @@ from ..text_grammars.expressions import (
     Reference,
     Repeat,
     Sequence,
+    children,
     choice,
     sequence,
     walk,
@@ -54,6 +55,9 @@ MAX_RULES = 50_000
 
 #: Maximum number of states of a regular language with intersections or complements.
 MAX_STATES = 4_000
+
+#: Minimum number of characters and sets of an expression that becomes a rule, because it occurs more than once.
+MIN_SHARED = 5
 
 #: Maximum nesting of an expression into which rules are inlined.
 MAX_DEPTH = 12
@@ -88,7 +92,7 @@ def exported_rules(nodes: Nodes, root: int) -> ExportedRules:
         reader.rules[name] = reader.node(nodes.expand(lazy))
         if len(reader.rules) > MAX_RULES:
             raise LimitError(f"the grammar has more than {MAX_RULES:,} rules", hint="export its parts one by one")
-    return ExportedRules(inlined(reader.rules, "root"), "root", tuple(reader.unsaid))
+    return ExportedRules(shared(inlined(reader.rules, "root")), "root", tuple(reader.unsaid))
 
 
 def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]:
@@ -151,6 +155,65 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
             kept[name] = done[name][0]
             pending += [part.name for part in walk(kept[name]) if isinstance(part, Reference)]
     return kept
+
+
+def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
+    """Return the rules with parts that occur more than once as rules of their own."""
+    parts: list[tuple[Expression, tuple[int, ...]]] = []  # each expression once, with the numbers of its own parts
+    weights: list[int] = []
+    uses: list[int] = []
+    numbers: dict[object, int] = {}
+    known: dict[int, int] = {}  # by identity: inlined rules are the same object wherever they stand
+
+    def number(expression: Expression) -> int:
+        found = known.get(id(expression))
+        if found is not None:
+            return found
+        inner = tuple([number(item) for item in children(expression)])
+        bounds = (expression.least, expression.most) if isinstance(expression, Repeat) else ()
+        key = (type(expression), inner, bounds) if inner else expression
+        found = numbers.get(key)
+        if found is None:
+            found = numbers[key] = len(parts)
+            parts.append((expression, inner))
+            own = len(expression.text) if isinstance(expression, Literal) else 1
+            weights.append(sum(weights[item] for item in inner) if inner else own)
+            uses.append(0)
+            for item in inner:
+                uses[item] += 1
+        known[id(expression)] = found
+        return found
+
+    roots = {name: number(expression) for name, expression in rules.items()}
+    for root in roots.values():
+        uses[root] += 1
+    names = dict(zip(roots.values(), roots, strict=False))  # a part that is a whole rule is that rule
+    made: dict[str, Expression] = {}
+    done: dict[int, Expression] = {}
+
+    def reference(at: int) -> Expression:
+        _, inner = parts[at]
+        if not inner or uses[at] == 1 or weights[at] < MIN_SHARED:
+            return rebuilt(at)
+        if at not in names:
+            names[at] = f"s{len(names)}"
+            made[names[at]] = rebuilt(at)
+        return Reference(names[at])
+
+    def rebuilt(at: int) -> Expression:
+        if at not in done:
+            expression, inner = parts[at]
+            items = tuple([reference(item) for item in inner])
+            if isinstance(expression, (Sequence, Choice)):
+                expression = type(expression)(items)
+            elif isinstance(expression, Repeat):
+                expression = Repeat(items[0], expression.least, expression.most)
+            done[at] = expression
+        return done[at]
+
+    for name, root in roots.items():
+        made[name] = rebuilt(root) if names[root] == name else Reference(names[root])
+    return made
 
 
 def _joined(*items: Expression) -> Expression:

@@ -104,9 +104,7 @@ class _Writer(ABC):
         if (least, most) == (1, 1):
             return self.expression(expression.item, 2)
         if isinstance(expression.item, (Repeat, Sequence, Choice)):
-            item = self.expression(expression.item, 0)
-            item = item if isinstance(expression.item, Choice) and item[-1:] in "?" else self.group(item)
-            item = item if item.startswith("(") else self.group(item)
+            item = self.group(self.expression(expression.item, 0))
         else:
             item = self.expression(expression.item, 3)
         if (least, most) in ((0, None), (1, None), (0, 1)):
@@ -240,14 +238,19 @@ class _Lark(_Bnf):
         self._split = ambiguous_literals(rules, self._exported.root)
         names = {rule: "start" if rule == self._exported.root else name for rule, name in self._names.items()}
         self._names = names
-        return "\n".join(f"{name}: {self.expression(rules[rule])}" for rule, name in names.items()) + "\n"
+        self._words: dict[str, str] = {}
+        lines = [f"{name}: {self.expression(rules[rule])}" for rule, name in names.items()]
+        lines += [f"{name}: {self._characters(text)}" for text, name in self._words.items()]
+        return "\n".join(lines) + "\n"
+
+    def _characters(self, text: str) -> str:
+        return " ".join(super(_Lark, self).literal(char, 2) for char in text)
 
     def literal(self, text: str, strength: int) -> str:
-        """Return a string, or one for each character where the lexer would cut it elsewhere."""
+        """Return a string, or a rule with one for each character where the lexer would cut it elsewhere."""
         if text not in self._split:
             return super().literal(text, strength)
-        written = " ".join(super(_Lark, self).literal(char, 2) for char in text)
-        return self.group(written) if strength > 1 else written
+        return self._words.setdefault(text, f"w{len(self._words)}")
 
     def chars(self, charset: CharSet) -> str:
         """Return a pattern of one character."""

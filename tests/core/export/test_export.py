@@ -12,7 +12,8 @@ from toolgrammar.core import Grammar, GrammarError, Vocabulary
 from toolgrammar.core.sampling import random_text
 from toolgrammar.tools import ToolSet
 
-from ..text_grammars.test_ebnf_gbnf import in_xgrammar, mutated
+from ..text_grammars.peers import in_llguidance, in_xgrammar
+from ..text_grammars.test_ebnf_gbnf import mutated
 
 PERSON: dict[str, Any] = {
     "type": "object",
@@ -50,6 +51,8 @@ GRAMMARS = {
     "csv": Grammar.csv(["a", "b"], newline="\n", max_rows=2),
     "sql": Grammar.sql_select({"people": {"id": "integer", "name": "string"}}),
     "until": Grammar.until("<end>") + Grammar.text(excluding=["no"]),
+    "uri": Grammar.from_json_schema({"type": "string", "format": "uri"}),
+    "nested": Grammar.from_regex("(?:(?:(?:a|b)(?:c|d)?)?e?)*f|(?:(?:gh)?)*(?:(?:i|j)(?:k|l))*"),
     "calls": ToolSet(ToolSet.from_any([weather])).grammar(tool_choice="required", max_calls=1),
 }
 
@@ -85,28 +88,45 @@ def test_in_xgrammar(name: str) -> None:
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_in_llguidance(name: str) -> None:
     """Llguidance accepts the same texts of an export: its lexer has one way of cutting each."""
-    llguidance: Any = pytest.importorskip("llguidance", reason="llguidance is not installed")
-    tokens = [bytes((byte,)) for byte in range(256)]
-
-    class Bytes:
-        eos_token_id = 256
-        bos_token_id = None
-        special_token_ids = (256,)
-
-        def __init__(self) -> None:
-            self.tokens = (*tokens, b"<eos>")
-
-        def __call__(self, data: str | bytes) -> list[int]:
-            return list(data.encode() if isinstance(data, str) else data)
-
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Bytes()))
     grammar = GRAMMARS[name]
-    compiled = llguidance.LLMatcher.grammar_from_lark(grammar.to_lark().text)
+    accepts = in_llguidance(grammar.to_lark().text)
     for text in texts_of(grammar):
-        matcher = llguidance.LLMatcher(tokenizer, compiled, log_level=0)
-        assert not matcher.is_error(), matcher.get_error()
-        accepted = all(matcher.consume_token(byte) for byte in text.encode()) and matcher.is_accepting()
-        assert accepted == grammar.matches(text), text
+        assert accepts(text) == grammar.matches(text), text
+
+
+def test_what_repeats_is_written_once() -> None:
+    """A part that occurs more than once is a rule, so that large schemas stay small enough for llguidance."""
+    day = {"type": "string", "format": "date-time"}
+    wide = {f"p{n}": {"type": "object", "properties": {"at": day, "to": day}} for n in range(40)}
+    one = Grammar.from_json_schema({"type": "object", "properties": {"at": day}, "additionalProperties": False})
+    many = Grammar.from_json_schema({"type": "object", "properties": wide, "additionalProperties": False})
+    assert len(many.to_gbnf().text) < 4 * len(one.to_gbnf().text)
+    assert len(many.to_lark().text) < 4 * len(one.to_lark().text)
+
+
+def random_pattern(draw: random.Random, depth: int = 0) -> str:
+    """Return a random regular expression of groups, alternatives and repetitions."""
+    kind = draw.choice(["char", "group", "group"]) if depth < 4 else "char"
+    if kind == "char":
+        return draw.choice(["a", "b", "[a-c]", "ab", "é"])
+    ways = [
+        "".join(random_pattern(draw, depth + 1) for _ in range(draw.randrange(3))) for _ in range(draw.randrange(1, 4))
+    ]
+    return f"(?:{'|'.join(ways)}){draw.choice(['', '?', '*', '+', '{2}', '{0,2}', '{1,}'])}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_patterns(seed: int) -> None:
+    """Groups, alternatives and repetitions nested in any way are the same texts in every notation."""
+    draw = random.Random(seed)
+    grammar = Grammar.from_regex(random_pattern(draw) + random_pattern(draw))
+    again = [
+        getattr(Grammar, f"from_{name}")(getattr(grammar, f"to_{name}")().text) for name in ("gbnf", "ebnf", "lark")
+    ]
+    again.append(Grammar.from_regex(grammar.to_regex().text))
+    samples = [random_text(grammar, draw, 12) for _ in range(6)]
+    for text in [*samples, *(mutated(draw, sample) for sample in samples)]:
+        assert {other.matches(text) for other in again} == {grammar.matches(text)}, text
 
 
 @pytest.mark.parametrize("name", ["list", "regex", "words", "csv", "until", "calls"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, Vocabulary
 from toolgrammar.core.sampling import random_text
+
+from .peers import in_llguidance, in_xgrammar, llguidance
 
 JSON = r"""
 root   ::= object
@@ -62,46 +63,19 @@ def mutated(draw: random.Random, text: str) -> str:
     )
 
 
-def in_xgrammar(text: str) -> Callable[[str], bool]:
-    """Return what xgrammar accepts."""
-    xgrammar = pytest.importorskip(
-        "xgrammar", reason="xgrammar is not installed (pip install --no-deps xgrammar==0.2.8)"
-    )
-    from xgrammar.testing import _is_grammar_accept_string
-
-    grammar = xgrammar.Grammar.from_ebnf(text)
-    return lambda candidate: bool(_is_grammar_accept_string(grammar, candidate))
-
-
-def in_llguidance(text: str) -> Callable[[str], bool]:
-    """Return what llguidance accepts of a grammar in GBNF, byte by byte."""
-    llguidance: Any = pytest.importorskip("llguidance", reason="llguidance is not installed")
+def in_converted(text: str) -> Callable[[str], bool]:
+    """Return what llguidance accepts of a grammar in GBNF."""
+    llguidance()
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
-    class Bytes:
-        eos_token_id = 256
-        bos_token_id = None
-        tokens = (*(bytes((byte,)) for byte in range(256)), b"<eos>")
-        special_token_ids = (256,)
-
-        def __call__(self, data: str | bytes) -> list[int]:
-            return list(data.encode() if isinstance(data, str) else data)
-
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Bytes()))
-
-    def accepts(candidate: str) -> bool:
-        matcher = llguidance.LLMatcher(tokenizer, llguidance.LLMatcher.grammar_from_lark(gbnf_to_lark(text)))
-        assert not matcher.is_error(), matcher.get_error()
-        return all(matcher.consume_token(byte) for byte in candidate.encode()) and matcher.is_accepting()
-
-    return accepts
+    return in_llguidance(gbnf_to_lark(text))
 
 
-@pytest.mark.parametrize("peer", [in_xgrammar, in_llguidance], ids=["xgrammar", "llguidance"])
+@pytest.mark.parametrize("peer", [in_xgrammar, in_converted], ids=["xgrammar", "llguidance"])
 @pytest.mark.parametrize("text", [*SHARED, JSON], ids=range(len(SHARED) + 1))
 def test_as_peers_read_it(text: str, peer: Callable[[str], Callable[[str], bool]]) -> None:
     """Both dialects have the texts that a peer accepts, for random texts and their mutations."""
-    if peer is in_llguidance and ("\\x30" in text or "\\-" in text):
+    if peer is in_converted and ("\\x30" in text or "\\-" in text):
         pytest.skip("llguidance's reader of GBNF does not take these escapes")
     accepts, (gbnf, ebnf), draw = peer(text), both(text), random.Random(7)
     accepted = 0
