@@ -195,6 +195,29 @@ def automaton(terms: Terms, rows: dict[int, Row], ends: set[int], start: int) ->
     return _Automaton(terms, live_rows, ends).term(start)
 
 
+def quotient(terms: Terms, term: int, end: int) -> int:
+    """Return the texts that become a text of a language when some text of another one follows (its right quotient).
+
+    Raises:
+        LimitError: the automaton of the language has too many states.
+    """
+    rows: dict[int, Row] = {}
+    ends: set[int] = set()
+    waiting = [term]
+    while waiting:
+        state = waiting.pop()
+        if state in rows or state == terms.EMPTY:
+            continue
+        if len(rows) == MAX_STATES:
+            raise LimitError(f"more than {MAX_STATES:,} states for what a stop text ends", hint="simplify it")
+        if not terms.is_empty(terms.and_([state, end])):
+            ends.add(state)
+        starts, targets = terms.segments(state)
+        rows[state] = list(zip(starts, targets, strict=True))
+        waiting += targets
+    return automaton(terms, rows, ends, term)
+
+
 class _Automaton:
     """The languages of the states of a deterministic automaton, each a deferred term.
 

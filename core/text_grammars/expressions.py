@@ -109,6 +109,18 @@ class Restricted:
 
 
 @dataclass(frozen=True)
+class Stopped:
+    """The texts of a regular expression that a stop text ends, without the stop text.
+
+    A text is one of them if it and a stop text after it are together a text of ``item`` and then ``stop`` of which no
+    beginning is another such text.
+    """
+
+    item: Expression
+    stop: Expression
+
+
+@dataclass(frozen=True)
 class Intersection:
     """The texts that regular expressions have in common."""
 
@@ -139,6 +151,7 @@ Expression = (
     | Choice
     | Repeat
     | Restricted
+    | Stopped
     | Intersection
     | Complement
     | Reference
@@ -197,6 +210,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     """Return the expressions of which one is made."""
     if isinstance(expression, (Sequence, Choice, Intersection)):
         return expression.items
+    if isinstance(expression, Stopped):
+        return expression.item, expression.stop
     return (expression.item,) if isinstance(expression, (Repeat, Restricted, Complement)) else ()
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
-from ..errors import GrammarError, ToolGrammarError, UnsupportedSchemaError
+from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSchemaError
+from ..language.terms import Terms
 from ..regex.foreign import to_ecma
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
@@ -30,6 +31,7 @@ from .expressions import (
     Reference,
     Repeat,
     Restricted,
+    Stopped,
     choice,
     pattern,
     sequence,
@@ -64,10 +66,21 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", '"': '"', "/"
 _PIECES = re.compile(
     r"(?P<boundary>\\[bB])|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\]|(?P<lazy>(?:[*+?]|\{[0-9, ]+\})\?)|.", re.DOTALL
 )
+#: What decides which directives are a grammar's own: strings and patterns hold none.
+_LEXEMES = re.compile(
+    r"(?P<nested>%lark[ \t\r\n]*\{)|(?P<directive>%[a-z]+)|(?P<brace>[{}])"
+    r"|(?:#|//)[^\n]*|\"(?:\\.|[^\"\\\n])*\"|/(?![/*])(?:\\.|[^/\\\n])+/|<[^<>\s]*>"
+)
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]+")
 
 #: The rule of ignored text. No name in a grammar has a percent sign.
 _IGNORED = "%ignore"
+
+#: Options of ``%llguidance``; ``no_forcing`` says something about tokens, and nothing about texts.
+_GRAMMAR_OPTIONS = ("allow_initial_skip", "ignore_once", "no_forcing", "allow_invalid_utf8")
+
+#: Maximum nesting of grammars.
+MAX_NESTED = 20
 
 #: Options of rules that say something about captures or sampling, and nothing about texts.
 _IDLE_OPTIONS = ("capture", "capture_name", "stop_capture", "temperature")
@@ -151,12 +164,35 @@ def _common() -> Mapping[str, Expression]:
 
 
 @dataclass
+class _Options:
+    """The options of a rule that say something about its texts."""
+
+    is_lazy: bool = False
+    suffix: Expression | None = None
+    stop: Expression | None = None
+
+    @property
+    def is_terminal(self) -> bool:
+        """True if the rule is made of terminals."""
+        return self.is_lazy or self.suffix is not None or self.stop is not None
+
+    def restricted(self, item: Expression) -> Expression:
+        """Return the texts of a rule. A stop that is the empty text is the end of the model's turn: it ends no text."""
+        if self.suffix is not None:
+            return Restricted(sequence(item, self.suffix), True, None)
+        if self.stop is not None and self.stop != Literal(""):
+            return Stopped(item, self.stop)
+        return Restricted(item, True, None) if self.is_lazy else item
+
+
+@dataclass
 class _Reader:
     source: Source
     start: str
     tokens: Tokens
     compile_json: CompileJson | None
     prefix: str = ""  # of all names
+    end: str = ""  # what ends the grammar, beside the end of the text
     found: dict[str, Expression] = field(default_factory=dict)
     problems: list[ToolGrammarError] = field(default_factory=list)
     narrowed: list[UnsupportedSchemaError] = field(default_factory=list)
@@ -168,10 +204,28 @@ class _Reader:
         self._places: dict[str, int] = {}
         self._restricted: list[tuple[Expression, int]] = []  # these have to be regular
         self._ignores: list[Expression] = []
-        self._has_ignores = "%ignore" in self.source.text
+        self._has_ignores = "%ignore" in self._own_text()
         self._initial_skip = False
+        self._ignores_once = False
+        self._inner_count = 0
         self._in_terminal = False
         self._depth = 0
+
+    def _own_text(self) -> str:
+        """Return the text of the grammar without those nested in it."""
+        own, depths = "", [0]  # of brackets in each grammar around
+        for match in _LEXEMES.finditer(self.source.text, self.source.position):
+            if match["nested"]:
+                depths.append(1)
+            elif match["brace"]:
+                depths[-1] += 1 if match["brace"] == "{" else -1
+                if depths[-1] < 0 and len(depths) == 1:  # of the grammar itself
+                    break
+                if len(depths) > 1 and not depths[-1]:
+                    depths.pop()
+            elif len(depths) == 1 and match["directive"]:
+                own += match["directive"]
+        return own
 
     # -- statements ------------------------------------------------------------------------------------------------
 
@@ -179,14 +233,14 @@ class _Reader:
         """Read all statements."""
         source = self.source
         source.match(_SPACE)
-        while not source.rest_is_empty:
+        while not (source.rest_is_empty or source.peek() == self.end):
             start = source.position
             if source.peek() == "%":
                 self._directive(start)
             else:
                 self._definition(start)
             source.match(_BLANK)
-            if not source.rest_is_empty and source.peek() not in "\r\n":
+            if not (source.rest_is_empty or source.peek() in "\r\n" or source.peek() == self.end):
                 expected = (
                     "'|', an operator or more of the terminal" if self._in_terminal else "'|' or more of the rule"
                 )
@@ -196,32 +250,80 @@ class _Reader:
     def rules(self) -> Rules:
         """Return what was read."""
         source = self.source
-        if self.start not in self.found:
-            source.fail(f"expected a rule {self.start!r}, with which texts begin")
-        for name, at in self._uses.items():
-            if name not in self.found:
-                hint = f"known names: {', '.join(each for each in self.found if '.' not in each)}"
-                if f"common.{name}" in _common():
-                    hint = f"write %import common.{name}"
-                source.fail(f"{name!r} is not defined", at=at, hint=hint)
-        root = self.start
-        if self._has_ignores:
-            self.found[_IGNORED] = Repeat(choice(*self._ignores), 0, None)
-            if self._initial_skip:
-                root = "%start"
-                self.found[root] = sequence(Reference(_IGNORED), Reference(self.start))
+        root = self.rule_of_texts()
         key = ("lark", source.text, root, tuple(self._named), tuple(self._schemas))
         rules = Rules(key, self.found, root)
-        for name in self.found:
-            if _TERMINAL.fullmatch(name) and name in rules.recursive:
-                source.fail(
-                    f"the terminal {name!r} contains itself", at=self._places[name], hint="write a rule, in lower case"
-                )
+        for name, at in self._places.items():
+            if _TERMINAL.fullmatch(name.rpartition(".")[2]) and name in rules.recursive:
+                own = name.rpartition(".")[2]
+                source.fail(f"the terminal {own!r} contains itself", at=at, hint="write a rule, in lower case")
         rules.check()
         for expression, at in self._restricted:
             if not rules.is_regular(expression):
-                source.fail("what &, ~, lazy or suffix stands with is too large", at=at, hint="write it shorter")
+                source.fail("what &, ~, lazy, suffix or stop stands with is too large", at=at, hint="write it shorter")
+            if isinstance(expression, Stopped):
+                self._check_stop(rules, expression, at)
         return rules
+
+    def _check_stop(self, rules: Rules, expression: Stopped, at: int) -> None:
+        terms = Terms()
+        stop = rules.term(terms, expression.stop)
+        if stop is None or terms.nullable(stop):
+            self.source.fail("the stop of a rule may be empty", at=at, hint='exclude the empty text, or write stop=""')
+        try:
+            rules.term(terms, expression)
+        except LimitError as error:
+            self.source.fail(error.message, at=at, hint="write a shorter stop, or suffix=...")
+
+    def rule_of_texts(self) -> str:
+        """Return the name of the rule that texts are of, after all names have been looked up."""
+        source, length = self.source, len(self.prefix)
+        if self.prefix + self.start not in self.found:
+            source.fail(f"expected a rule {self.start!r}, with which texts begin")
+        for name, at in self._uses.items():
+            if name not in self.found:
+                own = name[length:]
+                hint = f"known names: {', '.join(each[length:] for each in self._places if '.' not in each[length:])}"
+                if f"common.{own}" in _common():
+                    hint = f"write %import common.{own}"
+                source.fail(f"{own!r} is not defined", at=at, hint=hint)
+        if not self._has_ignores:
+            return self.prefix + self.start
+        ignored = self.prefix + _IGNORED
+        self.found[ignored] = Repeat(choice(*self._ignores), 0, 1 if self._ignores_once else None)
+        if not self._initial_skip:
+            return self.prefix + self.start
+        root = f"{self.prefix}%start"
+        self.found[root] = sequence(Reference(ignored), Reference(self.prefix + self.start))
+        return root
+
+    def _nested(self, start: int) -> Expression:
+        """Read a grammar in braces, with names and ignored text of its own."""
+        source = self.source
+        if self._in_terminal:
+            source.fail("a terminal cannot contain a grammar", at=start, hint="write it in a rule, in lower case")
+        source.match(_SPACE)
+        source.expect("{", "after %lark")
+        depth = self.prefix.count(".") + 1
+        if depth > MAX_NESTED:
+            source.fail(f"grammars are nested more than {MAX_NESTED} levels deep", at=start, hint="write rules")
+        self._inner_count += 1
+        prefix = f"{self.prefix}{self._inner_count}."
+        inner = _Reader(source, "start", self.tokens, self.compile_json, prefix=prefix, end="}")
+        inner.statements()
+        source.expect("}", "at the end of a nested grammar")
+        root = inner.rule_of_texts()
+        self.found |= inner.found
+        self._places |= inner._places
+        for mine, theirs in (
+            (self._named, inner._named),
+            (self._schemas, inner._schemas),
+            (self._restricted, inner._restricted),
+            (self.problems, inner.problems),
+            (self.narrowed, inner.narrowed),
+        ):
+            mine += theirs  # type: ignore[operator]
+        return Reference(root)
 
     def _directive(self, start: int) -> None:
         source = self.source
@@ -237,14 +339,22 @@ class _Reader:
             options = self._json()
             if not isinstance(options, dict):
                 source.fail("expected an object of options", at=at)
-            if options.get("skip_repetition", "many") == "once":
-                source.fail("skip_repetition cannot be enforced", at=at, hint="leave it out")
-            self._initial_skip = bool(options.get("allow_initial_skip", self._initial_skip))
+            for name, value in options.items():
+                if name not in _GRAMMAR_OPTIONS:
+                    source.fail(
+                        f"there is no option {name!r}", at=at, hint=f"known ones: {', '.join(_GRAMMAR_OPTIONS)}"
+                    )
+                if not isinstance(value, bool):
+                    source.fail(f"the option {name!r} is {json.dumps(value)}", at=at, hint="write true or false")
+            if options.get("allow_invalid_utf8"):
+                source.fail("texts are UTF-8, so allow_invalid_utf8 cannot be true", at=at, hint="leave it out")
+            self._initial_skip |= options.get("allow_initial_skip", False)
+            self._ignores_once |= options.get("ignore_once", False)
         else:
             source.fail(
                 "expected a rule, a terminal, %ignore, %import or %llguidance",
                 at=start,
-                hint="%declare, %override, %extend and nested grammars are not read; write the rules out",
+                hint="%declare, %override and %extend are not read; write the rules out",
             )
 
     def _import(self) -> None:
@@ -263,14 +373,14 @@ class _Reader:
                 if match is None:
                     source.fail("expected a name of the terminal, in upper case")
                 alias = match[0]
-            self._define(alias, Reference(f"common.{name}"), at)
+            self._define(self.prefix + alias, Reference(f"common.{name}"), at)
             return
         source.match(_BLANK)
         source.expect("(", "or '.' after common")
         source.match(_SPACE)
         while not source.take(")"):
             name, at = self._imported()
-            self._define(name, Reference(f"common.{name}"), at)
+            self._define(self.prefix + name, Reference(f"common.{name}"), at)
             source.match(_SPACE)
             if source.peek() != ")":
                 source.expect(",", "between names")
@@ -288,7 +398,8 @@ class _Reader:
 
     def _define(self, name: str, expression: Expression, at: int) -> None:
         if name in self.found:
-            self.source.fail(f"{name!r} is defined twice", at=at, hint="rename one of them")
+            own = name[len(self.prefix) :]
+            self.source.fail(f"{own!r} is defined twice", at=at, hint="rename one of them")
         self.found[name] = expression
         self._places[name] = at
 
@@ -303,63 +414,64 @@ class _Reader:
             source.fail("expected a rule (lower case), a terminal (upper case) or a directive", at=start)
         if source.peek() == "{":
             source.fail("templates are not read", hint="write the rules out")
+        if source.peek(2) == "::":
+            source.fail("rules with parameters are not read", hint="write a rule for each value")
         source.match(_PRIORITY)
         source.match(_BLANK)
         options_at = source.position
-        lazy, suffix = (False, None) if self._in_terminal else self._options()
+        options = _Options() if self._in_terminal else self._options()
         source.match(_BLANK)
         source.expect(":", f"after the name {match[0]!r}")
         source.match(_BLANK)
-        is_restricted = lazy or suffix is not None
-        self._in_terminal |= is_restricted
+        self._in_terminal |= options.is_terminal
         name = self.prefix + match[0]
         self._define(name, EMPTY_TEXT, at)
         expression = self._choices()
-        if is_restricted:
-            whole = expression if suffix is None else sequence(expression, suffix)
-            shortest = Restricted(whole, True, None)
-            self._restricted.append((shortest, options_at))
+        if options.is_terminal:
+            expression = options.restricted(expression)
+            self._restricted.append((expression, options_at))
             self._in_terminal = False
-            expression = self._lexeme(shortest)
+            expression = self._lexeme(expression)
         self.found[name] = expression
 
-    def _options(self) -> tuple[bool, Expression | None]:
-        """Read the options of a rule; return whether it is lazy, and its suffix."""
-        source = self.source
-        lazy, suffix = False, None
+    def _options(self) -> _Options:
+        """Read the options of a rule."""
+        source, options = self.source, _Options()
         if not source.take("["):
-            return lazy, suffix
+            return options
         while not source.take("]"):
             source.match(_BLANK)
             start = source.position
             match = source.match(_RULE)
             if match is None:
-                source.fail("expected an option: lazy, suffix=..., capture, temperature=...")
+                source.fail("expected an option: lazy, suffix=..., stop=..., capture, temperature=...")
             option = match[0]
             source.match(_BLANK)
             has_value = source.take("=")
             source.match(_BLANK)
             if option == "lazy" and not has_value:
-                lazy = True
-            elif option == "suffix" and has_value:
+                options.is_lazy = True
+            elif option in ("suffix", "stop") and has_value:
                 self._in_terminal = True
-                suffix = self._atom()
+                setattr(options, option, self._atom())
                 self._in_terminal = False
             elif option in _IDLE_OPTIONS:
                 if has_value and source.peek() == '"':
                     self._string()
                 elif has_value and source.match(_NUMBER) is None:
                     source.fail("expected a number or a string")
+            elif option == "max_tokens":
+                hint = "bound the characters, as in /.{0,200}/, or the whole answer by the budget of the request"
+                source.fail("a budget of tokens is no property of a text", at=start, hint=hint)
             else:
-                source.fail(
-                    f"the option {option!r} cannot be enforced",
-                    at=start,
-                    hint="use suffix=..., which is written" if option == "stop" else "leave it out",
-                )
+                known = ", ".join(("lazy", "suffix", "stop", *_IDLE_OPTIONS))
+                source.fail(f"there is no option {option!r}", at=start, hint=f"known ones: {known}")
             source.match(_BLANK)
             if source.peek() != "]":
                 source.expect(",", "or ']' after an option")
-        return lazy, suffix
+        if options.suffix is not None and options.stop is not None:
+            source.fail("a rule has a suffix or a stop, not both", at=source.position - 1, hint="leave one of them out")
+        return options
 
     # -- expressions -----------------------------------------------------------------------------------------------
 
@@ -393,7 +505,7 @@ class _Reader:
     def _sequence(self) -> Expression:
         source = self.source
         items: list[Expression] = []
-        while not source.rest_is_empty and source.peek() not in "|&)]\r\n":
+        while not source.rest_is_empty and source.peek() not in "|&)]}\r\n":
             if source.take("->"):
                 source.match(_BLANK)
                 if source.match(_NAME) is None:
@@ -462,11 +574,15 @@ class _Reader:
             return self._lexeme(self._structured(start))
         if source.take("%json"):
             return self._lexeme(self._schema(start))
-        if first == "@" or first == "%":
-            source.fail("nested grammars are not read", hint="write their rules here")
+        if source.take("%lark"):
+            return self._lexeme(self._nested(start))
+        if first == "@":
+            source.fail("grammars beside this one are not read", hint="write it here, as %lark {...} or %json {...}")
         name = source.match(_NAME)
         if name is None:
-            source.fail('expected a name, "string", /regex/, <token>, %json, %regex, ( or [')
+            source.fail('expected a name, "string", /regex/, <token>, %json, %regex, %lark, ( or [')
+        if source.peek(2) == "::":
+            source.fail("rules with parameters are not read", at=start, hint="write a rule for each value")
         is_terminal = _TERMINAL.fullmatch(name[0]) is not None
         if self._in_terminal and not is_terminal:
             source.fail(
@@ -493,7 +609,7 @@ class _Reader:
         """Return a terminal, and after it what is ignored."""
         if self._in_terminal or not self._has_ignores:
             return expression
-        return sequence(expression, Reference(_IGNORED))
+        return sequence(expression, Reference(self.prefix + _IGNORED))
 
     def _string(self) -> str:
         source = self.source

@@ -19,6 +19,7 @@ from functools import cached_property
 from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSchemaError
 from ..language.nodes import Nodes
 from ..language.terms import Terms
+from ..regex.equations import quotient
 from .expressions import (
     Chars,
     Choice,
@@ -33,6 +34,7 @@ from .expressions import (
     Repeat,
     Restricted,
     Sequence,
+    Stopped,
     children,
     sequence,
     walk,
@@ -75,9 +77,10 @@ class Rules:
         root: int = builder.rule(self.root)
         return root
 
-    def term(self, terms: Terms) -> int | None:
-        """Return the term of the first rule in a store; None if it is not regular, or too large."""
-        return _RegularParts(self, terms).of(Reference(self.root)) if self.is_regular(Reference(self.root)) else None
+    def term(self, terms: Terms, expression: Expression | None = None) -> int | None:
+        """Return the term of an expression, without one of the first rule; None if it is not regular, or too large."""
+        whole = expression or Reference(self.root)
+        return _RegularParts(self, terms).of(whole) if self.is_regular(whole) else None
 
     @cached_property
     def controls(self) -> frozenset[str]:
@@ -180,7 +183,7 @@ def _least(rules: Mapping[str, Expression], leaf: Callable[[Expression], bool]) 
             return any(map(holds, expression.items))
         if isinstance(expression, Repeat):
             return expression.least == 0 or holds(expression.item)
-        if isinstance(expression, Restricted):
+        if isinstance(expression, (Restricted, Stopped)):
             return holds(expression.item)
         return leaf(expression)
 
@@ -261,6 +264,8 @@ class _RegularParts:
             return terms.repeat(self.of(expression.item), expression.least, expression.most)
         if isinstance(expression, Restricted):
             return self._restricted(expression)
+        if isinstance(expression, Stopped):
+            return self._stopped(expression)
         if isinstance(expression, Intersection):
             return int(terms.and_([self.of(item) for item in expression.items]))
         if isinstance(expression, Complement):
@@ -275,10 +280,20 @@ class _RegularParts:
         terms = self._terms
         parts = [self.of(expression.item)]
         if expression.is_lazy:
-            parts.append(terms.not_(terms.sequence([parts[0], terms.ANY, terms.ALL])))
+            parts = [_shortest(terms, parts[0])]
         if expression.most is not None:
             parts.append(terms.repeat(terms.ANY, 0, expression.most))
         return int(terms.and_(parts))
+
+    def _stopped(self, expression: Stopped) -> int:
+        terms = self._terms
+        item, stop = self.of(expression.item), self.of(expression.stop)
+        return int(terms.and_([item, quotient(terms, _shortest(terms, terms.sequence([item, stop])), stop)]))
+
+
+def _shortest(terms: Terms, term: int) -> int:
+    """Return the texts of a term of which no beginning is another one."""
+    return int(terms.and_([term, terms.not_(terms.sequence([term, terms.ANY, terms.ALL]))]))
 
 
 class _Builder:
@@ -381,7 +396,7 @@ class _Builder:
             return any(map(self._is_nullable, expression.items))
         if isinstance(expression, Repeat):
             return expression.least == 0 or self._is_nullable(expression.item)
-        if isinstance(expression, Restricted):
+        if isinstance(expression, (Restricted, Stopped)):  # a shortest stop text ends the empty text
             return self._is_nullable(expression.item)
         return self._leaf_is_nullable(expression)
 

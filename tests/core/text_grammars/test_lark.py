@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +13,8 @@ import pytest
 
 from toolgrammar.core import Grammar, GrammarError, Vocabulary
 from toolgrammar.core.sampling import random_text
+
+from .peers import in_llguidance
 
 #: Grammars that lark, llguidance and this library read alike.
 SHARED = {
@@ -86,30 +90,6 @@ def in_lark(text: str) -> Callable[[str], bool]:
     return accepts
 
 
-def in_llguidance(text: str) -> Callable[[str], bool]:
-    """Return what llguidance accepts, byte by byte."""
-    llguidance: Any = pytest.importorskip("llguidance", reason="llguidance is not installed")
-
-    class Bytes:
-        eos_token_id = 256
-        bos_token_id = None
-        tokens = (*(bytes((byte,)) for byte in range(256)), b"<eos>")
-        special_token_ids = (256,)
-
-        def __call__(self, data: str | bytes) -> list[int]:
-            return list(data.encode() if isinstance(data, str) else data)
-
-    tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(Bytes()))
-    compiled = llguidance.LLMatcher.grammar_from_lark(text)
-
-    def accepts(candidate: str) -> bool:
-        matcher = llguidance.LLMatcher(tokenizer, compiled)
-        assert not matcher.is_error(), matcher.get_error()
-        return all(matcher.try_consume_tokens([byte]) for byte in candidate.encode()) and matcher.is_accepting()
-
-    return accepts
-
-
 @pytest.mark.parametrize("name", SHARED)
 def test_as_lark_reads_it(name: str) -> None:
     """Lark accepts the same texts, for random texts and their mutations; but ignored text never begins a text."""
@@ -175,6 +155,53 @@ def test_extensions(text: str, yes: list[str], no: list[str]) -> None:
             assert accepts(candidate) == (candidate in yes), candidate
 
 
+@pytest.mark.parametrize(
+    ("text", "yes", "no"),
+    [
+        ('start: r "<end>"\nr[stop="<end>"]: /.*/', ["<end>", "a<end>", "a<en<end>"], ["a", "<end><end>", "<end>b"]),
+        ('start: r "b"\nr[stop="aa"]: /[a-z]*/', ["b", "xb", "axaxb"], ["ab", "aab", "xab"]),
+        ("start: r S\nr[stop=S, capture]: /[a-z0-9]*/\nS: /[0-9]{2}/", ["12", "a12", "a1b12"], ["a1", "a112", "a123"]),
+        ('start: r "!"\nr[stop=/,|and/]: /[a-z,]+/', ["ant!", "a!", "and!"], ["a,b!", "band!", "!"]),
+        ('start: r "!"\nr[stop=""]: /a*/', ["!", "aa!"], ["b!"]),
+        ('start: r "!"\nr[lazy, stop="x"]: "ab" | "abc"', ["ab!", "abc!"], ["abx!", "!"]),
+    ],
+)  # fmt: skip
+def test_stop(text: str, yes: list[str], no: list[str]) -> None:
+    """A stop text ends the rule, and is not written; what the stop of the model's turn ends is any text of the rule."""
+    grammar = Grammar.from_lark(text)
+    assert [candidate for candidate in [*yes, *no] if grammar.matches(candidate)] == yes
+    again = Grammar.loads(grammar.dumps())
+    assert again == grammar and all(again.matches(candidate) for candidate in yes)
+
+
+def test_stop_by_its_definition() -> None:
+    """A text is stopped iff with some stop text it is the first text of the rule and the stop."""
+    grammar = Grammar.from_lark("start: r\nr[stop=/ab|ba?c/]: /[abc]*/")
+    whole = re.compile("[abc]*(?:ab|ba?c)")
+    for size in range(7):
+        for text in map("".join, itertools.product("abc", repeat=size)):
+            stopped = [text + stop for stop in ("ab", "bc", "bac")]
+            firsts = [all(not whole.fullmatch(end[:n]) for n in range(len(end))) for end in stopped]
+            assert grammar.matches(text) == any(firsts), text
+
+
+@pytest.mark.parametrize(
+    ("text", "yes", "no"),
+    [
+        ('start: /[ab]+/ x\nx: %lark {\n start: "foo" | y\n y: "Bar" A?\n A: "!"\n}', ["abfoo", "aBar!"], ["afooa"]),
+        ('start: "." %lark { start: "A" "!"\n%ignore " " } "."', [".A !  .", ".A!."], [". A!.", "..", ".A!. "]),
+        ('start: a a\na: %lark { start: b\nb: "(" %lark { start: "x"+ } ")" }', ["(x)(xx)"], ["(x)", "((x))"]),
+        ('start: "a" "b"\n%ignore " "\n%llguidance {"ignore_once": true}', ["a b", "ab "], ["a  b", "ab  "]),
+        ('start: %lark { start: "{" /[}]/ "%ignore" // }\n } "b"\n', ["{}%ignoreb"], ["b"]),
+        ('%import common.INT\nstart: INT %lark {\n%import common.INT\nstart: "," INT }', ["1,2"], ["1"]),
+    ],
+)  # fmt: skip
+def test_nested_grammars(text: str, yes: list[str], no: list[str]) -> None:
+    """A grammar in braces has names and ignored text of its own."""
+    grammar = Grammar.from_lark(text)
+    assert [candidate for candidate in [*yes, *no] if grammar.matches(candidate)] == yes
+
+
 def test_json_schema() -> None:
     """``%json`` means what a schema means everywhere; what is narrowed is named."""
     text = 'start: "call " call\ncall: %json {"type": "object", "properties": {"n": {"type": "integer"}},\n'
@@ -204,7 +231,7 @@ def test_tokens() -> None:
         ('start: a "x"', "'a' is not defined", 1, 8),
         ("start: INT", "'INT' is not defined", 1, 8),
         ('start: "a', "expected '\"' at the end of the string", 1, 8),
-        ('start: "a" }', "expected a name", 1, 12),
+        ('start: "a" }', "expected the end of the line", 1, 12),
         ("start: (A\nA: /a/", "expected a name", 2, 2),
         ('start: A\nA: "b" | B\nB: A "c"', "contains itself", 2, 1),
         ('start: A\nA: b\nb: "x"', "cannot contain the rule 'b'", 2, 4),
@@ -215,8 +242,21 @@ def test_tokens() -> None:
         ('start: a{"x"}', "templates", 1, 8),
         ('start: a & "b"\na: "b"', "& stands only in terminals", 1, 10),
         ('start: ~"b"', "~ stands only in terminals", 1, 8),
-        ('start: r\nr[stop="x"]: /.*/', "'stop' cannot be enforced", 2, 3),
-        ("start: r\nr[max_tokens=3]: /.*/", "'max_tokens' cannot be enforced", 2, 3),
+        ("start: r\nr[max_tokens=3]: /.*/", "a budget of tokens is no property", 2, 3),
+        ("start: r\nr[greedy]: /.*/", "there is no option 'greedy'", 2, 3),
+        ("start: r\nr[stop=/x?/]: /.*/", "may be empty", 2, 2),
+        ('start: r\nr[stop="x",suffix="y"]: /.*/', "not both", 2, 22),
+        ("start: r\nr[stop=/[ab]*a[ab]{14}/]: /[ab]*/", "states for what a stop", 2, 2),
+        ('start: "a" %lark {\nstart: b\n}', "'b' is not defined", 2, 8),
+        ('start: "a" %lark {\nb: "b"\n}', "expected a rule 'start'", 3, 2),
+        ('start: "a" %lark {\nstart: "b"', "expected '}' at the end of a nested", 2, 11),
+        ('start: A\nA: %lark { start: "b" }', "a terminal cannot contain a grammar", 2, 4),
+        ("start: " + "%lark { start: " * 30 + '"x"' + "}" * 30, "nested more than 20", 1, None),
+        ("start: %lark {\nstart: X\nX: X\n}", "'X' contains itself", 3, 1),
+        ('%llguidance {"ignore": true}\nstart: "a"', "there is no option 'ignore'", 1, 12),
+        ('%llguidance {"ignore_once": 1}\nstart: "a"', "'ignore_once' is 1", 1, 12),
+        ('%llguidance {"allow_invalid_utf8": true}\nstart: "a"', "UTF-8", 1, 12),
+        ('start: a::0x1\na::_: "a"', "rules with parameters", 1, 8),
         ("%import python.NAME", "expected common", 1, 9),
         ("%import common.NAME", "expected a terminal of common", 1, 16),
         ("%declare X", "expected a rule, a terminal", 1, 1),
@@ -224,7 +264,7 @@ def test_tokens() -> None:
         ('start: "x" %json {"type": "foo"}', "schema is refused", 1, 12),
         ("start: <[5]>", "depends on the vocabulary", 1, 8),
         ("start: <[^5]>", "expected ids", 1, 8),
-        ("start: @other", "nested grammars", 1, 8),
+        ("start: @other", "grammars beside this one", 1, 8),
         ('start: "b".."a"', "expected a range", 1, 8),
         ('start: "a"~3..2', "nothing is repeated", 1, 8),
         ('begin: "a"', "expected a rule 'start'", 1, 11),
@@ -237,7 +277,8 @@ def test_errors(text: str, message: str, line: int | None, column: int | None) -
     with pytest.raises(GrammarError, match=message) as caught:
         Grammar.from_lark(text)
     place = caught.value.place
-    assert (place and place.line, place and place.column) == (line, column)
+    assert place is None or column is None or (place.line, place.column) == (line, column)
+    assert (place and place.line) == line
 
 
 def test_source() -> None:
