@@ -1,76 +1,203 @@
-"""Peers as judges of texts: what llama.cpp, xgrammar and llguidance accept of a grammar in their own notation.
+"""Peers as judges of texts and of tokens: what llama.cpp, xgrammar and llguidance admit of a grammar in their notation.
 
-llama.cpp is `llama-cpp-python`'s library with its grammar sampler and the vocabulary of a GGUF file; the others are
-asked over single bytes, so that no tokenizer decides.
+llama.cpp is the library of `llama-cpp-python` or of `xllamacpp`, with its grammar sampler and the vocabulary of a GGUF
+file. The others judge texts over single bytes, so that no tokenizer decides. `compared` holds verdicts beside ours.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
+import importlib.util
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from toolgrammar.adapters.cli.engines import llguidance_tokenizer, xgrammar_info
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.models.llama_cpp.library import llama_library
+from toolgrammar.core.sampling import single_bytes
 
 #: Tells whether a text is of a grammar.
 Judge = Callable[[str], bool]
+#: Tells which tokens may follow some tokens; None where these are refused.
+Masks = Callable[[Sequence[int]], "np.ndarray[Any, Any] | None"]
+
+#: Pieces that a mutation may insert.
+PIECES = ("", "a", "b", "0", "(", ")", ",", " ", "é", "-", '"', "}", "null", "\n")
+
+
+class Oracle(Protocol):
+    """A peer."""
+
+    def judge(self, grammar: str) -> Judge:
+        """Return what is accepted of a grammar in the peer's notation.
+
+        Raises:
+            ValueError: it is refused.
+        """
+
+    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
+        """Return the masks of a grammar.
+
+        Raises:
+            ValueError: it is refused.
+        """
+
+
+def mutated(draw: random.Random, text: str) -> str:
+    """Return a text with one change."""
+    at = draw.randrange(len(text) + 1)
+    return text[:at] + draw.choice([*PIECES, text[:3]]) + text[at + draw.randrange(2) :]
+
+
+def compared(
+    grammar: Grammar, judge: Judge, texts: Iterable[str], count: Counter[str], *, seconds: float = 3
+) -> list[tuple[str, bool]]:
+    """Return the texts on which we and a peer differ, each with our verdict.
+
+    Args:
+        grammar: ours.
+        judge: the peer's.
+        texts: what is judged.
+        count: gets the numbers of ``texts``, ``valid`` ones among them (ours), those ``not judged`` (the peer has no
+            tokens for them), and 1 in ``stopped`` if the time was over.
+        seconds: that a grammar may take.
+    """
+    different = []
+    begin = time.perf_counter()
+    for text in texts:
+        try:
+            ours, theirs = grammar.matches(text), judge(text)
+        except ValueError:
+            count["not judged"] += 1
+            continue
+        count["texts"] += 1
+        count["valid"] += ours
+        if ours != theirs:
+            different.append((text, ours))
+        if time.perf_counter() - begin > seconds:
+            count["stopped"] += 1
+            break
+    return different
+
+
+class _TokenData(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int32), ("logit", ctypes.c_float), ("p", ctypes.c_float))
+
+
+class _TokenDataArray(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.POINTER(_TokenData)),
+        ("size", ctypes.c_size_t),
+        ("selected", ctypes.c_int64),
+        ("sorted", ctypes.c_bool),
+    )
+
+
+def _samplers(library: Any) -> Any:
+    """Return llama.cpp's functions of samplers."""
+    if hasattr(library, "llama_sampler_init_grammar"):
+        return library
+    spec = importlib.util.find_spec("xllamacpp.xllamacpp")
+    shared = ctypes.CDLL(str(spec and spec.origin))
+    pointer, text = ctypes.c_void_p, ctypes.c_char_p
+    for name, result, arguments in (
+        ("llama_sampler_init_grammar", pointer, (pointer, text, text)),
+        ("llama_sampler_apply", None, (pointer, ctypes.POINTER(_TokenDataArray))),
+        ("llama_sampler_accept", None, (pointer, ctypes.c_int32)),
+        ("llama_sampler_reset", None, (pointer,)),
+        ("llama_sampler_free", None, (pointer,)),
+    ):
+        function = getattr(shared, name)
+        function.restype, function.argtypes = result, arguments
+    return shared
 
 
 class LlamaCpp:
     """llama.cpp's grammar sampler.
 
     Args:
-        path: a GGUF file, of which only the vocabulary is read.
+        path: a GGUF file, of which only the vocabulary is used.
     """
 
     def __init__(self, path: str) -> None:
-        import llama_cpp
+        self._library = llama_library()
+        self._samplers = _samplers(self._library)
+        options = self._library.llama_model_default_params()
+        options.n_gpu_layers = 0
+        self._model = self._library.llama_model_load_from_file(path.encode(), options)
+        if not self._model:
+            raise ValueError(f"llama.cpp does not load {path}")
+        self._vocabulary = self._library.llama_model_get_vocab(self._model)
+        self._end = self._library.llama_vocab_eos(self._vocabulary)
 
-        self._library: Any = llama_cpp
-        llama_cpp.llama_backend_init()
-        self._quiet = llama_cpp.llama_log_callback(lambda level, text, data: None)
-        llama_cpp.llama_log_set(self._quiet, ctypes.c_void_p(0))
-        options = llama_cpp.llama_model_default_params()
-        options.vocab_only = True
-        self._model = llama_cpp.llama_model_load_from_file(path.encode(), options)
-        self._vocabulary = llama_cpp.llama_model_get_vocab(self._model)
-        self._end = llama_cpp.llama_vocab_eos(self._vocabulary)
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens of the file, as this library sees them; those without text are control tokens."""
+        library, size = self._library, self._library.llama_vocab_n_tokens(self._vocabulary)
+        control = library.LLAMA_TOKEN_ATTR_CONTROL
+        tokens = [
+            None if library.llama_vocab_get_attr(self._vocabulary, token) & control else self._piece(token)
+            for token in range(size)
+        ]
+        ends = [token for token in range(size) if library.llama_vocab_is_eog(self._vocabulary, token)]
+        return Vocabulary([token or None for token in tokens], eos=ends)
 
-    def judge(self, grammar: str) -> Judge:
-        """Return what is accepted of a grammar in GBNF.
-
-        Raises:
-            ValueError: it is refused.
-        """
-        library = self._library
-        sampler = library.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
+    def _sampler(self, grammar: str) -> Any:
+        sampler = self._samplers.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
         if not sampler:
             raise ValueError("llama.cpp refuses the grammar")
+        return sampler
 
-        def allowed(token: int) -> bool:
-            data = library.llama_token_data(token, 1.0, 0.0)
-            array = library.llama_token_data_array(ctypes.pointer(data), 1, -1, False)
-            library.llama_sampler_apply(sampler, ctypes.byref(array))
-            return bool(data.logit > -1e30)
+    def _allowed(self, sampler: Any, tokens: Sequence[int]) -> np.ndarray[Any, Any]:
+        data = (_TokenData * len(tokens))(*((token, 1.0, 0.0) for token in tokens))
+        array = _TokenDataArray(data, len(tokens), -1, False)
+        self._samplers.llama_sampler_apply(sampler, ctypes.byref(array))
+        return np.array([item.logit > -1e30 for item in data])
+
+    def judge(self, grammar: str) -> Judge:
+        """Return what is accepted of a grammar in GBNF."""
+        sampler, samplers = self._sampler(grammar), self._samplers
 
         def accepts(text: str) -> bool:
-            library.llama_sampler_reset(sampler)
-            tokens = self._tokens(text)
+            samplers.llama_sampler_reset(sampler)
+            tokens = self.encode(text)
             if b"".join(map(self._piece, tokens)) != text.encode():
                 raise ValueError("the vocabulary has no tokens for the text")
             for token in tokens:
-                if not allowed(token):
+                if not self._allowed(sampler, [token])[0]:
                     return False
-                library.llama_sampler_accept(sampler, token)
-            return allowed(self._end)
+                samplers.llama_sampler_accept(sampler, token)
+            return bool(self._allowed(sampler, [self._end])[0])
 
         return accepts
 
-    def _piece(self, token: int) -> bytes:
-        found = ctypes.create_string_buffer(64)
-        size = self._library.llama_token_to_piece(self._vocabulary, token, found, 64, 0, True)
-        return found.raw[:size]
+    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
+        """Return the masks of a grammar in GBNF; the vocabulary has to be that of the file."""
+        sampler, every = self._sampler(grammar), range(vocabulary.size)
 
-    def _tokens(self, text: str) -> list[int]:
+        def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
+            self._samplers.llama_sampler_reset(sampler)
+            for token in tokens:
+                if not self._allowed(sampler, [token])[0]:
+                    return None
+                self._samplers.llama_sampler_accept(sampler, token)
+            return self._allowed(sampler, every)
+
+        return mask
+
+    def _piece(self, token: int) -> bytes:
+        found = ctypes.create_string_buffer(256)
+        size = self._library.llama_token_to_piece(self._vocabulary, token, found, len(found), 0, True)
+        return found.raw[: max(size, 0)]
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text."""
         data = text.encode()
         found = (self._library.llama_token * (len(data) + 8))()
         count = self._library.llama_tokenize(self._vocabulary, data, len(data), found, len(found), False, False)
@@ -78,7 +205,7 @@ class LlamaCpp:
 
 
 class XGrammar:
-    """xgrammar's own acceptance of strings."""
+    """xgrammar's own acceptance of strings, and its masks."""
 
     def judge(self, grammar: str) -> Judge:
         """Return what is accepted of a grammar in EBNF."""
@@ -88,38 +215,79 @@ class XGrammar:
         compiled = xgrammar.Grammar.from_ebnf(grammar)
         return lambda text: bool(_is_grammar_accept_string(compiled, text))
 
+    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
+        """Return the masks of a grammar in EBNF."""
+        import torch
+        import xgrammar
 
-class _Bytes:
-    eos_token_id = 256
-    bos_token_id = None
-    tokens = (*(bytes((byte,)) for byte in range(256)), b"<eos>")
-    special_token_ids = (256,)
+        compiled = _xgrammar_compiler(vocabulary).compile_grammar(grammar)
+        bits = xgrammar.allocate_token_bitmask(1, vocabulary.size)
 
-    def __call__(self, data: str | bytes) -> list[int]:
-        return list(data.encode() if isinstance(data, str) else data)
+        def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
+            matcher = xgrammar.GrammarMatcher(compiled, terminate_without_stop_token=False)
+            if not all(matcher.accept_token(token) for token in tokens):
+                return None
+            bits.fill_(-1)
+            matcher.fill_next_token_bitmask(bits)
+            assert isinstance(bits, torch.Tensor)
+            return unpacked(bits.numpy()[0], vocabulary.size)
 
-
-@lru_cache(maxsize=1)
-def _byte_tokenizer() -> Any:
-    import llguidance
-
-    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Bytes()))
+        return mask
 
 
 class LLGuidance:
-    """llguidance over a vocabulary of bytes."""
+    """llguidance; texts over a vocabulary of bytes."""
 
     def judge(self, grammar: str) -> Judge:
         """Return what is accepted of a grammar in Lark."""
         import llguidance
 
         compiled = llguidance.LLMatcher.grammar_from_lark(grammar)
+        tokenizer = _llguidance_tokenizer(single_bytes())
 
         def accepts(text: str) -> bool:
-            matcher = llguidance.LLMatcher(_byte_tokenizer(), compiled, log_level=0)
+            matcher = llguidance.LLMatcher(tokenizer, compiled, log_level=0)
             if matcher.is_error():
                 raise ValueError(matcher.get_error())
             return all(matcher.consume_token(byte) for byte in text.encode()) and bool(matcher.is_accepting())
 
         accepts("")
         return accepts
+
+    def masks(self, grammar: str, vocabulary: Vocabulary) -> Masks:
+        """Return the masks of a grammar in Lark."""
+        import llguidance
+        from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
+
+        start = llguidance.LLMatcher(
+            _llguidance_tokenizer(vocabulary), llguidance.LLMatcher.grammar_from_lark(grammar), log_level=0
+        )
+        if start.is_error():
+            raise ValueError(start.get_error())
+        bits = allocate_token_bitmask(1, vocabulary.size)
+
+        def mask(tokens: Sequence[int]) -> np.ndarray[Any, Any] | None:
+            matcher = start.deep_copy()
+            if matcher.try_consume_tokens(list(tokens)) != len(tokens):
+                return None
+            fill_next_token_bitmask(matcher, bits, 0)
+            return unpacked(bits[0], vocabulary.size)
+
+        return mask
+
+
+@lru_cache(maxsize=4)
+def _llguidance_tokenizer(vocabulary: Vocabulary) -> Any:
+    return llguidance_tokenizer(vocabulary)
+
+
+@lru_cache(maxsize=4)
+def _xgrammar_compiler(vocabulary: Vocabulary) -> Any:
+    import xgrammar
+
+    return xgrammar.GrammarCompiler(xgrammar_info(vocabulary), max_threads=1)
+
+
+def unpacked(bits: Any, size: int) -> np.ndarray[Any, Any]:
+    """Return the bits of a mask as booleans."""
+    return np.unpackbits(np.ascontiguousarray(bits).view(np.uint8), bitorder="little")[:size].astype(bool)

@@ -409,6 +409,49 @@ def llama_cpp_table(result: Result) -> str:
     return table(["template", *kinds], [*rows, ["all", *(sum(row[1 + at] for row in rows) for at in range(4))]])
 
 
+def verdicts_table(result: Result) -> str:
+    """What peers and we say of texts of grammars, by where the grammars come from."""
+    kinds = [
+        "read by both",
+        "refused by both",
+        "read by us alone",
+        "read by the peer alone",
+        "texts",
+        "valid",
+        "accepted by us alone",
+        "accepted by the peer alone",
+    ]
+    rows = [
+        [source, peer, *(counts.get(kind, 0) for kind in kinds)]
+        for source, peers in result["sources"].items()
+        for peer, counts in peers.items()
+        if peer != "own"
+    ]
+    return table(["grammars", "peer", *kinds], rows)
+
+
+#: Notations of exports, and who reads them.
+NOTATIONS = {"gbnf": "GBNF, llama.cpp", "ebnf": "EBNF, xgrammar", "lark": "Lark, llguidance", "regex": "regex, `re`"}
+
+
+def exports_table(result: Result) -> str:
+    """What targets made of exported schemas, by notation."""
+    kinds = [
+        "exported",
+        "exact",
+        "not loaded",
+        "timed out",
+        "texts",
+        "valid",
+        "not judged",
+        "refused, ours",
+        "accepted, unnamed",
+        "accepted, named",
+    ]
+    rows = [[NOTATIONS[name], *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["counts"].items()]
+    return f"{result['schemas']:,} schemas.\n\n{table(['', *kinds], rows)}"
+
+
 def repair(result: Result) -> str:
     """The machine, and the table of damaged calls."""
     rows = []
@@ -443,6 +486,8 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "turns": below_machine(turns_table),
     "vllm_parsers": below_machine(vllm_parsers_table),
     "llama_cpp_cases": below_machine(llama_cpp_table),
+    "exports": below_machine(exports_table),
+    "text_grammar_verdicts": below_machine(verdicts_table),
     "repair": repair,
 }
 

@@ -1,12 +1,14 @@
-"""Grammars as text beside their own engines: verdicts on sampled and mutated texts, and the time of masks.
+"""Grammars as text beside their own engines: verdicts on texts, masks, and the time of masks.
 
-    python benchmarks/text_grammars.py verdicts MODEL.gguf [FOLDER] [--grammars N] [--texts N] [--seconds S]
+    python benchmarks/text_grammars.py verdicts --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N] [--keep]
     python benchmarks/text_grammars.py masks [--texts N] [--json FILE]
 
-``verdicts`` compares `Grammar.from_gbnf` with llama.cpp's sampler, xgrammar and llguidance (by its converter of GBNF)
-on the ``.gbnf`` files of a folder, llama.cpp's own ``grammars/`` say, and on random grammars. llguidance takes the
-longest terminal, so it may accept less. ``masks`` writes random texts of three grammars (a subset of C, SQL, JSON with
-comments) token by token in the Tekken vocabulary, and times one mask and one accept of each engine in turn.
+``verdicts`` compares `Grammar.from_gbnf` with llama.cpp's sampler, xgrammar and llguidance (by its converter of GBNF),
+and `Grammar.from_lark` with llguidance, on llama.cpp's ``grammars/`` folder and test of grammars, on llguidance's test
+grammars, and on random grammars: the texts that these tests accept and refuse, random texts of the grammar, and changes
+of both. llguidance takes the longest terminal, so it may accept less. ``masks`` writes random texts of three grammars
+(a subset of C, SQL, JSON with comments) token by token in the Tekken vocabulary, and times one mask and one accept of
+each engine in turn.
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results_io import machine
+from grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
+from peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
+from report import verdicts_table
+from results_io import machine, show
 
 from toolgrammar.core import Grammar, ToolGrammarError
+from toolgrammar.core.models.published import PUBLISHED, pull
 from toolgrammar.core.sampling import random_text
 
 #: The grammars of the masks, in the syntax that GBNF and EBNF share.
@@ -102,62 +109,86 @@ def random_grammar(draw: random.Random) -> str:
     return "\n".join(f'{name} ::= "{draw.choice("abc")}" | {body(index, 0, True)}' for index, name in enumerate(names))
 
 
-def mutated(draw: random.Random, text: str) -> str:
-    """Return a text with one change."""
-    at = draw.randrange(len(text) + 1)
-    piece = draw.choice(["", "a", "b", "0", "(", ")", ",", " ", "é", "-", '"', "\n", text[:3]])
-    return text[:at] + piece + text[at + draw.randrange(2) :]
-
-
-def verdicts(arguments: argparse.Namespace) -> None:
-    """Compare verdicts, and print the counts."""
-    from grammar_oracles import LlamaCpp, LLGuidance, XGrammar
+def _judges(model: str | None) -> dict[str, tuple[str, Callable[[str], Judge]]]:
+    """Return the notation and the judge of each peer; llguidance reads GBNF by its own converter."""
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
     lark = LLGuidance()
-    peers: dict[str, Any] = {
-        "llama.cpp": LlamaCpp(arguments.model).judge,
-        "xgrammar": XGrammar().judge,
-        "llguidance": lambda text: lark.judge(gbnf_to_lark(text)),
+    return {
+        "llama.cpp": ("gbnf", LlamaCpp(model or str(pull(PUBLISHED["smollm2"]))).judge),
+        "xgrammar": ("gbnf", XGrammar().judge),
+        "llguidance, GBNF": ("gbnf", lambda text: lark.judge(gbnf_to_lark(text))),
+        "llguidance, Lark": ("lark", lark.judge),
     }
+
+
+def _stated(case: PeerGrammar, grammar: Grammar, outcome: Counter[str], notes: list[list[str]]) -> None:
+    """Count the texts about which a peer's test says something."""
+    for kind, texts, verdict in (
+        ("accepted", case.accepted, True),
+        ("refused", case.refused, False),
+        ("begun", case.begun, True),
+    ):
+        for text in texts:
+            ours = grammar.begins(text) if kind == "begun" else grammar.matches(text)
+            outcome["stated"] += 1
+            if ours != verdict and not grammar.specials:  # a test writes control tokens as text
+                outcome["stated otherwise"] += 1
+                notes.append([case.name, f"its test says {kind}", text[:100]])
+
+
+def verdicts(arguments: argparse.Namespace) -> None:
+    """Compare verdicts, and print the counts and what differs."""
+    judges = _judges(arguments.model)
     draw = random.Random(19)
-    files = sorted(Path(arguments.folder).glob("*.gbnf")) if arguments.folder else []
-    grammars = [(path.stem, path.read_text(encoding="utf-8")) for path in files]
-    grammars += [(f"random {number}", random_grammar(draw)) for number in range(arguments.grammars)]
-    counts: dict[str, Counter[str]] = {name: Counter() for name in peers}
-    start = time.perf_counter()
-    for name, text in grammars:
-        if time.perf_counter() - start > arguments.seconds:
-            print("stopped before", name)
-            break
-        grammar = Grammar.from_gbnf(text)
-        samples = [random_text(grammar, draw, draw.choice([10, 40, 120])) for _ in range(arguments.texts)]
-        texts = list(dict.fromkeys([*samples, *(mutated(draw, sample) for sample in samples for _ in range(3))]))
-        for peer, judge_of in peers.items():
-            count = counts[peer]
+    cases = {
+        "llama.cpp's own": list(of_llama_cpp(arguments.cache)),
+        "llguidance's own": list(of_llguidance(arguments.cache)),
+        "random": [PeerGrammar(f"random {n}", "gbnf", random_grammar(draw)) for n in range(arguments.grammars)],
+    }
+    found: dict[str, Any] = {}
+    notes: list[list[str]] = []
+    for source, grammars in cases.items():
+        counts: dict[str, Counter[str]] = {name: Counter() for name in judges}
+        stated: Counter[str] = Counter(grammars=len(grammars))
+        for case in grammars:
+            grammar, texts = None, []
             try:
-                judge = judge_of(text)
-            except Exception as error:
-                count["refused grammars"] += 1
-                if not name.startswith("random"):
-                    print(peer, "refuses", name, str(error)[:100])
-                continue
-            count["grammars"] += 1
-            for candidate in texts:
-                try:
-                    ours, theirs = grammar.matches(candidate), judge(candidate)
-                except ValueError:
-                    count["not judged"] += 1
+                grammar = getattr(Grammar, f"from_{case.notation}")(case.text)
+                samples = [random_text(grammar, draw, draw.choice([10, 40, 120])) for _ in range(arguments.texts)]
+                texts = [*samples, *case.accepted, *case.refused]
+                texts = list(dict.fromkeys([*texts, *(mutated(draw, text) for text in texts for _ in range(3))]))
+                _stated(case, grammar, stated, notes)
+            except ToolGrammarError as error:
+                stated["refused"] += 1
+                if not case.is_error:
+                    notes.append([case.name, "we refuse it", error.message.partition("\n")[0]])
+            if case.is_error and grammar is not None:
+                notes.append([case.name, "its test refuses it", case.text.strip()[:100]])
+            for peer, (notation, judge_of) in judges.items():
+                if notation != case.notation or (grammar is not None and grammar.specials):
                     continue
-                count["texts"] += 1
-                count["valid"] += ours
-                if ours != theirs:
-                    kind = "only ours" if ours else "only theirs"
-                    count[kind] += 1
-                    if count[kind] <= 5:
-                        print(peer, kind, repr(candidate)[:120], text[:400], file=sys.stderr)
-    for peer, count in counts.items():
-        print(peer, dict(count))
+                count = counts[peer]
+                try:
+                    judge = judge_of(case.text)
+                except Exception as error:
+                    count["refused by both" if grammar is None else "read by us alone"] += 1
+                    if grammar is not None and source != "random":
+                        notes.append([case.name, f"{peer} refuses it", str(error).strip().partition("\n")[0][:120]])
+                    continue
+                if grammar is None:
+                    count["read by the peer alone"] += 1
+                    continue
+                count["read by both"] += 1
+                for text, ours in compared(grammar, judge, texts, count, seconds=10):
+                    count["accepted by us alone" if ours else "accepted by the peer alone"] += 1
+                    which = f"we accept, not {peer}" if ours else f"{peer} accepts, not we"
+                    notes.append([case.name, which, text[:100]])
+        found[source] = {"own": stated, **{peer: count for peer, count in counts.items() if count}}
+    report = {"sources": found, "differences": notes}
+    for note in notes:
+        print(*note, sep=" | ", file=sys.stderr)
+    show("text_grammar_verdicts", report, verdicts_table(report), keep=arguments.keep)
 
 
 class _Ours:
@@ -244,11 +275,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("verdicts")
-    one.add_argument("model")
-    one.add_argument("folder", nargs="?")
+    one.add_argument("--cache", type=Path, required=True, help="a folder for source distributions of the peers")
+    one.add_argument("--model", help="a GGUF file with a byte-level vocabulary; without it, smollm2")
     one.add_argument("--grammars", type=int, default=200)
     one.add_argument("--texts", type=int, default=10)
-    one.add_argument("--seconds", type=float, default=3_600)
+    one.add_argument("--keep", action="store_true", help="write results/text_grammar_verdicts.json")
     one.set_defaults(run=verdicts)
     two = commands.add_parser("masks")
     two.add_argument("--texts", type=int, default=30)
