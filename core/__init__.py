@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TextDelta,
         TokenWritten,
         Usage,
+        ValueMass,
     )
     from .conversation.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
     from .conversation.trace import ForbiddenToken, Trace, TracedToken
@@ -149,6 +150,7 @@ __all__ = [
     "UnsupportedPatternError",
     "UnsupportedSchemaError",
     "Usage",
+    "ValueMass",
     "Vocabulary",
     "VocabularyError",
     "Whitespace",
@@ -175,6 +177,7 @@ _HOME = {
         "TextDelta",
         "TokenWritten",
         "Usage",
+        "ValueMass",
     ),
     "grammar": ("Grammar",),
     "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),

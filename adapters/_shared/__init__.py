@@ -49,6 +49,7 @@ from .loaded_model import (
     require_storable,
     thinks,
 )
+from .logprobs import TELLING, TextTokens, beside, note, telling, text_tokens, vocabulary_of
 from .messages import closed, openai_tool, role_of, schema_in, tool_name
 from .options import (
     CONNECTION,
@@ -66,13 +67,16 @@ __all__ = [
     "GENERATION",
     "MAX_TOOL_SETS",
     "REQUEST_ERRORS",
+    "TELLING",
     "Collector",
     "ErrorTable",
     "LoadedModel",
     "Request",
+    "TextTokens",
     "Translation",
     "Validators",
     "arguments_text",
+    "beside",
     "closed",
     "count_text",
     "count_tokens",
@@ -86,6 +90,7 @@ __all__ = [
     "loading_options",
     "message_of",
     "missing",
+    "note",
     "openai_tool",
     "parts_of",
     "past_call",
@@ -99,9 +104,12 @@ __all__ = [
     "schema_in",
     "server_details",
     "stop_strings",
+    "telling",
+    "text_tokens",
     "thinks",
     "tool_choice",
     "tool_name",
     "translated",
     "validators_of",
+    "vocabulary_of",
 ]

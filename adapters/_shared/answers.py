@@ -12,6 +12,7 @@ from toolgrammar.core.conversation import (
     Finish,
     Generation,
     Message,
+    TokenWritten,
     ToolCall,
     Usage,
 )
@@ -97,6 +98,7 @@ class Collector(MessageBuilder):
     Attributes:
         started: the calls that have begun, by index.
         arguments: the arguments so far of each, as JSON text.
+        tokens: the tokens so far, where they are told.
         finish: the last event, once it has come.
     """
 
@@ -104,6 +106,7 @@ class Collector(MessageBuilder):
         super().__init__()
         self.started: dict[int, CallStart] = {}
         self.arguments: dict[int, str] = {}
+        self.tokens: list[TokenWritten] = []
         self.finish: Finish | None = None
 
     def add(self, event: Event | Generation) -> None:
@@ -113,6 +116,8 @@ class Collector(MessageBuilder):
             self.started[event.index] = event
         elif isinstance(event, ArgumentsDelta):
             self.arguments[event.index] = self.arguments.get(event.index, "") + event.text
+        elif isinstance(event, TokenWritten):
+            self.tokens.append(event)
         elif isinstance(event, Finish):
             self.finish = event
 
@@ -125,4 +130,14 @@ class Collector(MessageBuilder):
         """
         assert self.finish is not None, "the stream has not ended"
         require_ended(self.finish)
-        return Generation(self.message(), self.finish.reason, self.finish.usage, cut=self.finish.cut)
+        end = self.finish
+        return Generation(
+            self.message(),
+            end.reason,
+            end.usage,
+            cut=end.cut,
+            tokens=tuple(self.tokens),
+            choices=end.choices,
+            masses=end.masses,
+            repeated=end.repeated,
+        )

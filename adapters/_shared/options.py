@@ -17,7 +17,7 @@ CONNECTION = ("api_key", "base_url", "max_retries")
 
 # Made by an adapter of the framework's own arguments, or useful only to a caller that reads our events.
 _MADE = frozenset(
-    {"tools", "tool_choice", "json_mode", "response_schema", "cancel", "logprobs", "trace", "output_type"}
+    {"tools", "tool_choice", "json_mode", "response_schema", "cancel", "logprobs", "masses", "trace", "output_type"}
 )
 #: The options of `GenerateParams` that users of an adapter give by name.
 GENERATION = frozenset(option.name for option in fields(GenerateParams)) - _MADE

@@ -200,7 +200,7 @@ class Request:
 
 def events_of(generation: Generation) -> list[Event]:
     """Return the events of a stream whose whole result is this one."""
-    events: list[Event] = []
+    events: list[Event] = list(generation.tokens)
     if generation.message.reasoning:
         events.append(ReasoningDelta(generation.message.reasoning))
     if generation.text:
@@ -208,6 +208,7 @@ def events_of(generation: Generation) -> list[Event]:
     events += call_events(generation.tool_calls)
     reason, usage, cut = generation.finish_reason, generation.usage, generation.cut
     if not isinstance(generation, RemoteGeneration):
-        return [*events, Finish(reason, usage, cut)]
+        told = {name: getattr(generation, name) for name in ("choices", "masses", "repeated")}
+        return [*events, Finish(reason, usage, cut, **told)]
     form, left_out, attempts = generation.form, generation.left_out, generation.attempts
     return [*events, RemoteFinish(reason, usage, cut, form=form, left_out=left_out, attempts=attempts)]

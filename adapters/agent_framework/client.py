@@ -19,6 +19,7 @@ from .messages import (
     openai_tool,
     sampling,
     to_messages,
+    told,
     usage_of,
 )
 
@@ -53,7 +54,8 @@ class ToolGrammarChatClient(
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
         default_options: options of every call; those of a call win. The framework's (``temperature``, ``top_p``,
             ``max_tokens``, ``stop``, ``seed``, ``tool_choice``, ...) and ours (``output_type``, ``top_k``, ``timeout``,
-            ``jump_forward``, ...; see `GenerateParams`).
+            ``jump_forward``, ...; see `GenerateParams`). ``logprobs=True``, ``top_logprobs`` and ``masses`` put
+            probabilities into the response's ``additional_properties``, and ``exact_choice`` its choices.
         **layers: of the framework: ``middleware``, ``function_invocation_configuration``, ``compaction_strategy``,
             ``tokenizer`` (by default the model's own), ``additional_properties``.
 
@@ -101,6 +103,7 @@ class ToolGrammarChatClient(
             finish_reason=REASONS[generation.finish_reason],
             usage_details=usage_of(generation.usage),
             response_format=_class_of(options),
+            additional_properties=told(generation, request),
         )
 
     async def _updates(
@@ -122,6 +125,7 @@ class ToolGrammarChatClient(
             role="assistant",
             model=request.model.name,
             finish_reason=REASONS[generation.finish_reason],
+            additional_properties=told(generation, request),
         )
 
     async def _request(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> _shared.Request:

@@ -95,9 +95,17 @@ def sampling(options: Mapping[str, Any]) -> GenerateParams:
         ModelError: an option is not known, or its value is wrong.
     """
     asked = {name for name, value in options.items() if value is not None and not (name in _KEPT and value is False)}
-    _shared.require_known(asked, _OURS | _READ)
-    given = {name: options[name] for name in _OURS & asked}
+    _shared.require_known(asked, {*_OURS, *_READ, *_shared.TELLING})
+    given = {name: options[name] for name in _OURS & asked} | _shared.telling(options)
     return _shared.generation_params({**given, "parallel_tool_calls": options.get("allow_multiple_tool_calls")})
+
+
+def told(generation: Generation, request: _shared.Request) -> dict[str, Any]:
+    """Return what an answer tells beside its contents: ``logprobs`` in OpenAI's form, and as `_shared.beside`."""
+    vocabulary = _shared.vocabulary_of(request.model, request.params)
+    tokens = _shared.text_tokens(vocabulary, generation.tokens, generation.text)
+    logprobs = {} if tokens is None else {"logprobs": {"content": tokens, "refusal": None}}
+    return {**_shared.beside(generation), **logprobs}
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from .messages import (
     sampling,
     selection,
     to_messages,
+    token_logprob,
     with_speakers,
 )
 
@@ -81,7 +82,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
         **create_args: for every call: the generation options by name (``temperature``, ``max_tokens``, ``stop``,
-            ``output_type``, ...; see `GenerateParams`), and ``select_speaker``: the prompt of a `SelectorGroupChat` is
+            ``output_type``, ...; see `GenerateParams`), ``logprobs=True`` and ``top_logprobs`` (those of a text are in
+            ``CreateResult.logprobs``), and ``select_speaker``: the prompt of a `SelectorGroupChat` is
             answered with one of the names that it lists. By default AutoGen's own prompt is known; True for a client
             that serves a selector with a prompt of yours.
 
@@ -142,7 +144,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             answer = asyncio.ensure_future(request.agenerate())
             if cancellation_token is not None:
                 cancellation_token.link_future(answer)
-            result = self._result(await answer, request.params)
+            result = self._result(await answer, request)
         _events.info(
             LLMCallEvent(
                 messages=[message.model_dump(mode="json") for message in messages],
@@ -178,7 +180,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
                     collected.add(event)
                     if isinstance(event, TextDelta):
                         yield event.text
-            result = self._result(collected.generation, request.params)
+            result = self._result(collected.generation, request)
         _events.info(
             LLMStreamEndEvent(
                 response=result.model_dump(mode="json"),
@@ -245,12 +247,14 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         own = None if json_output else self._create_args.get("output_type")
         return extra.get("output_type", own)
 
-    def _result(self, generation: Generation, params: GenerateParams) -> CreateResult:
+    def _result(self, generation: Generation, request: _shared.Request) -> CreateResult:
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
         for counter in (self._actual, self._total):
             counter.prompt_tokens += usage.prompt_tokens
             counter.completion_tokens += usage.completion_tokens
-        _shared.require_whole(generation, params)
+        _shared.require_whole(generation, request.params)
+        vocabulary = _shared.vocabulary_of(request.model, request.params)
+        tokens = _shared.text_tokens(vocabulary, generation.tokens, generation.text)
         calls = [function_call(call) for call in generation.tool_calls]
         text, reasoning = generation.text, generation.message.reasoning
         return CreateResult(
@@ -258,6 +262,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             content=calls or text,
             usage=usage,
             cached=False,
+            logprobs=None if tokens is None else [*map(token_logprob, tokens)],
             thought=(reasoning or text or None) if calls else reasoning,
         )
 

@@ -21,9 +21,11 @@ try:
     from autogen_core import FunctionCall, Image
     from autogen_core.models import (
         AssistantMessage,
+        ChatCompletionTokenLogprob,
         FunctionExecutionResultMessage,
         LLMMessage,
         SystemMessage,
+        TopLogprob,
         UserMessage,
     )
     from autogen_core.models._types import FinishReasons
@@ -55,10 +57,19 @@ def sampling(arguments: Mapping[str, Any]) -> GenerateParams:
     Raises:
         ModelError: an argument is not known, or its value is wrong.
     """
-    _shared.require_known(arguments, {SELECT, "output_type", *_shared.GENERATION})
+    _shared.require_known(arguments, {SELECT, "output_type", *_shared.GENERATION, "logprobs", "top_logprobs"})
     if (asked := arguments.get(SELECT)) is not None and not isinstance(asked, bool):
         raise ModelError(f"{SELECT} is {asked!r}", hint="give True, False, or None")
-    return _shared.generation_params({name: arguments[name] for name in _shared.GENERATION if name in arguments})
+    given = {name: arguments[name] for name in _shared.GENERATION if name in arguments}
+    return _shared.generation_params({**given, **_shared.telling({**arguments, "masses": None})})
+
+
+def token_logprob(token: Mapping[str, Any]) -> ChatCompletionTokenLogprob:
+    """Return a token in OpenAI's form as AutoGen's."""
+    top = [TopLogprob(logprob=one["logprob"], bytes=one["bytes"]) for one in token["top_logprobs"]]
+    return ChatCompletionTokenLogprob(
+        token=token["token"], logprob=token["logprob"], top_logprobs=top, bytes=token["bytes"]
+    )
 
 
 def errors() -> Sequence[_shared.Translation]:

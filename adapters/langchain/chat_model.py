@@ -38,10 +38,11 @@ _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
     *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
 )
-_IDENTITY = ("options", "parallel_tool_calls", *_SAMPLING)
+_IDENTITY = ("options", "parallel_tool_calls", *_shared.TELLING, *_SAMPLING)
 _PER_CALL = frozenset(
     {
         *_shared.GENERATION,
+        *_shared.TELLING,
         "model",
         "tools",
         "tool_choice",
@@ -57,7 +58,8 @@ _PER_CALL = frozenset(
 
 def _answer(request: _shared.Request) -> table.Answer:
     """Return the metadata of the answer."""
-    return table.Answer(request.model.name, _shared.guarantee(request.model, request.params))
+    model, params = request.model, request.params
+    return table.Answer(model.name, _shared.guarantee(model, params), _shared.vocabulary_of(model, params))
 
 
 def _one_or_more(stop: Any) -> Any:
@@ -89,6 +91,11 @@ class ChatToolGrammar(BaseChatModel):
         canonical: write only tokens that the tokenizer would write (`GenerateParams`).
         max_repetition: length from which on a repeated text closes a string, in bytes (`GenerateParams`).
         draft: number of tokens that the model may write freely before its answer; they come as reasoning.
+        logprobs: put the log-probabilities of the tokens of a text answer into ``response_metadata["logprobs"]``, in
+            OpenAI's form.
+        top_logprobs: with this many of the likeliest tokens at each place.
+        masses: put how much of the model's probability the grammar left in each value into
+            ``response_metadata["masses"]`` (`GenerateParams`).
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
@@ -126,6 +133,9 @@ class ChatToolGrammar(BaseChatModel):
     canonical: bool | None = None
     max_repetition: int | None = None
     draft: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    masses: bool | None = None
     parallel_tool_calls: bool | None = None
 
     loaded: Any = Field(default=None, exclude=True, repr=False)
@@ -149,7 +159,8 @@ class ChatToolGrammar(BaseChatModel):
         """Load the model; before LangChain's own validators, which ask for the profile."""
         super().model_post_init(context)
         # A wrong value is an error now, not at the first call.
-        _shared.generation_params({name: getattr(self, name) for name in (*_SAMPLING, "stop", "parallel_tool_calls")})
+        settings = {name: getattr(self, name) for name in (*_SAMPLING, "stop", "parallel_tool_calls")}
+        _shared.generation_params({**settings, **self._telling({})})
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
@@ -363,12 +374,18 @@ class ChatToolGrammar(BaseChatModel):
 
     # -- generation ----------------------------------------------------------------------------------------------------
 
+    def _telling(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is to be told of probabilities; settings of a call go before those of the object."""
+        own = {name: getattr(self, name) for name in _shared.TELLING}
+        return _shared.telling({**own, **{name: kwargs[name] for name in own if kwargs.get(name) is not None}})
+
     def _request(self, messages: Sequence[BaseMessage], stop: Any, kwargs: Mapping[str, Any]) -> _shared.Request:
         """Return one call, ready for the model."""
         _shared.require_known(kwargs, _PER_CALL)
         _refuse_less(kwargs)
         given = {name: getattr(self, name) for name in (*_SAMPLING, "parallel_tool_calls")}
         given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
+        given |= self._telling(kwargs)
         given["stop"] = self.stop if stop is None else stop
         params = _shared.generation_params(given)
         tools = table.openai_tools(kwargs.get("tools") or ())

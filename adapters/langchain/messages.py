@@ -21,6 +21,7 @@ from toolgrammar.core.conversation import (
     Message,
     ReasoningDelta,
     TextDelta,
+    TokenWritten,
     Usage,
 )
 from toolgrammar.core.errors import (
@@ -38,6 +39,7 @@ from toolgrammar.core.errors import (
     ServerTimeoutError,
     ToolGrammarError,
 )
+from toolgrammar.core.vocabulary import Vocabulary
 
 from .. import _shared
 
@@ -161,10 +163,12 @@ class Answer:
     Attributes:
         model_name: who wrote it.
         guarantee: how it was held to what was asked for (see `_shared.guarantee`).
+        vocabulary: of its tokens, if their log-probabilities are wanted.
     """
 
     model_name: str
     guarantee: str
+    vocabulary: Vocabulary | None = None
 
     def metadata(self, finish: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
         """Return LangChain's ``response_metadata``."""
@@ -176,14 +180,18 @@ class Answer:
             "guarantee": self.guarantee,
             "forced_share": _shared.forced_share(finish.usage),
             **_shared.server_details(finish),
+            **_shared.beside(finish, cut),
         }
-        return {**metadata, "cut": list(cut)} if cut else metadata
+        return metadata if self.vocabulary is None else {**metadata, "logprobs": _logprobs([])}
 
     def result(self, generation: Generation) -> ChatResult:
         """Return a whole answer as LangChain's result."""
         message = generation.message
         usage = usage_of(generation.usage)
         problems = [(call, _shared.problem(call)) for call in message.tool_calls]
+        metadata = self.metadata(generation, _shared.cut_places(message, generation.cut))
+        if (tokens := _shared.text_tokens(self.vocabulary, generation.tokens, generation.text)) is not None:
+            metadata["logprobs"] = _logprobs(tokens)
         answer = AIMessage(
             content=message.text,
             additional_kwargs={"reasoning_content": message.reasoning} if message.reasoning else {},
@@ -198,7 +206,7 @@ class Answer:
                 if reason is not None
             ],
             usage_metadata=usage,
-            response_metadata=self.metadata(generation, _shared.cut_places(message, generation.cut)),
+            response_metadata=metadata,
         )
         counts = {"prompt_tokens": usage["input_tokens"], "completion_tokens": usage["output_tokens"]}
         output = {"token_usage": {**counts, "total_tokens": usage["total_tokens"]}, "model_name": self.model_name}
@@ -213,12 +221,18 @@ class Chunks:
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
+        self._tokens = None if answer.vocabulary is None else _shared.TextTokens(answer.vocabulary)
         self._cut: list[str] = []
 
     def of(self, event: Event) -> list[ChatGenerationChunk]:
         """Return the chunks of one event."""
+        if isinstance(event, TokenWritten) and self._tokens is not None:
+            self._tokens.add(event)
         if isinstance(event, TextDelta):
-            return _chunk(content=event.text)
+            if self._tokens is None:
+                return _chunk(content=event.text)
+            tokens = self._tokens.told(self._tokens.take(event.text))
+            return _chunk(content=event.text, response_metadata={"logprobs": _logprobs(tokens)})
         if isinstance(event, ReasoningDelta):
             return _chunk(content="", additional_kwargs={"reasoning_content": event.text})
         if isinstance(event, CallStart):
@@ -239,6 +253,11 @@ class Chunks:
             usage = usage_of(event.usage)
             return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
         return []
+
+
+def _logprobs(tokens: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the log-probabilities of tokens in OpenAI's form."""
+    return {"content": tokens, "refusal": None}
 
 
 def _chunk(**fields: Any) -> list[ChatGenerationChunk]:

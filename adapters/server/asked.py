@@ -30,6 +30,15 @@ EFFORTS: Mapping[str, bool | int] = {
 #: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
 EXTENSIONS = ("top_k", "min_p", "repetition_penalty")
 
+#: Options of `GenerateParams` that are taken in the field ``toolgrammar`` of any request.
+OWN: Mapping[str, type] = {
+    "exact_choice": bool,
+    "masses": bool,
+    "canonical": bool,
+    "draft": int,
+    "max_repetition": int,
+}
+
 #: Name of the argument of custom tools, whose calls have one text instead of arguments.
 INPUT = "input"
 
@@ -146,7 +155,7 @@ class Served:
         own = {one.name: getattr(self.defaults, one.name) for one in fields(GenerateParams)}
         given = {key: value for key, value in options.items() if value is not None}
         for key in given:
-            with at_field(key):
+            with at_field(f"toolgrammar.{key}" if key in OWN else key):
                 _shared.generation_params({key: given[key]})
         params = _shared.generation_params({**own, **given})
         with at_field("tool_choice"):
@@ -163,7 +172,15 @@ class Served:
 def sampling(fields: Fields) -> dict[str, Any]:
     """Return the sampling options that protocols name as we do, and the extensions."""
     names = ("temperature", "top_p", "seed", *EXTENSIONS)
-    return {name: fields.number(name) for name in names}
+    return {**{name: fields.number(name) for name in names}, **own_options(fields)}
+
+
+def own_options(fields: Fields) -> dict[str, Any]:
+    """Return the options in the extension field ``toolgrammar``: those that no protocol has a field for."""
+    own = fields.inner("toolgrammar") or Fields({})
+    options: dict[str, Any] = {name: own.one_of(name, (kind,)) for name, kind in OWN.items()}
+    own.end()
+    return options
 
 
 def tools_of(fields: Fields, custom: set[str] | None = None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from .asked import EFFORTS
+from .asked import EFFORTS, OWN
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _FLAG: dict[str, Any] = {"type": "boolean"}
@@ -24,7 +24,9 @@ _EFFORT: dict[str, Any] = {"enum": [*EFFORTS]}
 _LIST: dict[str, Any] = {"type": "array", "items": _OBJECT}
 _SCHEMA: dict[str, Any] = {"type": "object", "description": "a JSON Schema"}
 
+_OWN = {name: _FLAG if kind is bool else {"type": "integer", "minimum": 0} for name, kind in OWN.items()}
 _SAMPLING: dict[str, Any] = {
+    "toolgrammar": {"type": "object", "properties": _OWN, "additionalProperties": False},
     "temperature": {"type": "number", "minimum": 0},
     "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     "seed": {"type": "integer"},
@@ -163,6 +165,7 @@ _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
             "stream": _FLAG,
             "logprobs": _FLAG,
             "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
+            "toolgrammar": _SAMPLING["toolgrammar"],
         },
         ["messages"],
     ),

@@ -18,6 +18,7 @@ from .events import (
     TextDelta,
     TokenWritten,
     Usage,
+    ValueMass,
 )
 from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 from .trace import ForbiddenToken, Trace, TracedToken
@@ -44,4 +45,5 @@ __all__ = [
     "Trace",
     "TracedToken",
     "Usage",
+    "ValueMass",
 ]

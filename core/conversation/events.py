@@ -6,6 +6,7 @@ arguments); text and call deltas never mix in one event; `Finish` comes last, on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, Union
@@ -105,28 +106,6 @@ class TokenWritten:
 
 
 @dataclass(frozen=True)
-class Finish:
-    """The generation is over.
-
-    Attributes:
-        reason: why it stopped.
-        usage: token counts.
-        cut: JSON pointers of values closed by force (see `ToolCall.cut`), for output that is not a tool call.
-        trace: how each token came, with ``GenerateParams(trace=True)``.
-        stop: which of ``GenerateParams.stop`` ended the text, if one did.
-    """
-
-    reason: FinishReason
-    usage: Usage
-    cut: tuple[str, ...] = ()
-    trace: Trace | None = field(default=None, repr=False, compare=False)
-    stop: str | None = None
-
-
-Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
-
-
-@dataclass(frozen=True)
 class ChoiceMade:
     """A choice among finitely many words, by the probability of each whole word; ``GenerateParams.exact_choice``.
 
@@ -147,6 +126,69 @@ class ChoiceMade:
 
 
 @dataclass(frozen=True)
+class ValueMass:
+    """How much of the model's probability the grammar left in one value; ``GenerateParams.masses``.
+
+    At each choice the model gives some probability to the tokens that the grammar allows, and the mask removes the
+    rest. The product of what it left, over the choices of a value, is the probability with which the model alone would
+    have stayed within the grammar there. Text that the grammar forces is no choice.
+
+    Attributes:
+        part: ``"value"`` for a value of JSON; else the name of a ``"tool"``, the ``"format"`` of calls, free
+            ``"text"``, or ``"reasoning"``.
+        pointer: JSON pointer of the value, in the call's arguments or the JSON answer. Names, commas and brackets of an
+            object belong to the object, and what its members are to the members. None for other parts.
+        tool: the tool whose call it belongs to.
+        call: number of that call in the answer, from 0.
+        choices: number of choices: tokens, and words that were chosen as a whole.
+        kept: natural logarithm of that product; 0: the mask removed nothing.
+        least: the least that was left at one choice, from 0 to 1.
+
+    Law: over all values, ``kept`` and the log-probabilities of the choices (``GenerateParams.logprobs``) add up to the
+    logarithm of the probability of the chosen tokens under the model alone.
+    """
+
+    part: Literal["value", "tool", "format", "text", "reasoning"]
+    pointer: str | None
+    tool: str | None
+    call: int | None
+    choices: int
+    kept: float
+    least: float
+
+    @property
+    def removed(self) -> float:
+        """The probability with which the model alone would have left the grammar in this value, from 0 to 1."""
+        return -math.expm1(self.kept)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The generation is over.
+
+    Attributes:
+        reason: why it stopped.
+        usage: token counts.
+        cut: JSON pointers of values closed by force (see `ToolCall.cut`), for output that is not a tool call.
+        trace: how each token came, with ``GenerateParams(trace=True)``.
+        stop: which of ``GenerateParams.stop`` ended the text, if one did.
+        choices, masses, repeated: as of `Generation`.
+    """
+
+    reason: FinishReason
+    usage: Usage
+    cut: tuple[str, ...] = ()
+    trace: Trace | None = field(default=None, repr=False, compare=False)
+    stop: str | None = None
+    choices: tuple[ChoiceMade, ...] = field(default=(), repr=False, compare=False)
+    masses: tuple[ValueMass, ...] = field(default=(), repr=False, compare=False)
+    repeated: str | None = None
+
+
+Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
+
+
+@dataclass(frozen=True)
 class Generation:
     """The whole result of one generation.
 
@@ -161,6 +203,8 @@ class Generation:
         stop: which of ``GenerateParams.stop`` ended the text, if one did.
         tokens: the tokens with their log-probabilities, with ``GenerateParams(logprobs=...)``.
         choices: the choices among whole words, with ``GenerateParams(exact_choice=True)``.
+        masses: for each value how much of the model's probability the grammar left, with
+            ``GenerateParams(masses=True)``.
         repeated: what the model repeated in a string that was closed for it (``GenerateParams.max_repetition``).
     """
 
@@ -175,6 +219,7 @@ class Generation:
     tokens: tuple[TokenWritten, ...] = field(default=(), repr=False, compare=False)
     choices: tuple[ChoiceMade, ...] = field(default=(), repr=False, compare=False)
     repeated: str | None = None
+    masses: tuple[ValueMass, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def text(self) -> str:

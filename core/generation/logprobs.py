@@ -43,6 +43,19 @@ class LogProbs:
         )
 
 
+def log_mass(logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> float:
+    """Return the logarithm of the probability of some tokens together; a logit that is NaN counts as never."""
+    wide = logits.astype(np.float64)
+    if len(allowed) == len(wide):
+        return 0.0
+    return min(0.0, _log_sum(wide.take(allowed)) - _log_sum(wide))
+
+
+def _log_sum(values: npt.NDArray[np.float64]) -> float:
+    best = float(np.fmax.reduce(values))
+    return best + float(np.log(np.nansum(np.exp(values - best)))) if np.isfinite(best) else best
+
+
 def log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     """Return the logarithms of the probabilities that numbers stand for, in double precision."""
     wide = values.astype(np.float64)

@@ -42,7 +42,7 @@ from .retokenise import (
     text_end,
 )
 from .sampler import Sampler
-from .tracer import Tracer
+from .tracer import Observation, Tracer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from ..masks import Matcher
     from .backend import Backend
     from .params import GenerateParams
-    from .tracer import Observation
 
 #: Longest forced run that is taken in one jump, in bytes.
 MAX_JUMP = 2048
@@ -157,7 +156,7 @@ class Decoding:
         choices: those among whole words, with ``params.exact_choice``; their places are bytes.
         repeated: what the model repeated in the string that was closed first for it.
         stop_requested: set it to end the generation after the present step.
-        tracer: collects the trace, with ``params.trace``.
+        tracer: collects the trace or the masses, with ``params.trace`` or ``params.masses``.
     """
 
     backend: Backend
@@ -198,11 +197,14 @@ class Decoding:
         self._healed: list[int] = []  # tokens that were taken from it
         self._reasons = False
         self._looks_at = EVERY  # number of tokens from which on a loop is looked for
-        self._chosen: tuple[float, int] | None = None  # of the word that is held: its log-probability, and how many
+        # Of the word that is held: its log-probability, how many there were, and theirs together; and where it ends.
+        self._chosen: tuple[float, int, float] | None = None
+        self._word_end = 0
         self._logprobs: LogProbs | None = None  # at the place of the next token, if they are wanted
         self._sampler = Sampler(self.params)
-        self.tracer = Tracer(self.backend.vocabulary, self.backend.name) if self.params.trace else None
-        vocabulary = self.backend.vocabulary
+        vocabulary, params = self.backend.vocabulary, self.params
+        is_told = params.trace or params.masses
+        self.tracer = Tracer(vocabulary, self.backend.name, not params.trace) if is_told else None
         self._tokens, self._eos, self._size = vocabulary.tokens, vocabulary.eos, vocabulary.size
         self._mask = np.zeros((self._size + 31) // 32, dtype=np.uint32)
 
@@ -519,7 +521,8 @@ class Decoding:
                 shares = dict(zip(names, map(float, np.exp(totals - whole)), strict=True))
                 used = self.forward_passes - passes
                 self.choices.append(ChoiceMade(begins, names[index], shares, float(np.exp(whole)), used))
-                self._chosen = float(totals[index]) - whole, len(names)
+                self._chosen = float(totals[index]) - whole, len(names), whole
+                self._word_end = self._written + len(self._held) - self._sent
                 return True
             is_denied = True
             possible[index] = False
@@ -605,8 +608,11 @@ class Decoding:
         """Record a token that was accepted; return the step with the bytes that no earlier step had."""
         forced = how != "sampled"
         if self._chosen is not None and how != "closed":
-            (logprob, choices), self._chosen, how = self._chosen, None, "sampled"
+            (logprob, choices, mass), self._chosen, how = self._chosen, None, "sampled"
             forced, self._logprobs = False, LogProbs.of_whole(token_id, logprob)
+            seen = replace(seen or Observation(choices), kept=mass)
+        elif seen is not None and self._written - self._sent < self._word_end:  # the word has counted how it may end
+            seen = replace(seen, kept=None)
         if self.tracer is not None:
             healed = sum(size_of(self.backend.vocabulary, token) for token in self._healed)
             self.tracer.add(token_id, how, seen, reasoning=self._reasons, healed=healed)

@@ -21,6 +21,7 @@ from ..conversation.events import (
     TextDelta,
     TokenWritten,
     Usage,
+    ValueMass,
 )
 from ..conversation.reasoning import ReasoningTrimmer
 from .loop import Decoding, Step
@@ -121,7 +122,16 @@ class Output:
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )
-        return Finish(reason, usage, self._truncated_in_text(), trace, self._stopped_by)
+        return Finish(
+            reason,
+            usage,
+            self._truncated_in_text(),
+            trace,
+            self._stopped_by,
+            tuple(self._choices()),
+            self._masses(),
+            decoding.repeated,
+        )
 
     def generation(self, finish: Finish, tokens: Sequence[TokenWritten] = ()) -> Generation:
         """Return the whole result.
@@ -141,8 +151,9 @@ class Output:
             finish.trace,
             finish.stop,
             tuple(tokens),
-            tuple(self._choices()),
-            self._decoding.repeated,
+            finish.choices,
+            finish.repeated,
+            finish.masses,
         )
 
     def _choices(self) -> Iterator[ChoiceMade]:
@@ -160,9 +171,19 @@ class Output:
         """
         if self._tracer is None:
             return None
-        answer = self.raw.find(self._built.text, self._answer_from) if self._is_json and self._built.text else -1
-        names = [call.name for call in self._built.message().tool_calls]
-        return self._tracer.trace(self.raw, prompt_tokens, names, schemas, answer)
+        return self._tracer.trace(self.raw, prompt_tokens, self._names(), schemas, self._json_from())
+
+    def _masses(self) -> tuple[ValueMass, ...]:
+        if self._tracer is None or not self._decoding.params.masses:
+            return ()
+        return self._tracer.masses(self.raw, self._names(), self._json_from())
+
+    def _names(self) -> list[str]:
+        return [call.name for call in self._built.message().tool_calls]
+
+    def _json_from(self) -> int:
+        """Return where a JSON answer that is no call begins in `raw`; -1 without one."""
+        return self.raw.find(self._built.text, self._answer_from) if self._is_json and self._built.text else -1
 
     # -- events ------------------------------------------------------------------------------------------------
 

@@ -161,6 +161,8 @@ class GenerateParams:
             at most for each, and its probabilities are in ``Generation.choices``.
         logprobs: also yield `TokenWritten` events with log-probabilities, and put them into the `Generation`; this many
             of the likeliest tokens at each place come with theirs. None: no log-probabilities.
+        masses: tell for each value how much of the model's probability the grammar left, in ``Generation.masses`` and
+            the `Finish`.
         trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
         cancel: polled at each step; returning True ends the generation.
         timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed
@@ -194,6 +196,7 @@ class GenerateParams:
     canonical: bool = False
     exact_choice: bool = False
     logprobs: int | None = None
+    masses: bool = False
     trace: bool = False
     cancel: Callable[[], bool] | None = None
     timeout: float | None = None
@@ -229,6 +232,7 @@ class GenerateOptions(TypedDict, total=False):
     canonical: bool
     exact_choice: bool
     logprobs: int | None
+    masses: bool
     trace: bool
     cancel: Callable[[], bool] | None
     timeout: float | None

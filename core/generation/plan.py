@@ -288,6 +288,7 @@ _RANGES: Ranges = {
     "exact_choice": FLAG,
     "canonical": FLAG,
     "logprobs": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
+    "masses": FLAG,
     "trace": FLAG,
     "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),
     "timeout": (lambda value: value is None or (is_number(value) and value >= 0), "seconds"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Generator, Mapping, Sequence
@@ -13,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
+from ..conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ValueMass
 from ..conversation.trace import ForbiddenToken, How, Trace, TracedToken
 from ..json_pointer import resolve_local, unescape
 from .json_places import Places
+from .logprobs import log_mass
 from .retokenise import common_prefix, may_say
 
 if TYPE_CHECKING:
@@ -46,13 +48,15 @@ class Observation:
         removed: their sum over the tokens that were not allowed.
         forbidden: the likeliest of those.
         expected: the mask in words.
+        kept: logarithm of the probability of what was allowed; None if the model was not asked.
     """
 
     allowed: int
-    probabilities: npt.NDArray[np.float64] | None
-    removed: float | None
-    forbidden: tuple[ForbiddenToken, ...]
-    expected: str
+    probabilities: npt.NDArray[np.float64] | None = None
+    removed: float | None = None
+    forbidden: tuple[ForbiddenToken, ...] = ()
+    expected: str = ""
+    kept: float | None = None
 
 
 @dataclass
@@ -62,6 +66,7 @@ class _Record:
     token: TracedToken
     data: bytes
     chosen: str | None = None  # its text, if the model chose it
+    kept: float | None = None  # logarithm of the probability of what was allowed
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,12 @@ class Tracer:
     Args:
         vocabulary: of the tokens.
         model: the model's name.
+        only_masses: nothing is wanted but `masses`: no words, and no removed tokens.
     """
 
     vocabulary: Vocabulary
     model: str
+    only_masses: bool = False
     model_seconds: float = 0.0
     prompt_seconds: float = 0.0
 
@@ -152,6 +159,9 @@ class Tracer:
             matcher: at the place, after what is held.
             held: text that is certain and not written yet.
         """
+        kept = None if logits is None else log_mass(logits, allowed)
+        if self.only_masses:
+            return Observation(len(allowed), kept=kept)
         begin = time.perf_counter()
         probabilities: npt.NDArray[np.float64] | None = None
         removed: float | None = None
@@ -163,7 +173,7 @@ class Tracer:
             rest[allowed] = 0.0
             removed = float(rest.sum())
             forbidden = self._likeliest(rest, matcher, held)
-        seen = Observation(len(allowed), probabilities, removed, forbidden, self._expected(allowed, held))
+        seen = Observation(len(allowed), probabilities, removed, forbidden, self._expected(allowed, held), kept)
         self._resumed += time.perf_counter() - begin
         return seen
 
@@ -200,11 +210,12 @@ class Tracer:
                 forbidden=seen.forbidden,
                 expected=seen.expected,
             )
+        kept = seen.kept if seen is not None and how == "sampled" else None
         taken, self._taken = self._taken, None
         if taken is not None:
-            token = _joined(taken, token)
+            token, kept = _joined(taken, token), taken.kept
         text = (data or b"").decode("utf-8", "replace")
-        self._records.append(_Record(token, data or b"", text if how == "sampled" else None))
+        self._records.append(_Record(token, data or b"", text if how == "sampled" else None, kept))
 
     def take_back(self) -> None:
         """Forget the last token: the tokenizer joins it with what follows."""
@@ -257,6 +268,28 @@ class Tracer:
             answer: where such JSON begins in the raw text; -1 without.
         """
         finder = _Finder(raw, self, names, schemas, answer)
+        return Trace(
+            tuple(self._placed(finder, raw)),
+            self.model,
+            self.vocabulary.size,
+            prompt_tokens,
+            self.prompt_seconds,
+            self.model_seconds,
+            self._engine_seconds,
+        )
+
+    def masses(self, raw: str, names: Sequence[str], answer: int) -> tuple[ValueMass, ...]:
+        """Return how much the grammar left of each value, in the order in which they begin; arguments as of `trace`."""
+        sums: dict[tuple[Any, ...], list[float]] = {}
+        tokens = self._placed(_Finder(raw, self, names, {}, answer), raw)
+        for record, token in zip(self._records, tokens, strict=True):
+            if record.kept is not None:
+                part = token.role if token.pointer is None else "value"
+                sums.setdefault((part, token.pointer, token.tool, token.call), []).append(record.kept)
+        return tuple(ValueMass(*place, len(kept), math.fsum(kept), math.exp(min(kept))) for place, kept in sums.items())
+
+    def _placed(self, finder: _Finder, raw: str) -> list[TracedToken]:
+        """Return the tokens with their texts and places."""
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         tokens: list[TracedToken] = []
         begin, before = 0, self._before
@@ -268,15 +301,7 @@ class Tracer:
                 text += decode(b"", final=True)  # half a character at the end
             tokens.append(finder.placed(replace(record.token, text=text), begin))
             begin += len(text)
-        return Trace(
-            tuple(tokens),
-            self.model,
-            self.vocabulary.size,
-            prompt_tokens,
-            self.prompt_seconds,
-            self.model_seconds,
-            self._engine_seconds,
-        )
+        return tokens
 
     # -- words -------------------------------------------------------------------------------------------------
 

@@ -649,7 +649,8 @@ class LocalModel(Model):
 
         whole = yield from ask_until_valid(write, first, mode, rules, name=self.name, convert=request.convert)
         yield TextDelta(whole.text)
-        yield Finish(whole.finish_reason, whole.usage, trace=whole.trace)
+        told = {name: getattr(whole, name) for name in ("trace", "choices", "masses", "repeated")}
+        yield Finish(whole.finish_reason, whole.usage, **told)
         yield whole
 
     def _plan(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> Plan:

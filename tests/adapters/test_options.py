@@ -52,6 +52,7 @@ HOSTED: dict[str, Any] = {
     "n": 3,
     "logprobs": True,
     "top_logprobs": 2,
+    "masses": True,
     "user": "ann",
     "metadata": {"a": 1},
     "store": True,

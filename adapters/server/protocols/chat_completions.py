@@ -39,7 +39,7 @@ from ..failures import Failure
 from ..fields import Fields, RequestError, at_field
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
-from .logprobs import TextTokens, asked_logprobs, text_tokens
+from .logprobs import asked_logprobs
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
@@ -92,9 +92,9 @@ class ChatCompletions(Protocol):
             {
                 "index": index,
                 "message": _message(answer.message, asked.details["custom"]),
-                "logprobs": _logprobs(text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)),
+                "logprobs": _logprobs(_shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)),
                 "finish_reason": answer.finish_reason,
-                **openai_form.cut_note(answer),
+                **_shared.note(answer, _shared.cut_places(answer.message, answer.cut)),
             }
             for index, answer in enumerate(answers)
         ]
@@ -251,7 +251,7 @@ class _Chunks(StreamWriter):
         self._cut: list[str] = []
         self._usages: list[Usage] = []
         self._index = -1
-        self._tokens: TextTokens | None = None
+        self._tokens: _shared.TextTokens | None = None
         self._is_custom = False  # the present call
 
     def begin(self) -> Iterable[str]:
@@ -263,7 +263,7 @@ class _Chunks(StreamWriter):
         if index != self._index:
             self._index, self._cut = index, []
             vocabulary = self._asked.details["vocabulary"]
-            self._tokens = None if vocabulary is None else TextTokens(vocabulary)
+            self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
             yield self._chunk({"role": "assistant", "content": ""})
         if isinstance(event, TokenWritten):
             if self._tokens is not None:
@@ -292,7 +292,7 @@ class _Chunks(StreamWriter):
         elif isinstance(event, Finish):
             self._usages.append(event.usage)
             cut = [*event.cut, *self._cut]
-            yield self._chunk({}, event.reason, {"toolgrammar": {"cut": cut}} if cut else {})
+            yield self._chunk({}, event.reason, _shared.note(event, cut))
 
     def end(self) -> Iterable[str]:
         """Return the token counts, if they are wanted, and the end mark."""

@@ -15,12 +15,13 @@ from toolgrammar.core.conversation import Event, Finish, Generation, TextDelta, 
 from toolgrammar.core.models import LocalModel, Model
 from toolgrammar.core.vocabulary import Vocabulary
 
+from ... import _shared
 from ..asked import Asked, Served, sampling, schema_of
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
-from .logprobs import TextTokens, checked, text_tokens
+from .logprobs import checked
 
 #: The token budget of a request that gives none, as in OpenAI's.
 DEFAULT_MAX_TOKENS = 16
@@ -79,9 +80,9 @@ class Completions(Protocol):
             {
                 "index": index,
                 "text": _before(asked, index) + answer.text,
-                "logprobs": _logprobs(text_tokens(vocabulary, answer.tokens, answer.text), 0),
+                "logprobs": _logprobs(_shared.text_tokens(vocabulary, answer.tokens, answer.text), 0),
                 "finish_reason": answer.finish_reason,
-                **openai_form.cut_note(answer),
+                **_shared.note(answer, answer.cut),
             }
             for index, answer in enumerate(answers)
         ]
@@ -191,7 +192,7 @@ class _Chunks(StreamWriter):
         self._usages: list[Usage] = []
         self._index = -1
         self._size = 0  # of the answer so far, in characters
-        self._tokens: TextTokens | None = None
+        self._tokens: _shared.TextTokens | None = None
 
     def begin(self) -> Iterable[str]:
         """Return nothing."""
@@ -202,7 +203,7 @@ class _Chunks(StreamWriter):
         if index != self._index:
             self._index, self._size = index, 0
             vocabulary = self._asked.details["vocabulary"]
-            self._tokens = None if vocabulary is None else TextTokens(vocabulary)
+            self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
             if before := _before(self._asked, index):
                 yield self._chunk(before)
         if isinstance(event, TokenWritten):
@@ -214,7 +215,7 @@ class _Chunks(StreamWriter):
             self._size += len(event.text)
         elif isinstance(event, Finish):
             self._usages.append(event.usage)
-            yield self._chunk("", event.reason, {"toolgrammar": {"cut": list(event.cut)}} if event.cut else {})
+            yield self._chunk("", event.reason, _shared.note(event, event.cut))
 
     def end(self) -> Iterable[str]:
         """Return the token counts, if they are wanted, and the end mark."""

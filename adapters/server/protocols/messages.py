@@ -119,7 +119,7 @@ class Messages(Protocol):
             "content": content,
             **_stop(answer),
             "usage": {**_usage(answer.usage), "output_tokens": answer.usage.completion_tokens},
-            **({"toolgrammar": {"cut": cut}} if cut else {}),
+            **_shared.note(answer, cut),
         }
 
     def stream(self, asked: Asked) -> StreamWriter:
@@ -404,7 +404,7 @@ class _Events(StreamWriter):
                 "message_delta",
                 delta=_stop(event),
                 usage={**_usage(event.usage), "output_tokens": event.usage.completion_tokens},
-                **({"toolgrammar": {"cut": cut}} if cut else {}),
+                **_shared.note(event, cut),
             )
 
     def end(self) -> Iterable[str]:

@@ -26,16 +26,15 @@ from toolgrammar.core.conversation import (
     TextPart,
     TokenWritten,
     ToolCall,
-    Usage,
 )
 from toolgrammar.core.models import Model
 
 from ... import _shared
-from ..asked import Asked, Served, closed_schema, require_images, thinking_of, tools_of
+from ..asked import Asked, Served, closed_schema, own_options, require_images, thinking_of, tools_of
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from .base import Protocol, StreamWriter, line
-from .logprobs import TextTokens, asked_logprobs, text_tokens
+from .logprobs import asked_logprobs
 
 #: Options of Ollama, and ours.
 _OPTIONS = {
@@ -96,7 +95,7 @@ class Chat(Protocol):
                 schema = {"type": "object"} if form == "json" else closed_schema(Fields({"format": form}), "format")
         stream = fields.flag("stream", True)
         fields.ignore("keep_alive")
-        options["logprobs"] = asked_logprobs(fields, model)
+        options |= {**own_options(fields), "logprobs": asked_logprobs(fields, model)}
         fields.end()
         params = served.params(name, options, tools, choice, schema)
         vocabulary = None if params.logprobs is None else model.vocabulary
@@ -112,8 +111,8 @@ class Chat(Protocol):
         if calls:
             message["tool_calls"] = calls
         cut = _shared.cut_places(answer.message, answer.cut)
-        end = _end(asked, answer.finish_reason, answer.usage, cut)
-        told = text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)
+        end = _end(asked, answer.finish_reason, answer, cut)
+        told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)
         return {**_head(asked), "message": message, **({} if told is None else {"logprobs": told}), **end}
 
     def stream(self, asked: Asked) -> StreamWriter:
@@ -159,15 +158,15 @@ def _head(asked: Asked) -> dict[str, Any]:
     return {"model": asked.model, "created_at": _now()}
 
 
-def _end(asked: Asked, reason: str, usage: Usage, cut: Sequence[str]) -> dict[str, Any]:
+def _end(asked: Asked, reason: str, end: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
     """Return how an answer ended; durations are in nanoseconds."""
     return {
         "done": True,
         "done_reason": "length" if reason == "length" else "stop",
         "total_duration": time.monotonic_ns() - asked.details["begin"],
-        "prompt_eval_count": usage.prompt_tokens,
-        "eval_count": usage.completion_tokens,
-        **({"toolgrammar": {"cut": list(cut)}} if cut else {}),
+        "prompt_eval_count": end.usage.prompt_tokens,
+        "eval_count": end.usage.completion_tokens,
+        **_shared.note(end, cut),
     }
 
 
@@ -241,7 +240,7 @@ class _Lines(StreamWriter):
         self._asked = asked
         self._cut: list[str] = []
         vocabulary = asked.details["vocabulary"]
-        self._tokens = None if vocabulary is None else TextTokens(vocabulary)
+        self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
 
     def begin(self) -> Iterable[str]:
         """Return nothing."""
@@ -263,7 +262,7 @@ class _Lines(StreamWriter):
             if _shared.problem(event.call) is None:
                 yield self._line({"content": "", "tool_calls": [_call(event.call)]})
         elif isinstance(event, Finish):
-            yield self._line({"content": ""}, _end(self._asked, event.reason, event.usage, [*event.cut, *self._cut]))
+            yield self._line({"content": ""}, _end(self._asked, event.reason, event, [*event.cut, *self._cut]))
 
     def end(self) -> Iterable[str]:
         """Return nothing: the last line says that it is the last."""

@@ -6,9 +6,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolgrammar.core.conversation import Generation, Usage
+from toolgrammar.core.conversation import Usage
 
-from ... import _shared
 from ..failures import Failure
 from ..fields import Fields
 
@@ -88,9 +87,3 @@ def penalties(fields: Fields) -> None:
     hint = "repetition_penalty is a penalty that models here have"
     fields.refuse("frequency_penalty", 0, 0.0, hint=hint)
     fields.refuse("presence_penalty", 0, 0.0, hint=hint)
-
-
-def cut_note(answer: Generation) -> dict[str, Any]:
-    """Return the extension field that names the values which the token budget cut; empty if there are none."""
-    places = _shared.cut_places(answer.message, answer.cut)
-    return {"toolgrammar": {"cut": places}} if places else {}

@@ -51,7 +51,7 @@ from ..failures import Failure
 from ..fields import Fields, RequestError
 from . import openai_form
 from .base import Protocol, StreamWriter, frame
-from .logprobs import TextTokens, checked, text_tokens
+from .logprobs import checked
 
 #: Maximum number of characters of the conversations that are kept for ``previous_response_id``.
 MAX_KEPT = 32 << 20
@@ -226,7 +226,7 @@ class Responses(Protocol):
         (answer,) = answers
         head = _head(asked)
         custom = asked.details["custom"]
-        told = text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
+        told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
         thoughts, seals = answer.message.reasoning, asked.details["seals"]
         output = [
             *([_reasoning(openai_form.new_id("rs_"), thoughts, seals=seals)] if thoughts else []),
@@ -237,7 +237,8 @@ class Responses(Protocol):
                 if call.name not in custom or _shared.problem(call) is None
             ),
         ]
-        response = {**head, **_end(answer.finish_reason, answer.usage, output), **openai_form.cut_note(answer)}
+        note = _shared.note(answer, _shared.cut_places(answer.message, answer.cut))
+        response = {**head, **_end(answer.finish_reason, answer.usage, output), **note}
         self.keep(asked, response, answer.message)
         return response
 
@@ -489,7 +490,7 @@ class _Events(StreamWriter):
         self._built = MessageBuilder()
         self._output: list[dict[str, Any]] = []
         self._number = -1
-        self._tokens = None if asked.details["vocabulary"] is None else TextTokens(asked.details["vocabulary"])
+        self._tokens = None if asked.details["vocabulary"] is None else _shared.TextTokens(asked.details["vocabulary"])
         self._told: list[dict[str, Any]] = []  # log-probabilities of the open item
         self._kind = ""  # of the open item
         self._id = ""
@@ -540,7 +541,7 @@ class _Events(StreamWriter):
             message = self._built.message()
             cut = _shared.cut_places(message, event.cut)
             response = {**self._head, **_end(event.reason, event.usage, self._output)}
-            response |= {"toolgrammar": {"cut": cut}} if cut else {}
+            response |= _shared.note(event, cut)
             self._protocol.keep(self._asked, response, message)
             yield self._frame(f"response.{response['status']}", response=response)
 

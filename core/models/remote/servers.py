@@ -209,7 +209,7 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
         if kind not in ("vllm", "sglang", "llama.cpp") or not isinstance(params.thinking, bool):
             raise _not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
         fields["chat_template_kwargs"] = {"enable_thinking": params.thinking}
-    for name in ("prefix", "draft", "trace", "logprobs", "exact_choice", "canonical", "max_repetition"):
+    for name in ("prefix", "draft", "trace", "logprobs", "masses", "exact_choice", "canonical", "max_repetition"):
         if getattr(params, name) != getattr(neutral, name):
             raise _not_taken(kind, name)
     return fields

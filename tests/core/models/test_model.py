@@ -210,6 +210,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "jump_forward": [None, "no"],
     "logprobs": [-1, True, 1.5, "3"],
     "trace": [None, 1],
+    "masses": [None, 1],
     "cancel": [True],
     "timeout": [-1, "5", float("nan")],
     "output_type": [5, "int", [int]],

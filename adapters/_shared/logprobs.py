@@ -1,0 +1,136 @@
+"""What an answer tells of its probabilities, as JSON data: its tokens in OpenAI's form, exact choices, and masses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolgrammar.core.conversation import Finish, Generation, TokenWritten
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.models import LocalModel, Model
+from toolgrammar.core.vocabulary import Vocabulary
+
+#: Log-probability that stands for one that JSON has no number for, as OpenAI writes it.
+NEVER = -9999.0
+
+#: Options of frameworks that have a place for probabilities: OpenAI's two, and ours (see `GenerateParams.masses`).
+TELLING = ("logprobs", "top_logprobs", "masses")
+
+
+def telling(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `GenerateParams` that OpenAI's ``logprobs`` and ``top_logprobs`` and our ``masses`` ask for.
+
+    Args:
+        given: options of a framework; None, and others than these, do not count.
+
+    Raises:
+        ModelError: ``logprobs`` is no flag, or ``top_logprobs`` is given without it.
+    """
+    wanted, count, masses = (given.get(name) for name in TELLING)
+    if wanted is not None and not isinstance(wanted, bool):
+        raise ModelError(f"logprobs is {wanted!r}", hint="give True or False, and top_logprobs=N for the likeliest")
+    if count is not None and not wanted:
+        raise ModelError("top_logprobs is given without logprobs", hint="give logprobs=True, too")
+    return {"logprobs": (count or 0) if wanted else None, "masses": masses}
+
+
+def vocabulary_of(model: Model, params: GenerateParams) -> Vocabulary | None:
+    """Return the vocabulary of the tokens that are told; None if no log-probabilities were asked for."""
+    return model.vocabulary if params.logprobs is not None and isinstance(model, LocalModel) else None
+
+
+def beside(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what an answer tells beside its text, as JSON data; what it has none of is left out.
+
+    Args:
+        end: the answer, or the last event of its stream.
+        cut: the places that the token budget cut.
+
+    Returns:
+        ``cut``, ``choices`` (see `ChoiceMade`), ``masses`` (see `ValueMass`) and ``repeated``.
+    """
+    told: dict[str, Any] = {
+        "cut": list(cut),
+        "choices": [{**vars(made), "probabilities": dict(made.probabilities)} for made in end.choices],
+        "masses": [{**vars(mass), "kept": max(mass.kept, NEVER)} for mass in end.masses],
+        "repeated": end.repeated,
+    }
+    return {name: value for name, value in told.items() if value not in ([], None)}
+
+
+def note(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the extension field ``toolgrammar`` of a protocol's answer, with what is told beside it; else nothing."""
+    told = beside(end, cut)
+    return {"toolgrammar": told} if told else {}
+
+
+class TextTokens:
+    """Finds the tokens that wrote the text of an answer, as the text comes.
+
+    Reasoning, markup and calls have tokens of their own, which are left out. A token belongs to the piece of text in
+    which it ends.
+
+    Args:
+        vocabulary: of the tokens.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._names = {token_id: name for name, token_id in vocabulary.special.items()}
+        self._tokens: list[tuple[int, TokenWritten]] = []  # each with its end in the bytes
+        self._data = bytearray()
+        self._next = 0
+        self._place = 0
+
+    def add(self, token: TokenWritten) -> None:
+        """Take the next token of the answer."""
+        if token.data and not token.reasoning:
+            self._data += token.data
+            self._tokens.append((len(self._data), token))
+
+    def take(self, text: str) -> list[TokenWritten]:
+        """Return the tokens that end in the next piece of the text."""
+        data = text.encode("utf-8", "replace")
+        begin = self._data.find(data, self._place)
+        if begin < 0:
+            return []
+        self._place = begin + len(data)
+        found = []
+        while self._next < len(self._tokens) and self._tokens[self._next][0] <= self._place:
+            end, token = self._tokens[self._next]
+            self._next += 1
+            if end > begin:
+                found.append(token)
+        return found
+
+    def told(self, tokens: Sequence[TokenWritten]) -> list[dict[str, Any]]:
+        """Return tokens in the form of chat completions."""
+        return [
+            {
+                **_told(token.data, token.logprob),
+                "top_logprobs": [_told(*self._likely(token_id, value)) for token_id, value in token.likeliest],
+            }
+            for token in tokens
+        ]
+
+    def _likely(self, token_id: int, logprob: float) -> tuple[bytes, float]:
+        data = self._vocabulary.tokens[token_id]
+        return (self._names.get(token_id, "").encode() if data is None else data), logprob
+
+
+def text_tokens(
+    vocabulary: Vocabulary | None, tokens: Sequence[TokenWritten], text: str
+) -> list[dict[str, Any]] | None:
+    """Return the tokens that wrote the text of a whole answer; None if log-probabilities were not asked for."""
+    if vocabulary is None:
+        return None
+    finder = TextTokens(vocabulary)
+    for token in tokens:
+        finder.add(token)
+    return finder.told(finder.take(text))
+
+
+def _told(data: bytes, logprob: float | None) -> dict[str, Any]:
+    value = NEVER if logprob is None or logprob < NEVER else logprob
+    return {"token": data.decode("utf-8", "replace"), "logprob": value, "bytes": list(data)}
