@@ -37,6 +37,8 @@ COMPILED = (
     "masks.token_sets",
     "masks.trie",
     "masks.trie_walk",
+    "repair.readings",
+    "repair.search",
     "models.decoder.block_rows",
 )
 

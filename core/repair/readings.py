@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from ..language.json_text import escaped
@@ -31,6 +32,12 @@ _QUOTES: dict[bytes, tuple[bytes, ...]] = {
     "\u201d".encode(): ("\u201d".encode(), b'"'),
     "\u2018".encode(): ("\u2019".encode(), b"'"),
     "\u00ab".encode(): ("\u00bb".encode(),),
+}
+
+#: An opening quote; and for each what ends a string, and escapes.
+_QUOTE = re.compile(b"|".join(map(re.escape, _QUOTES)))
+_ENDS = {
+    quote: re.compile(rb"\\.|" + b"|".join(map(re.escape, closers)), re.DOTALL) for quote, closers in _QUOTES.items()
 }
 
 #: What other languages write for JSON's words (case aside).
@@ -97,10 +104,9 @@ def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
     if comment := _COMMENT.match(data, at):
         cost = 2 * SPELLING + EDIT * comment.group().count(b'"')  # a comment with strings is perhaps none
         yield Reading(comment.end(), b"", cost, "a comment")
-    for quote in _QUOTES:
-        if data.startswith(quote, at):
-            yield from _strings(data, at, quote)
-            return
+    if quote := _QUOTE.match(data, at):
+        yield from _strings(data, at, quote.group())
+        return
     if number := _NUMBER.match(data, at) or _THOUSANDS.match(data, at):
         yield from _numbers(number.group(), number.end())
         if thousands := _THOUSANDS.match(data, at):
@@ -158,16 +164,14 @@ def number_spellings(text: bytes) -> list[bytes]:
 def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
     """Yield the readings of a string, quoted in whatever way, whose end may be missing or not the first quote."""
     begin = at + len(quote)
-    closers = _QUOTES[quote]
-    pattern = re.compile(rb"\\.|" + b"|".join(map(re.escape, closers)), re.DOTALL)
-    ends = [match for match in pattern.finditer(data, begin) if not match.group().startswith(b"\\")]
-    first = ends[0] if ends else None
+    ends = (match for match in _ENDS[quote].finditer(data, begin) if not match.group().startswith(b"\\"))
+    first = next(ends, None)
     if first is not None:
         content = data[begin : first.start()]
         yield Reading(first.end(), _dumped(content), SPELLING, "the quotes or escapes of a string")
         yield from _unquoted(content, first.end())
-    doubtful = [end for end in ends[1:] if _AFTER_STRING.match(data, end.end())][:MAX_ENDS]
-    for number, end in enumerate(doubtful):
+    doubtful = (end for end in ends if _AFTER_STRING.match(data, end.end()))
+    for number, end in enumerate(islice(doubtful, MAX_ENDS)):
         cost = LIKELY + 0.1 * min(number + data.count(quote, begin, end.start()), 10)
         if _INNER_STRUCTURE.search(data, begin, end.start()):
             cost += 3 * EDIT  # it holds what looks like the ends of strings
@@ -215,6 +219,7 @@ def _meant(match: re.Match[str]) -> str:
 
 _PIECE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\w$.+\x80-\xff-]+|\s+|.', re.DOTALL)
 _OPEN, _CLOSE = b"{[(", b"}])"
+_COLON, _COMMA = re.compile(rb"\s*[:=]\s*"), re.compile(rb"\s*,\s*")
 
 
 def last_pieces(data: bytes, begin: int, end: int, count: int) -> list[int]:
@@ -235,20 +240,19 @@ def piece_count(data: bytes, begin: int, end: int, most: int) -> int:
 
 def piece_end(data: bytes, at: int) -> int:
     """Return the end of the piece that begins at a byte."""
-    for quote in _QUOTES:
-        if data.startswith(quote, at):
-            return _string_end(data, at, quote)
+    if quote := _QUOTE.match(data, at):
+        return _string_end(data, at, quote.group())
     match = _PIECE.match(data, at)
     return match.end() if match else at + 1
 
 
 def content_of(data: bytes, at: int) -> tuple[int, bytes]:
     """Return the end of the string or word that begins at a byte, and what it says; ``(at, b"")`` for anything else."""
-    for quote in _QUOTES:
-        if data.startswith(quote, at):
-            end = _string_end(data, at, quote)
-            closing = next((mark for mark in _QUOTES[quote] if data.endswith(mark, at + len(quote), end)), b"")
-            return end, data[at + len(quote) : end - len(closing)]
+    if opening := _QUOTE.match(data, at):
+        quote = opening.group()
+        end = _string_end(data, at, quote)
+        closing = next((mark for mark in _QUOTES[quote] if data.endswith(mark, at + len(quote), end)), b"")
+        return end, data[at + len(quote) : end - len(closing)]
     word = _WORD.match(data, at)
     return (word.end(), word.group()) if word else (at, b"")
 
@@ -257,17 +261,16 @@ def member_end(data: bytes, at: int) -> tuple[int, int] | None:
     """Return the end of the member (a name, a colon and a value) that begins at a byte, and the end of the comma after
     it; None if none begins there."""
     end, name = content_of(data, at)
-    colon = re.compile(rb"\s*[:=]\s*").match(data, end)
+    colon = _COLON.match(data, end)
     if not name or colon is None:
         return None
     end = _value_end(data, colon.end())
-    comma = re.compile(rb"\s*,\s*").match(data, end)
+    comma = _COMMA.match(data, end)
     return end, comma.end() if comma else end
 
 
 def _string_end(data: bytes, at: int, quote: bytes) -> int:
-    pattern = re.compile(rb"\\.|" + b"|".join(map(re.escape, _QUOTES[quote])), re.DOTALL)
-    for match in pattern.finditer(data, at + len(quote)):
+    for match in _ENDS[quote].finditer(data, at + len(quote)):
         if not match.group().startswith(b"\\"):
             return match.end()
     return len(data)
@@ -287,7 +290,7 @@ def _value_end(data: bytes, at: int) -> int:
                 return place + 1
         elif not depth and char in (b",", b"\n"):
             return place
-        elif any(data.startswith(quote, place) for quote in _QUOTES):
+        elif _QUOTE.match(data, place):
             place = piece_end(data, place)
             if not depth:
                 return place

@@ -95,6 +95,7 @@ _UNKNOWN = "a member that is not known, or does not fit"
 _MARK, MAX_PROSE = re.compile(rb'[<{}\[\]"]'), 400
 
 _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
+_CLOSING = (b"]", b"}")
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(
     range(128, 256)
 )
@@ -227,6 +228,7 @@ class Search:
         self._readings: dict[int, list[Reading]] = {}
         self._words: dict[int, tuple[tuple[bytes, str], ...]] = {}
         self._follows: dict[int, bytes] = {}
+        self._contents: dict[int, tuple[int, bytes]] = {}
         self._members: dict[int, tuple[int, int] | None] = {}
         self.furthest = 0
         self.is_late = False
@@ -365,7 +367,7 @@ class Search:
                     reading = reading._replace(cost=max(reading.cost, EDIT))
                 after = self._step(node, here, reading.text, before) if reading.text else here
                 self._follow(node, after, Change(at, reading.end, reading.text, reading.cost, reading.why), before)
-            if content_of(data, at)[0] >= end:  # a word that was read whole is one that is known
+            if self._content(at)[0] >= end:  # a word that was read whole is one that is known
                 self._replace_word(node, here, at, before)
             # A member that is left out takes the comma after it along, or else the one before it.
             cost = self._cost_of_leaving(node, here, at, end, before)
@@ -374,7 +376,7 @@ class Search:
             if data.startswith(b",", at):
                 if (ends := self._member_end(later)) is not None:
                     self._follow(node, here, Change(at, ends[0], b"", cost_of_later, _UNKNOWN), before)
-                for bracket in (b"]", b"}"):
+                for bracket in _CLOSING:
                     after = self._step(node, here, bracket, before)
                     self._follow(node, after, Change(at, at, bracket, 0.75, "a missing bracket"), before)
             later, cost_of_later = at, cost
@@ -414,7 +416,7 @@ class Search:
     def _cost_of_leaving(self, node: _Node, state: int, at: int, end: int, before: bytes) -> float:
         """Return the cost of leaving out the member at a byte: less if its name, at which the text is refused, is near
         none that is possible."""
-        stop, name = content_of(self._data, at)
+        stop, name = self._content(at)
         if not name or end > stop or self._data[:at].rstrip()[-1:] not in (b",", b"{"):
             return UNKNOWN_MEMBER
         near = _nearest(name.decode("utf-8", "replace"), self._words_of(node, state, before))
@@ -431,6 +433,12 @@ class Search:
         if at not in self._members:
             self._members[at] = member_end(self._data, at)
         return self._members[at]
+
+    def _content(self, at: int) -> tuple[int, bytes]:
+        found = self._contents.get(at)
+        if found is None:
+            found = self._contents[at] = content_of(self._data, at)
+        return found
 
     def _readings_at(self, at: int) -> list[Reading]:
         found = self._readings.get(at)
@@ -525,7 +533,7 @@ class Search:
                     cost += MARKUP if was_chosen else INVENTED
                     is_invented = was_chosen = True
             piece = added[at : at + size]
-            opened += sum(piece.count(mark) for mark in (b"{", b"[")) - sum(piece.count(mark) for mark in (b"}", b"]"))
+            opened += piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
             state = self._step(node, state, piece, behind + added[:at])
             at += size
             if state < 0:
@@ -555,8 +563,9 @@ class Search:
                 continue
             if text in b",:" and self._data[end - 1 : end] == b'"' and self._data[end : end + 1].isalpha():
                 cost += 0.9  # the quote rather opens what follows
-            change = Change(end, end, text, cost, "missing punctuation", splits)
-            self._follow(node, self._step(node, state, text, before), change, before)
+            after = self._step(node, state, text, before)
+            if splits or after != REFUSED:
+                self._follow(node, after, Change(end, end, text, cost, "missing punctuation", splits), before)
 
     def _forced(self, end: int, state: int, before: bytes, last: bytes) -> Iterator[bytes]:
         """Yield what the grammar forces here: all of it, and its beginnings after which the text may go on."""
@@ -619,7 +628,7 @@ class Search:
 
     def _replace_word(self, node: _Node, state: int, at: int, before: bytes) -> None:
         """Note the nearest of the words that are possible, where there are finitely many."""
-        end, content = content_of(self._data, at)
+        end, content = self._content(at)
         if end <= at or not content:
             return
         for word, cost in _nearest(content.decode("utf-8", "replace"), self._words_of(node, state, before)):
