@@ -19,13 +19,14 @@ from ..language.nodes import Nodes
 from .check.explore import explore
 from .check.problems import DynamicReferences, problems
 from .lower.lowering import Lowering
+from .lower.nested_arguments import Reading
 from .normal.inhabited import Inhabited
 from .normal.normalise import Normaliser
 from .read.located import Located
 from .read.options import SchemaOptions
 from .read.resolve import Document
 from .read.schema_key import schema_key
-from .scalars.value_syntax import BareSyntax, Mark
+from .scalars.value_syntax import Arguments, BareSyntax, Mark, NestedTags
 
 #: Bytes that a document takes in a store (measured): its lowering, and each entry of the document itself.
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
@@ -100,14 +101,23 @@ class CompiledSchema:
     def member_kinds(self) -> Callable[[str], frozenset[str]]:
         """For ``options.arguments``: which kinds of values (``"string"``, ``"number"``, ``"boolean"``, ``"null"``,
         ``"array"``, ``"object"``) a member of the outermost object may have, by its name."""
-        return self._lowering(Nodes()).arguments_object().kinds
+        assert isinstance(self.options.arguments, Arguments)
+        return self._lowering(Nodes()).arguments_object(self.options.arguments).kinds
+
+    @cached_property
+    def reading(self) -> Reading:
+        """For `NestedTags`: what an element may be at its place, from that of the arguments on."""
+        assert isinstance(self.options.arguments, NestedTags)
+        return self._lowering(Nodes()).nested_arguments(self.options.arguments).root
 
     @cached_property
     def controls(self) -> frozenset[str]:
         """The names of the control tokens that the syntax of values uses."""
         syntax, arguments = self.options.syntax, self.options.arguments
         marks: list[Mark] = [(syntax.quote,)] if isinstance(syntax, BareSyntax) else []
-        if arguments is not None:
+        if isinstance(arguments, NestedTags):
+            marks.append(arguments.mark)
+        elif arguments is not None:
             marks += [arguments.separator, arguments.before_name, arguments.after_name, arguments.after_value]
             marks += [] if arguments.after_name_raw is None else [arguments.after_name_raw]
             marks += [mark for _, mark in arguments.after_name_by_type]

@@ -23,6 +23,7 @@ from .base import TurnSpec, WireFormat
 from .functionary import Recipients
 from .gemma import BareCalls
 from .learned import parameter_pattern, with_markup
+from .nested.calls import NestedCalls
 from .pythonic.calls import PythonicCalls
 from .template.format import TemplateFormat
 from .xml.calls import XmlCalls
@@ -31,6 +32,7 @@ from .xml.calls import XmlCalls
 SHAPES: Mapping[str, type[TemplateFormat]] = {
     "json": TemplateFormat,
     "tags": XmlCalls,
+    "nested": NestedCalls,
     "python": PythonicCalls,
     "bare": BareCalls,
     "recipients": Recipients,

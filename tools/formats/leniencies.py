@@ -12,6 +12,7 @@ Leniency = Literal[
     "other_markup",
     "missing_brace",
     "missing_end_tag",
+    "repeated_element",
     "other_key",
     "arguments_as_text",
     "missing_arguments",
@@ -28,6 +29,7 @@ LENIENCIES: dict[Leniency, float] = {
     "other_markup": 0.1,  # markup before, between or after calls is missing, or another
     "missing_brace": 0.5,  # the last brace of a call was forgotten
     "missing_end_tag": 0.5,  # the tag that ends an argument was forgotten
+    "repeated_element": 0.5,  # an object has several elements of one name: a list
     "other_key": 0.1,  # the arguments stand under another key than the family's
     "arguments_as_text": 0.1,  # the arguments are a JSON string that holds their object
     "missing_arguments": 0.1,  # a call has no arguments at all: read as an empty object

@@ -111,7 +111,7 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
         if whole is None:
             continue
         body = _end(_begin(whole, prompt, calls[0].name), after, ends)
-        if all(call.name in body for call in calls) and text in body:
+        if all(name in body for call in calls for name in (call.name, *call.arguments)) and text in body:
             found[name] = body
     if "one" not in found:
         return None

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from toolgrammar.core.conversation import reasoning
 
+from .nested.calls import NestedCalls
 from .template.format import WORD
 from .xml.calls import XmlCalls
 
@@ -68,8 +69,25 @@ _DSML = XmlCalls(
     signs=("｜DSML｜", "function_calls"),
 )
 
+_M3 = "]<]minimax[>["
+
 #: Every family with tags, those first whose signs in a chat template are the most telling.
-TAG_FAMILIES: tuple[XmlCalls, ...] = (
+TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
+    NestedCalls(
+        name="minimax-m3",
+        begin=f"{_M3}<tool_call>\n",
+        call=f'{_M3}<invoke name="$name">$args{_M3}</invoke>\n',
+        finish=f"{_M3}</tool_call>",
+        triggers=(f"{_M3}<tool_call>",),
+        openers=(f"{_M3}<invoke name=",),
+        head=rf"""["']?(?P<name>{WORD})["']?\s*>""",
+        mark=_M3,
+        end_tokens=("[e~[",),
+        thinking=reasoning.MINIMAX_M3,
+        unthought=reasoning.MINIMAX_M3.end,
+        result="<response>$content</response>",
+        signs=(_M3,),
+    ),
     _DSML,
     replace(
         _DSML,

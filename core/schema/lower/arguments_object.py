@@ -9,7 +9,7 @@ from ...errors import Place, UnsupportedSchemaError
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
-from ..scalars.value_syntax import mark_node, without
+from ..scalars.value_syntax import Arguments, mark_node, without
 from .context import GoalNodes
 from .merged_objects import MergedObjects
 from .objects import ObjectLowering
@@ -31,9 +31,8 @@ class ArgumentsObject:
     markup of their own.
     """
 
-    def __init__(self, lowering: GoalNodes, merged: MergedObjects, goal: Goal) -> None:
-        assert lowering.options.arguments is not None
-        self.style = lowering.options.arguments
+    def __init__(self, lowering: GoalNodes, merged: MergedObjects, goal: Goal, style: Arguments) -> None:
+        self.style = style
         self._lowering = lowering
         self._nodes = nodes = lowering.nodes
         self.objects = ObjectLowering(lowering, merged, self)

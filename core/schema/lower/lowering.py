@@ -20,11 +20,13 @@ from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
 from ..read.options import SchemaOptions
 from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer
+from ..scalars.value_syntax import Arguments, NestedTags
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
 from .array_items import item_goal
 from .arrays import ArrayLowering
 from .context import Supply
+from .nested_arguments import NestedArguments
 from .value_key import value_key, value_of_key
 from .values import Values
 
@@ -141,15 +143,22 @@ class Lowering:
     def root(self) -> int:
         """Return the node of the whole document."""
         if self._root is None:
-            if self.options.arguments is not None:
-                self._root = self.arguments_object().node()
+            style = self.options.arguments
+            if isinstance(style, NestedTags):
+                self._root = self.nested_arguments(style).node()
+            elif style is not None:
+                self._root = self.arguments_object(style).node()
             else:
                 self._root = self.value((signed(self.normaliser.document.root),))
         return self._root
 
-    def arguments_object(self) -> ArgumentsObject:
-        """Return the lowering of the root in the syntax of ``options.arguments``."""
-        return ArgumentsObject(self, self.merged, (signed(self.normaliser.document.root),))
+    def arguments_object(self, style: Arguments) -> ArgumentsObject:
+        """Return the lowering of the root with markup around its members."""
+        return ArgumentsObject(self, self.merged, (signed(self.normaliser.document.root),), style)
+
+    def nested_arguments(self, style: NestedTags) -> NestedArguments:
+        """Return the lowering of the root in nested tags."""
+        return NestedArguments(self, self.merged, (signed(self.normaliser.document.root),), style)
 
     @cython.ccall
     def value(self, goal: tuple) -> cython.int:

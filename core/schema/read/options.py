@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...options import OnUnsupported, PropertyOrder, Whitespace, require_word
-from ..scalars.value_syntax import Arguments, ValueSyntax
+from ..scalars.value_syntax import Arguments, NestedTags, ValueSyntax
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SchemaOptions:
     strict_formats: bool = False
     registry: Mapping[str, Any] | Any | None = field(default=None, hash=False)
     syntax: ValueSyntax | None = None
-    arguments: Arguments | None = None
+    arguments: Arguments | NestedTags | None = None
     plain_integers: bool = False
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Syntaxes of values other than JSON: Python's literals, Gemma's objects, and arguments between markup.
 
 A `ValueSyntax` is that of strings, names, true, false and null; `Arguments` is the markup around the members of the
-outermost object. Numbers, and the brackets of arrays and objects, are those of JSON in every syntax.
+outermost object, and `NestedTags` that around the members and items of all values. Numbers, and the brackets of arrays and objects, are those of JSON in every syntax.
 
 A syntax also reads: from the text so far, the names that an object and the items that an array already has.
 """
@@ -90,6 +90,23 @@ class Arguments:
     python_words: bool = False
     after_name_by_type: tuple[tuple[str, Mark], ...] = ()
     block: tuple[Mark, Mark] | None = None
+
+
+@dataclass(frozen=True)
+class NestedTags:
+    """Syntax of the outermost object: members and items are elements, in one another; strings are raw.
+
+    An element is ``<name>...</name>``, with the mark before either tag.
+
+    Attributes:
+        mark: the markup before each tag; no string contains it.
+        item: the name of the element of an item.
+        names: a regular expression of the names that tags can have.
+    """
+
+    mark: Mark
+    item: str = "item"
+    names: str = r"[^\s<>\"'=/]+"
 
 
 class ValueSyntax(ABC):

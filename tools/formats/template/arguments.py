@@ -10,8 +10,9 @@ from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaEr
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
+from toolgrammar.core.schema.lower.nested_arguments import Reading
 from toolgrammar.core.schema.read.keywords import TYPES
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, ValueSyntax
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, NestedTags, ValueSyntax
 
 from ...tool import Tool, not_enforced
 from ..base import TurnSpec
@@ -20,7 +21,7 @@ _ANY_KIND = frozenset(TYPES)
 
 
 def arguments_grammar(
-    tool: Tool, turn: TurnSpec, *, syntax: ValueSyntax | None = None, arguments: Arguments | None = None
+    tool: Tool, turn: TurnSpec, *, syntax: ValueSyntax | None = None, arguments: Arguments | NestedTags | None = None
 ) -> Grammar:
     """Return the grammar of a tool's arguments in a value syntax other than one JSON object.
 
@@ -29,7 +30,8 @@ def arguments_grammar(
     """
     schema, additional = turn.schema(tool)
     narrowed: tuple[UnsupportedSchemaError, ...] = ()
-    if arguments is not None and arguments.raw_end is not None and not additional and _names_nothing(schema):
+    in_tags = isinstance(arguments, NestedTags) or (arguments is not None and arguments.raw_end is not None)
+    if in_tags and not additional and _names_nothing(schema):
         schema = {**schema, "additionalProperties": False}
         narrowed = (
             UnsupportedSchemaError(
@@ -95,3 +97,20 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
         return types or frozenset({"string"})
 
     return kinds
+
+
+def readings_of_arguments(tools: Sequence[Tool], arguments: NestedTags) -> Callable[[str], Reading | None]:
+    """Return a function from a tool's name to what its arguments may be; None where that is not known."""
+    by_name = {tool.name: tool for tool in tools}
+
+    @cache
+    def reading(name: str) -> Reading | None:
+        if name not in by_name:
+            return None
+        options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
+        try:
+            return compile_schema(by_name[name].parameters, options).reading
+        except ToolGrammarError:  # the tool is refused where its grammar is made; what was written is read all the same
+            return None
+
+    return reading

@@ -23,7 +23,7 @@ from toolgrammar.core.language.json_text import SPACE, dump_json
 from toolgrammar.core.options import Whitespace
 
 from ...tool import Tool
-from ..base import TurnSpec, WireFormat, dump_name
+from ..base import Reasoning, TurnSpec, WireFormat, dump_name
 from ..described import described
 from .parser import Syntax, TemplateParser, without_space
 
@@ -73,6 +73,7 @@ class TemplateFormat(WireFormat):
         ids: regular expression of the ids on the wire.
         counted_ids: ids number the calls of a turn, from this number on; None: they do not.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
+        unthought: markup with which a turn without reasoning may begin.
         result: a result; ``$content``, ``$json`` (the content as a JSON string), ``$name`` and ``$id`` are filled in.
         instructions: the prompt for models whose template knows no tools; ``{tools}`` is the place of the tools.
     """
@@ -112,6 +113,7 @@ class TemplateFormat(WireFormat):
     counted_ids: int | None = None
     call_id: str = ""
     thinking: ReasoningMarkers | None = None
+    unthought: str = ""
     result: str = "$content"
     instructions: str = ""
     signs: tuple[str, ...] = ()
@@ -131,6 +133,7 @@ class TemplateFormat(WireFormat):
         """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
         vocabulary = frozenset(special)
         written: tuple[str, ...] = (self.begin, self.separator, self.finish, self.text_start, self.text_end)
+        written += (self.unthought,)
         written += tuple(piece for template in self._templates for piece in _HOLE.split(template)[::2])
         # A marker that is text in the family's own vocabulary may be a control token in this one.
         written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
@@ -152,6 +155,13 @@ class TemplateFormat(WireFormat):
         return self.text_start
 
     # -- grammar -----------------------------------------------------------------------------------------------
+
+    def with_reasoning(self, answer: Grammar, reasoning: Reasoning) -> Grammar:
+        """Return the grammar of an answer with reasoning before it, or with markup that says there is none."""
+        whole = super().with_reasoning(answer, reasoning)
+        if not self.unthought or reasoning == "opened":
+            return whole
+        return Grammar.choice(whole, self.markup(self.unthought) + answer)
 
     def grammar(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of the assistant's turn: text, or calls, or (if the family does so) text and then calls.
@@ -198,7 +208,7 @@ class TemplateFormat(WireFormat):
         """Strings that free text may not contain."""
         own = [] if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start, self.thinking.after]
-        turn = (*self.frames, self.text_start, self.text_end, *self.ends)
+        turn = (*self.frames, self.unthought, self.text_start, self.text_end, *self.ends)
         return tuple(dict.fromkeys(filter(None, [*own, *thinking, *turn])))
 
     @property
@@ -336,7 +346,7 @@ class TemplateFormat(WireFormat):
         markup = (self.begin, self.separator, self.finish, *triggers, *self.special, *self.skips, *self.end_tokens)
         skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
         after = "" if self.thinking is None else self.thinking.after
-        frames = (*self.frames, self.text_start, self.text_end, after, *self.ends)
+        frames = (*self.frames, self.unthought, self.text_start, self.text_end, after, *self.ends)
         return Syntax(
             triggers=begun,
             openers=openers,

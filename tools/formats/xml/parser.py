@@ -68,7 +68,7 @@ class XmlCallsParser(TemplateParser):
         self._xml = xml
         self._parameter = re.compile(xml.head)
         self._end_marks = marker_search((xml.end,))
-        self._value = _ValueReader("", None, frozenset(), xml)
+        self._value = ValueReader("", None, frozenset())
         self._value_place = 0
         self._doubts: list[tuple[str, str, int]] = []  # strings that hold an argument: name, text, place
         self._late: list[Event] = []  # what is sent when they are settled
@@ -138,7 +138,7 @@ class XmlCallsParser(TemplateParser):
         self._end_value(value, written.removesuffix(self._xml.padding), events)
         return True
 
-    def _end_value(self, value: _ValueReader, written: str, events: list[Event]) -> None:
+    def _end_value(self, value: ValueReader, written: str, events: list[Event]) -> None:
         decoded = value.read(written)
         for name in value.leniencies:
             self._put_up_with(name, written, dump_json(decoded), at=self._value_place)
@@ -150,8 +150,9 @@ class XmlCallsParser(TemplateParser):
         else:  # names and order are settled at the end of the call
             self._add_argument(value.key, decoded, dump_json(decoded), self._late)
 
-    def _reader_of(self, key: str, marked: bool | None = None) -> _ValueReader:
-        return _ValueReader(key, marked, self._xml.kinds(self._name, key), self._xml)
+    def _reader_of(self, key: str, marked: bool | None = None) -> ValueReader:
+        kinds = self._xml.kinds(self._name, key)
+        return ValueReader(key, marked, kinds, block=self._xml.block, python_words=self._xml.python_words)
 
     # -- forgotten end tags ------------------------------------------------------------------------------------
 
@@ -224,20 +225,29 @@ class XmlCallsParser(TemplateParser):
         return divided
 
 
-class _ValueReader:
+class ValueReader:
     """The text of one argument, up to a closing tag that is not part of it.
 
     Args:
         key: the name of the argument.
         raw: True if the markup announces a raw string, False if it announces JSON, None if it announces nothing.
         kinds: which kinds of values the argument may have.
-        xml: markup around arguments.
+        block: see `XmlSyntax`.
+        python_words: see `XmlSyntax`.
 
     Attributes:
         leniencies: names of what was read otherwise than the format writes it.
     """
 
-    def __init__(self, key: str, raw: bool | None, kinds: frozenset[str], xml: XmlSyntax) -> None:
+    def __init__(
+        self,
+        key: str,
+        raw: bool | None,
+        kinds: frozenset[str],
+        *,
+        block: tuple[str, str] | None = None,
+        python_words: bool = False,
+    ) -> None:
         self.key = key
         self.pieces: list[str] = []
         self._marked = raw
@@ -248,8 +258,8 @@ class _ValueReader:
         self._scanner = None if self._raw else JsonScanner()
         self._quoted = False
         self.leniencies: list[Leniency] = []
-        self._python_words = xml.python_words
-        self._block = xml.block
+        self._python_words = python_words
+        self._block = block
         self._in_block = False
         self._has_blocks = False
         self._unread = ""  # the last characters, in which a mark of a block may begin

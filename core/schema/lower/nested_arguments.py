@@ -1,0 +1,293 @@
+"""Lowering of arguments in nested tags: members and items are elements, in one another, and strings are raw.
+
+An element's text alone does not say what it is, so the grammar and the reader share a `Reading`: what an element may be
+at its place, over all alternatives of the schema. What tags cannot say (undeclared names, items that must not repeat,
+an empty array where a string may stand) is JSON in its element.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...errors import Place, UnsupportedSchemaError
+from ...regex.compile import regex_term
+from ...text_grammars.strings import StringGrammar
+from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
+from ..scalars.value_syntax import NestedTags, mark_node, without
+from .array_items import fixed_positions, item_goal, ways_to_count
+from .arguments_object import READINGS
+from .context import GoalNodes
+from .merged_objects import MergedObjects
+from .objects import ObjectLowering
+
+_SCALARS = frozenset({"number", "boolean", "null"})
+
+
+class Reading:
+    """What an element may be at its place: any value of some goals.
+
+    Attributes:
+        kinds: the JSON types that its value may have.
+    """
+
+    def __init__(self, arguments: NestedArguments, goals: tuple[Goal, ...]) -> None:
+        self._arguments = arguments
+        self._goals = goals
+        self._branches = [branch for goal in goals for branch in arguments.branches(goal)]
+        self._members: dict[str, Reading] = {}
+        self._items: dict[int, Reading] = {}
+        kinds: set[str] = set()
+        for branch in self._branches:
+            kinds.update(branch.types if branch.values is None else map(type_of, branch.values))
+        self.kinds = frozenset(kinds)
+
+    def member(self, name: str) -> Reading:
+        """Return the reading of a member."""
+        if name not in self._members:
+            goals = [goal for objects in self._objects() for goal in self._arguments.goals(objects, name)]
+            self._members[name] = self._arguments.reading(goals)
+        return self._members[name]
+
+    def _objects(self) -> Iterable[Objects]:
+        for branch in self._branches:
+            if branch.values is None and "object" in branch.types:
+                yield branch.objects
+            for value in branch.values or ():
+                if isinstance(value, dict):
+                    yield self._arguments.constant_object(value)
+
+    def item(self, index: int) -> Reading:
+        """Return the reading of an item."""
+        arrays = list(self._arrays())
+        index = min(index, max(map(fixed_positions, arrays), default=0))
+        if index not in self._items:
+            goals = [item_goal(each, index) for each in arrays if each.most is None or index < each.most]
+            self._items[index] = self._arguments.reading(goals)
+        return self._items[index]
+
+    def _arrays(self) -> Iterable[Arrays]:
+        for branch in self._branches:
+            if branch.values is None and "array" in branch.types:
+                yield branch.arrays
+            for value in branch.values or ():
+                if isinstance(value, (list, tuple)):
+                    yield self._arguments.constant_array(value)
+
+
+class NestedArguments:
+    """Lowering of a document's root in the syntax of `NestedTags`."""
+
+    def __init__(self, lowering: GoalNodes, merged: MergedObjects, goal: Goal, style: NestedTags) -> None:
+        self._lowering = lowering
+        self._merged = merged
+        self._nodes = lowering.nodes
+        self._style = style
+        self._shapes = ObjectLowering(lowering, merged)
+        self._readings: dict[tuple[Goal, ...], Reading] = {}
+        self._objects: dict[Reading, ObjectLowering] = {}
+        self._root = goal
+
+    @property
+    def root(self) -> Reading:
+        """What the arguments may be."""
+        return self.reading([self._root])
+
+    def reading(self, goals: Iterable[Goal]) -> Reading:
+        """Return the reading of a place where values of some goals may stand; the same one for the same goals."""
+        key = tuple(dict.fromkeys(goals))
+        if key not in self._readings:
+            self._readings[key] = Reading(self, key)
+        return self._readings[key]
+
+    def branches(self, goal: Goal) -> list[Conjunction]:
+        """Return the alternatives of a goal."""
+        return self._lowering.branches(goal)
+
+    def goals(self, objects: Objects, name: str) -> list[Goal]:
+        """Return the goals of a member."""
+        shape = self._shapes.shape(objects)
+        goals = [member.goal for member in shape.members if member.name == name]
+        terms = self._nodes.terms
+        return goals or [region.goal for region in shape.others if terms.matches(region.names, name)]
+
+    def constant_object(self, value: Mapping[str, Any]) -> Objects:
+        """Return the conjunction of one object."""
+        constant = self._lowering.constant
+        part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
+        return Objects(parts=(part,), required=tuple(value))
+
+    def constant_array(self, value: list[Any] | tuple[Any, ...]) -> Arrays:
+        """Return the conjunction of one array."""
+        part = ArrayPart(tuple(map(self._lowering.constant, value)))
+        return Arrays(parts=(part,), least=len(value), most=len(value))
+
+    def node(self) -> int:
+        """Return every text of the root.
+
+        Raises:
+            UnsupportedSchemaError: it has members that no tags can name.
+        """
+        parts = []
+        for branch in self.branches(self._root):
+            values = [branch.objects] if branch.values is None and "object" in branch.types else []
+            if branch.values is not None:
+                values = [self.constant_object(v) for v in self._lowering.allowed(branch) if isinstance(v, dict)]
+            for objects in values:
+                self._check(objects)
+                parts.append(self._in_tags(self.root, objects))
+        return self._nodes.alt(parts)
+
+    def _check(self, objects: Objects) -> None:
+        shape = self._shapes.shape(objects)
+        for member in shape.members:
+            if not self._is_name(member.name) and not self._lowering.is_false(member.goal):
+                raise _refused(f"the name {member.name!r}", f"/properties/{member.name}")
+        if shape.others and shape.most != 0:
+            raise _refused("properties that the schema does not declare", "", "additionalProperties")
+
+    def _is_name(self, name: str) -> bool:
+        return re.fullmatch(self._style.names, name) is not None
+
+    # -- elements ----------------------------------------------------------------------------------------------
+
+    def body(self, reading: Reading, goal: Goal) -> int:
+        """Return what an element may hold whose value is of a goal."""
+        key = ("nested", self._lowering.number, reading, goal)
+        return self._nodes.lazy(key, lambda: self._body(reading, goal))
+
+    def element(self, name: str, body: int) -> int:
+        """Return an element of a name, but for the markup before the name."""
+        nodes, style = self._nodes, self._style
+        return nodes.sequence(
+            [nodes.literal(b">"), body, mark_node(nodes, style.mark), nodes.literal(f"</{name}>".encode())]
+        )
+
+    def _body(self, reading: Reading, goal: Goal) -> int:
+        nodes, lowering, kinds = self._nodes, self._lowering, reading.kinds
+        terms = nodes.terms
+        strings: list[int] = []
+        grammars: list[tuple[StringGrammar, int]] = []
+        parts: list[int] = []
+        for branch in lowering.branches(goal):
+            if branch.values is not None:
+                for value in lowering.allowed(branch):
+                    if isinstance(value, str):
+                        strings.append(terms.words([value]))
+                    elif isinstance(value, dict):
+                        parts.append(self._object(reading, self.constant_object(value)))
+                    elif isinstance(value, (list, tuple)):
+                        parts.append(self._array(reading, self.constant_array(value)))
+                    else:
+                        parts.append(lowering.listed([value], integers=branch.numbers.integer))
+                continue
+            if "string" in branch.types:
+                grammar, term = lowering.string_parts(branch)
+                if grammar is None:
+                    strings.append(term)
+                else:
+                    grammars.append((grammar, term))
+            if scalars := branch.types & _SCALARS:
+                parts.append(lowering.branch(branch.of_types(scalars)))
+            if "object" in branch.types:
+                parts.append(self._object(reading, branch.objects))
+            if "array" in branch.types:
+                parts.append(self._array(reading, branch.arrays))
+        clear = terms.not_(terms.alt([regex_term(terms, READINGS[kind], whole=True) for kind in kinds - {"string"}]))
+        raw = "".join(text for text, _ in self._style.mark)
+        parts.append(nodes.text(without(terms, terms.and_([terms.alt(strings), clear]), raw)))
+        for grammar, term in grammars:
+            parts.append(grammar.node(nodes, without(terms, terms.and_([term, clear]), raw), None))
+        return nodes.alt(parts)
+
+    def _object(self, reading: Reading, objects: Objects) -> int:
+        """Return the objects of a conjunction: in tags if these can say them, else as JSON."""
+        shape = self._shapes.shape(objects)
+        names = [member.name for member in shape.members]
+        is_clear = "array" not in reading.kinds or self._style.item not in names
+        if (shape.others and shape.most != 0) or not all(map(self._is_name, names)) or not is_clear:
+            return self._as_json(EVERY.replace(types=frozenset({"object"}), objects=objects))
+        if reading.kinds.isdisjoint({"string", "array"}):
+            return self._in_tags(reading, objects)
+        # The element of an empty object would be read as a text, or as an array.
+        some = self._in_tags(reading, objects.replace(least=max(1, objects.least)))
+        none = self._as_json(EVERY.replace(types=frozenset({"object"}), objects=objects.replace(most=0)))
+        return self._nodes.alt([some, none])
+
+    def _in_tags(self, reading: Reading, objects: Objects) -> int:
+        if reading not in self._objects:
+            self._objects[reading] = ObjectLowering(self._lowering, self._merged, _Members(self, reading, self._style))
+        return self._objects[reading].node(objects)
+
+    def _array(self, reading: Reading, arrays: Arrays) -> int:
+        """Return the arrays of a conjunction: in tags, or as JSON where their items must not repeat."""
+        if arrays.unique:
+            return self._as_json(EVERY.replace(types=frozenset({"array"}), arrays=arrays))
+        if arrays.most is not None and arrays.least > arrays.most:
+            return self._nodes.EMPTY
+        if "string" not in reading.kinds:
+            return self._items(reading, arrays, 0, (0,) * len(arrays.contains))
+        some = self._items(reading, arrays.replace(least=max(1, arrays.least)), 0, (0,) * len(arrays.contains))
+        none = self._as_json(EVERY.replace(types=frozenset({"array"}), arrays=arrays.replace(most=0)))
+        return self._nodes.alt([some, none])
+
+    def _as_json(self, values: Conjunction) -> int:
+        return self._lowering.branch(values)
+
+    def _items(self, reading: Reading, arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
+        """Return the items of an array from a position on."""
+        if arrays.most is None:  # from here on it does not matter how many there are
+            count = min(count, max(arrays.least, 1, fixed_positions(arrays)))
+        key = ("nested items", self._lowering.number, reading, arrays, count, counted)
+        return self._nodes.lazy(key, lambda: self._expand_items(reading, arrays, count, counted))
+
+    def _expand_items(self, reading: Reading, arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
+        nodes, style = self._nodes, self._style
+        options = []
+        wanted = zip(counted, arrays.contains, strict=True)
+        if count >= arrays.least and all(
+            number >= part.least and (part.most is None or number <= part.most) for number, part in wanted
+        ):
+            options.append(nodes.EPSILON)
+        if arrays.most is None or count < arrays.most:
+            goal = item_goal(arrays, count)
+            begin = nodes.seq(mark_node(nodes, style.mark), nodes.literal(f"<{style.item}".encode()))
+            for asked, after in ways_to_count(arrays, count, counted):
+                body = self.body(reading.item(count), (*goal, *asked))
+                rest = self._items(reading, arrays, count + 1, after)
+                options.append(nodes.sequence([begin, self.element(style.item, body), rest]))
+        return nodes.alt(options)
+
+
+class _Members:
+    """Syntax of the members of an object in tags."""
+
+    def __init__(self, arguments: NestedArguments, reading: Reading, style: NestedTags) -> None:
+        nodes = arguments._nodes
+        self._arguments = arguments
+        self._reading = reading
+        self.separator = nodes.EPSILON
+        self.before_name = nodes.seq(mark_node(nodes, style.mark), nodes.literal(b"<"))
+
+    def keys(self, name: str) -> tuple[bytes, ...]:
+        """Return the texts of a name."""
+        return (name.encode(),) if self._arguments._is_name(name) else ()
+
+    def name(self, names: int) -> int:
+        """Return nothing: names that the schema does not declare are not written in tags."""
+        return self._arguments._nodes.EMPTY
+
+    def value(self, name: str | None, goal: Goal) -> int:
+        """Return the rest of an element after its name."""
+        if name is None:
+            return self._arguments._nodes.EMPTY
+        return self._arguments.element(name, self._arguments.body(self._reading.member(name), goal))
+
+
+def _refused(what: str, pointer: str, keyword: str | None = None) -> UnsupportedSchemaError:
+    return UnsupportedSchemaError(
+        f"this format cannot write {what}",
+        hint="rename it, or choose a JSON format for this tool, such as hermes",
+        place=Place(pointer=pointer, keyword=keyword),
+    )

@@ -1,0 +1,190 @@
+"""Streaming parser of calls whose arguments are nested elements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from toolgrammar.core.conversation import Event, ToolCall
+from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.schema.lower.nested_arguments import Reading
+
+from ..stream import marker_search
+from ..template.parser import Syntax, TemplateParser
+from ..xml.parser import MAX_HEAD, ValueReader
+
+#: Maximum number of elements that are open at a time.
+MAX_DEPTH = 400
+
+
+class _Element:
+    """An element that has begun.
+
+    Args:
+        name: its name.
+        reading: what it may be; None: nothing is known of it.
+        begin: the place of its text.
+    """
+
+    __slots__ = ("begin", "items", "members", "name", "reading", "repeated", "text")
+
+    def __init__(self, name: str, reading: Reading | None, begin: int) -> None:
+        self.name = name
+        self.begin = begin
+        self.reading = reading
+        self.items: list[Any] | None = None
+        self.members: dict[str, Any] | None = None
+        self.repeated: set[str] = set()
+        self.text = ValueReader(name, None, self.kinds or frozenset({"string"}))
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The types that its value may have; none if it is not known."""
+        return frozenset() if self.reading is None else self.reading.kinds
+
+    @property
+    def has_elements(self) -> bool:
+        """There are elements in it."""
+        return self.items is not None or self.members is not None
+
+    def begin_element(self, name: str, item: str) -> Reading | None:
+        """Decide whether this is an array or an object, if it is not decided; return what an element in it may be."""
+        if not self.has_elements:
+            if name == item and "array" in self.kinds:
+                self.items = []
+            else:
+                self.members = {}
+        if self.items is not None:
+            return None if self.reading is None else self.reading.item(len(self.items))
+        return None if self.reading is None else self.reading.member(name)
+
+    def add(self, name: str, value: Any) -> bool:
+        """Take the value of an element; return True if it has the name of one before."""
+        if self.items is not None:
+            self.items.append(value)
+        elif self.members is not None:
+            if name not in self.members:
+                self.members[name] = value
+                return False
+            if name not in self.repeated:
+                self.repeated.add(name)
+                self.members[name] = [self.members[name]]
+            self.members[name].append(value)
+            return True
+        return False
+
+    def value(self) -> Any:
+        """Return the value."""
+        if self.has_elements:
+            return self.items if self.items is not None else self.members
+        written = "".join(self.text.pieces)
+        if not written and "string" not in self.kinds and not self.kinds.isdisjoint({"array", "object"}):
+            return [] if "array" in self.kinds else {}
+        return self.text.read(written)
+
+
+class NestedCallsParser(TemplateParser):
+    """Text, reasoning and calls from a stream; each argument arrives, as JSON, when it is whole.
+
+    Besides the history form it takes white space between elements, JSON where an object, an array or a number is due,
+    elements of one name in an object (a list), and a last element without its end.
+    """
+
+    def __init__(
+        self,
+        mark: str,
+        tag: re.Pattern[str],
+        item: str,
+        call_end: str,
+        reading: Callable[[str], Reading | None],
+        syntax: Syntax,
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+    ) -> None:
+        super().__init__(syntax, finish, new_id)
+        self._mark = mark
+        self._marks = marker_search((mark,))
+        self._tag = tag
+        self._item = item
+        self._call_end = call_end
+        self._reading = reading
+        self._open: list[_Element] = []
+
+    def _read_arguments(self, events: list[Event]) -> bool:
+        self._open = []
+        self._open_arguments(events)
+        self._state = self._read_elements
+        return True
+
+    def _read_elements(self, events: list[Event]) -> bool:
+        """Read up to a tag, and the tag."""
+        buffer, open_ones = self._buffer, self._open
+        if not open_ones:
+            buffer.take_space()
+            if buffer.startswith(self._call_end):
+                return self._close_arguments(events)
+        else:
+            text, mark = buffer.take_before(self._marks, final=False)
+            self._broken.append(text)
+            last = open_ones[-1]
+            last.text.push(text)
+            if not mark:
+                return self._unfinished()
+            if last.text.goes_on and not last.has_elements:
+                buffer.skip(len(mark))
+                self._broken.append(mark)
+                last.text.push(mark)
+                return True
+        match = buffer.match(self._tag)
+        if match is None:
+            size = len(buffer.text) - buffer.position
+            is_marked = buffer.startswith(self._mark)
+            is_over = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0
+            may_be_tag = is_marked or buffer.may_begin((self._mark,))
+            if size and (self._final or not may_be_tag or size > MAX_HEAD or is_over):
+                return self._give_up_elements("expected an argument or the end of the call", events)
+            return self._unfinished()
+        if match["end"]:
+            if not open_ones or match["name"] != open_ones[-1].name:
+                return self._give_up_elements(f"an element ends that is not open: {match['name']!r}", events)
+            self._broken.append(buffer.take(match.end()))
+            return self._end_element(events)
+        self._broken.append(buffer.take(match.end()))
+        return self._begin_element(match["name"], events)
+
+    def _begin_element(self, name: str, events: list[Event]) -> bool:
+        open_ones = self._open
+        if len(open_ones) == MAX_DEPTH:
+            return self._give_up_elements(f"more than {MAX_DEPTH} elements in one another", events)
+        if not open_ones:
+            if name in self._values:
+                return self._give_up_elements(f"the argument {name!r} is there twice", events)
+            root = self._reading(self._name)
+            reading = None if root is None else root.member(name)
+        else:
+            parent = open_ones[-1]
+            if "".join(parent.text.pieces).strip(SPACE):
+                return self._give_up_elements("there is text beside an element", events)
+            parent.text.pieces.clear()
+            reading = parent.begin_element(name, self._item)
+        open_ones.append(_Element(name, reading, self._buffer.place))
+        return True
+
+    def _end_element(self, events: list[Event]) -> bool:
+        element = self._open.pop()
+        if element.has_elements and "".join(element.text.pieces).strip(SPACE):
+            return self._give_up_elements("there is text beside an element", events)
+        value = element.value()
+        spelled = "" if self._open else dump_json(value)
+        for name in element.text.leniencies:
+            self._put_up_with(name, "".join(element.text.pieces), dump_json(value), at=element.begin)
+        if not self._open:
+            self._add_argument(element.name, value, spelled, events)
+        elif self._open[-1].add(element.name, value):
+            self._put_up_with("repeated_element", at=element.begin, new=self._item)
+        return True
+
+    def _give_up_elements(self, problem: str, events: list[Event]) -> bool:
+        self._open = []
+        return self._give_up(problem, events)
