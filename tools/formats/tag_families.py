@@ -227,6 +227,27 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         thinking=reasoning.THINK,
         signs=("<dots_function_call>",),
     ),
+    # Reflection's Beam: Harmony's messages, with tags for JSON.
+    XmlCalls(
+        name="beam",
+        call=" to=$name<|channel|>analysis <|constrain|>xml<|message|>$args",
+        separator="<|end|><|start|>assistant",
+        triggers=(" to=",),
+        anchored=True,
+        special=("<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|start|>"),
+        openers=("to=",),
+        head=rf"(?P<name>{WORD})<\|channel\|>(?:analysis|commentary)\s*<\|constrain\|>xml<\|message\|>",
+        skips=("<|end|>", "<|start|>assistant", "<|call|>"),
+        frames=("<|start|>assistant", "<|end|>", "<|return|>", "<|call|>"),
+        prose=False,
+        parameter='<rfl:parameter name="$key">\n$value\n</rfl:parameter>',
+        parameter_head=rf'<rfl:parameter name="{_KEY}">\n?',
+        text_start="<|channel|>final<|message|>",
+        thinking=reasoning.GPT_OSS,
+        end_tokens=("<|call|>", "<|return|>"),
+        result="<|start|>$name to=assistant<|channel|>commentary<|message|>$content<|end|>",
+        signs=("<rfl:parameter",),
+    ),
     XmlCalls(
         name="muse",
         call=(

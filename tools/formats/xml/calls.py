@@ -67,7 +67,12 @@ class XmlCalls(TemplateFormat):
     @property
     def call_ends(self) -> tuple[str, ...]:
         """Tags that a parser takes for the end of the arguments."""
-        return tuple(re.findall("<[^<>]+>", self.call.partition("$args")[2] + self.finish))
+        own = re.findall("<[^<>]+>", self.call.partition("$args")[2] + self.finish)
+        return tuple(own or dict.fromkeys((*re.findall("<[^<>]+>", self.separator), *self.end_tokens)))
+
+    @property
+    def _is_open_ended(self) -> bool:
+        return not (self.call.partition("$args")[2] + self.finish)
 
     @cached_property
     def arguments(self) -> Arguments:
@@ -139,5 +144,6 @@ class XmlCalls(TemplateFormat):
                 {tool.name: frozenset(declared_names(tool)) for tool in tools},
                 self.block,
                 self.python_words,
+                self._is_open_ended,
             ),
         )

@@ -40,6 +40,7 @@ class XmlSyntax:
         declared: the names of the arguments that a tool lists.
         block: markup around the text of a value; it may come several times, as in XML.
         python_words: booleans and null are written as Python has them.
+        open_ended: no marker of its own ends a call: the end of the text does, too.
     """
 
     head: str
@@ -50,6 +51,7 @@ class XmlSyntax:
     declared: Mapping[str, frozenset[str]]
     block: tuple[str, str] | None = None
     python_words: bool = False
+    open_ended: bool = False
 
 
 class XmlCallsParser(TemplateParser):
@@ -116,7 +118,7 @@ class XmlCallsParser(TemplateParser):
             self._value_place = buffer.place
             self._state = self._read_value
             return True
-        if buffer.startswith(self._xml.call_ends):
+        if buffer.startswith(self._xml.call_ends) or (self._final and buffer.is_empty and self._xml.open_ended):
             return self._settle(events)
         size = len(buffer.text) - buffer.position
         if size and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
