@@ -144,6 +144,8 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
             _refuse(values["name"], "parameter needs the place of key and value", "write $key, then $value")
         before, _, rest = parameter.partition("$key")
         more["parameter_head"] = parameter_pattern(before, rest.partition("$value")[0])
+    if shape is NestedCalls and not values.get("mark"):
+        _refuse(values["name"], "elements need a mark before their tags", "write mark = '...'")
     base = shape(**{"name": values["name"], "call": call, "triggers": (), **more})
     begin, separator, finish = (values.get(key, "") for key in ("begin", "separator", "finish"))
     wire = with_markup(base, begin, call, separator, finish, values.get("parallel", True))

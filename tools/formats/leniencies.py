@@ -12,6 +12,8 @@ Leniency = Literal[
     "other_markup",
     "missing_brace",
     "missing_end_tag",
+    "unescaped_quote",
+    "echo",
     "repeated_element",
     "other_key",
     "arguments_as_text",
@@ -29,6 +31,8 @@ LENIENCIES: dict[Leniency, float] = {
     "other_markup": 0.1,  # markup before, between or after calls is missing, or another
     "missing_brace": 0.5,  # the last brace of a call was forgotten
     "missing_end_tag": 0.5,  # the tag that ends an argument was forgotten
+    "unescaped_quote": 0.5,  # a string holds the quotes that are around it
+    "echo": 0.5,  # the calls are there again, without the markup before them: read once
     "repeated_element": 0.5,  # an object has several elements of one name: a list
     "other_key": 0.1,  # the arguments stand under another key than the family's
     "arguments_as_text": 0.1,  # the arguments are a JSON string that holds their object

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrammar.core.language.json_text import dump_json
 
-from .stream import TextBuffer, marker_search
+from .stream import MarkerSearch, TextBuffer, marker_search
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -179,6 +179,18 @@ class LiteralReader:
             buffer.unread(self.text)
         return True
 
+    def give_up(self, buffer: TextBuffer, marks: MarkerSearch) -> bool:
+        """End a literal at the end of the text, if a string in it holds one of some marks; return False if none does.
+
+        The string was never closed, then, and the call ends inside of it.
+        """
+        text = "".join(self._pieces)
+        if not marks.search(text, 0, final=True)[1]:
+            return False
+        self.problem = "a string is not closed"
+        buffer.unread(text)
+        return True
+
 
 class _Reader:
     def __init__(self, text: str, literals: Literals) -> None:
@@ -225,7 +237,7 @@ class _Reader:
             if match.group() == quote:
                 body = self.text[start : match.start()]
                 self.at = match.end()
-                return _joined(_ESCAPE.sub(_unescape, body)) if escapes and "\\" in body else body
+                return unescaped(body) if escapes else body
         raise ValueError("a string is not closed")
 
     def _items(self, opening: str, depth: int) -> list[Any]:
@@ -282,6 +294,15 @@ class _Reader:
     def _expect(self, char: str) -> None:
         if not self._take(char):
             raise ValueError(f"expected {char!r}, found {self.text[self.at : self.at + 20]!r}")
+
+
+def unescaped(body: str) -> str:
+    """Return the string that a literal's text between its quotes stands for.
+
+    Raises:
+        ValueError: an escape in it is no character.
+    """
+    return _joined(_ESCAPE.sub(_unescape, body)) if "\\" in body else body
 
 
 def _number(text: str) -> int | float:

@@ -9,11 +9,12 @@ from ..normal.normalise import Normaliser
 from ..read.located import Located
 from ..read.options import SchemaOptions
 from ..scalars.numbers import Numbers
-from ..scalars.value_syntax import ValueSyntax
+from ..scalars.value_syntax import Arguments, NestedTags, ValueSyntax
 from .arguments_object import ArgumentsObject
 from .arrays import ArrayLowering
 from .context import Supply
 from .merged_objects import MergedObjects
+from .nested_arguments import NestedArguments
 from .objects import ObjectLowering
 
 COMPILED: bool

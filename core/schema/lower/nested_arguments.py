@@ -16,8 +16,8 @@ from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
 from ..scalars.value_syntax import NestedTags, mark_node, without
-from .array_items import fixed_positions, item_goal, ways_to_count
 from .arguments_object import READINGS
+from .array_items import fixed_positions, item_goal, ways_to_count
 from .context import GoalNodes
 from .merged_objects import MergedObjects
 from .objects import ObjectLowering

@@ -1,7 +1,8 @@
 """Syntaxes of values other than JSON: Python's literals, Gemma's objects, and arguments between markup.
 
 A `ValueSyntax` is that of strings, names, true, false and null; `Arguments` is the markup around the members of the
-outermost object, and `NestedTags` that around the members and items of all values. Numbers, and the brackets of arrays and objects, are those of JSON in every syntax.
+outermost object, and `NestedTags` that around the members and items of all values. Numbers, and the brackets of arrays
+and objects, are those of JSON in every syntax.
 
 A syntax also reads: from the text so far, the names that an object and the items that an array already has.
 """

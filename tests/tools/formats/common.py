@@ -14,6 +14,7 @@ from toolgrammar.core.schema.lower.arguments_object import READINGS
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
+from toolgrammar.tools.formats.nested.calls import NestedCalls
 from toolgrammar.tools.formats.pythonic.calls import PythonicCalls
 from toolgrammar.tools.formats.template.format import TemplateFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls
@@ -56,6 +57,8 @@ def key_names(wire: WireFormat) -> st.SearchStrategy[str]:
         return st.from_regex(r"[A-Za-z0-9_$.\-]{1,8}", fullmatch=True)
     if isinstance(wire, XmlCalls):
         return names.filter(lambda name: re.fullmatch(r"""[^\s<>"'=]+""", name) is not None)
+    if isinstance(wire, NestedCalls):
+        return names.filter(lambda name: re.fullmatch(wire.arguments.names, name) is not None and name != wire.item)
     return names
 
 
@@ -91,6 +94,13 @@ def _spelled(wire: WireFormat, value: Any, *, outer: bool) -> bool:
             return wire.quote not in value
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         return all(_spelled(wire, each, outer=False) for each in inner)
+    if isinstance(wire, NestedCalls):
+        if isinstance(value, str):
+            return wire.mark not in value and not any(re.fullmatch(each, value) for each in READINGS.values())
+        if not isinstance(value, (dict, list)):
+            return True
+        inner = value.values() if isinstance(value, dict) else value
+        return bool(inner) and all(_spelled(wire, each, outer=False) for each in inner)  # an empty element may be ""
     if isinstance(wire, XmlCalls) and isinstance(value, str):
         # Where the markup does not say what is a string, one that reads as another kind may be left out.
         reads = wire.arguments.after_name_raw is None and any(re.fullmatch(each, value) for each in READINGS.values())

@@ -25,6 +25,7 @@ from toolgrammar.core.language.json_text import read_json
 from toolgrammar.tools import Tool, ToolSet, close_objects
 from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
+from toolgrammar.tools.formats.nested.calls import NestedCalls
 from toolgrammar.tools.formats.template.format import TemplateFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls
 
@@ -142,7 +143,7 @@ def _tools(rng: random.Random, wire: WireFormat) -> ToolSet:
             except ToolGrammarError:
                 name = f"f{len(tools)}"
         tools.append(Tool(name, "", _parameters(rng, wire)))
-        if rng.random() < (0.05 if isinstance(wire, XmlCalls) else 0.2):  # tags need names
+        if rng.random() < (0.05 if isinstance(wire, (XmlCalls, NestedCalls)) else 0.2):  # tags need names
             strictness[name] = rng.choice(("open", "object", "closed"))
     return ToolSet(tools, strictness=strictness)
 
@@ -155,7 +156,7 @@ def _parameters(rng: random.Random, wire: WireFormat) -> dict[str, Any]:
         schema = random_schema(rng, 2)
         return schema if schema.get("type") == "object" else {"type": "object"}
     keys = [key for key in rng.sample(KEYS, rng.randint(1, 4)) if key.isascii() or rng.random() < 0.7]
-    if rng.random() < (0.95 if isinstance(wire, XmlCalls) else 0.7):
+    if rng.random() < (0.95 if isinstance(wire, (XmlCalls, NestedCalls)) else 0.7):
         keys = [key for key in keys if key.replace("_", "a").isalnum()]
     properties = {key: _property(rng) for key in keys}
     return {"type": "object", "properties": properties, "required": [key for key in keys if rng.random() < 0.5]}
@@ -276,12 +277,20 @@ def _check(
     if not calls and not options.keys() & {"response_schema", "reasoning"} and said.strip() != _text(text, wire):
         raise LawError(f"the text is read as {said!r}\n{where}")
     # The history form of Gemma sorts names that the schema does not declare among the others.
-    sorted_apart = isinstance(wire, BareCalls) and any(
+    is_written_apart = isinstance(wire, BareCalls) and any(
         call.arguments.keys() - tools[call.name].parameters.get("properties", {}).keys() for call in calls
     )
+    # What nested tags cannot say is JSON in its element, which the history form, without a schema, does not know.
+    if isinstance(wire, NestedCalls) and re.search(r"<[^<>]+>[ \n\t\r]*[\[{]", text):
+        is_written_apart = True
     if "reasoning" not in options and any(isinstance(event, ReasoningDelta) for event in whole):
         raise LawError(f"reasoning where there is none\n{where}")
-    if calls and options.get("whitespace", "single") == "single" and "reasoning" not in options and not sorted_apart:
+    if (
+        calls
+        and options.get("whitespace", "single") == "single"
+        and "reasoning" not in options
+        and not is_written_apart
+    ):
         _check_rendered(calls, wire, tools, options, where)
 
 
@@ -289,7 +298,7 @@ def _text(turn: str, wire: WireFormat) -> str:
     """Return what a turn without calls says."""
     for end in getattr(wire, "ends", ()):
         turn = turn.removesuffix(end)
-    turn = turn.removesuffix(getattr(wire, "trail", ""))
+    turn = turn.removesuffix(getattr(wire, "trail", "")).removeprefix(getattr(wire, "unthought", ""))
     start, end = (getattr(wire, each, "") for each in ("text_start", "text_end"))
     return turn.removeprefix(start).removesuffix(end).strip()
 

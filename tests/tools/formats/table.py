@@ -11,6 +11,7 @@ from toolgrammar.core import ReasoningDelta, ToolCall
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, detect_format, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
+from toolgrammar.tools.formats.nested.calls import NestedCalls
 from toolgrammar.tools.formats.pythonic.calls import PythonicCalls
 from toolgrammar.tools.formats.template.format import TemplateFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls
@@ -89,7 +90,7 @@ CALLS = [ToolCall("c0", "city", {"n": 5}), ToolCall("c1", "now", {})]
 
 def arguments(wire: WireFormat) -> str:
     """How arguments are written."""
-    kinds = ((XmlCalls, "tags"), (PythonicCalls, "Python"), (BareCalls, "bare names"))
+    kinds = ((XmlCalls, "tags"), (NestedCalls, "nested tags"), (PythonicCalls, "Python"), (BareCalls, "bare names"))
     return next((words for kind, words in kinds if isinstance(wire, kind)), "JSON")
 
 

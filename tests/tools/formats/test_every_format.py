@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta, ToolCall, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
+from toolgrammar.tools.formats.nested.calls import NestedCalls
 from toolgrammar.tools.formats.template.format import TemplateFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls
 
@@ -133,7 +134,9 @@ def test_choices(wire: WireFormat) -> None:
 
 #: In these, ``5`` is a way to write the string.
 RAW = tuple(
-    name for name, wire in EVERY.items() if isinstance(wire, XmlCalls) and wire.arguments.after_name_raw is None
+    name
+    for name, wire in EVERY.items()
+    if isinstance(wire, NestedCalls) or (isinstance(wire, XmlCalls) and wire.arguments.after_name_raw is None)
 )
 
 

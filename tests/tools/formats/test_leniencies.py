@@ -30,6 +30,8 @@ _STATE = "<parameter=state>\nTX\n</parameter>\n"
 _END = "</function>\n</tool_call>"
 _GLM = "<arg_key>city</arg_key><arg_value>Dallas</arg_value><arg_key>state</arg_key><arg_value>TX</arg_value>"
 
+_M3 = "]<]minimax[>["
+
 #: Format, text, arguments of the calls, and the names.
 CASES: tuple[tuple[str, str, list[dict[str, Any]], list[str]], ...] = (
     ("hermes", f"<tool_call>\n{_JSON}}}\n</tool_call>", [DALLAS], []),
@@ -115,6 +117,39 @@ CASES: tuple[tuple[str, str, list[dict[str, Any]], list[str]], ...] = (
         '<|tool_call>:get_weather{city:<|"|>Dallas<|"|>,state:<|"|>TX<|"|>}<tool_call|>',
         [DALLAS],
         ["other_markup"],
+    ),
+    (
+        "lfm2",
+        "<|tool_call_start|>[get_weather(city='O'Fallon's 'Dallas'', state=\"TX\")]<|tool_call_end|>",
+        [{"city": "O'Fallon's 'Dallas'", "state": "TX"}],
+        ["unescaped_quote"],
+    ),
+    (  # no end in sight: the string is closed by the end of the call
+        "lfm2",
+        "<|tool_call_start|>[get_weather(state='TX', city='O'Fallon')]<|tool_call_end|>",
+        [{"city": "O'Fallon", "state": "TX"}],
+        ["unescaped_quote"],
+    ),
+    (
+        "lfm2",
+        '<|tool_call_start|>[get_weather(city="Dallas", state="TX")]<|tool_call_end|>'
+        '[get_weather(city="Dallas", state="TX")]<|tool_call_end|>',
+        [DALLAS],
+        ["other_markup", "echo"],
+    ),
+    (
+        "minimax-m3",
+        f'{_M3}<tool_call>\n{_M3}<invoke name="get_weather">{_M3}<city>Dallas{_M3}</city>{_M3}<state>TX{_M3}</state>'
+        f"{_M3}<more>{_M3}<a>x{_M3}</a>{_M3}<a>y{_M3}</a>{_M3}</more>{_M3}</invoke>\n{_M3}</tool_call>",
+        [{**DALLAS, "more": {"a": ["x", "y"]}}],
+        ["repeated_element"],
+    ),
+    (
+        "minimax-m3",
+        f'{_M3}<tool_call>\n{_M3}<invoke name="get_weather">{_M3}<city>Dallas{_M3}</city>{_M3}<state>TX{_M3}</state>'
+        f"{_M3}<days>007{_M3}</days>{_M3}</invoke>\n{_M3}</tool_call>",
+        [{**DALLAS, "days": 7}],
+        ["python_literal"],
     ),
     (
         "deepseek-v3.1",

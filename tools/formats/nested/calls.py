@@ -34,7 +34,7 @@ class NestedCalls(TemplateFormat):
         item: the name of the elements of items.
     """
 
-    mark: str = "]["
+    mark: str = ""
     item: str = "item"
 
     @property

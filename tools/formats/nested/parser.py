@@ -141,7 +141,7 @@ class NestedCallsParser(TemplateParser):
             size = len(buffer.text) - buffer.position
             is_marked = buffer.startswith(self._mark)
             is_over = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0
-            may_be_tag = is_marked or buffer.may_begin((self._mark,))
+            may_be_tag = is_marked or buffer.may_begin((self._mark, *(() if open_ones else (self._call_end,))))
             if size and (self._final or not may_be_tag or size > MAX_HEAD or is_over):
                 return self._give_up_elements("expected an argument or the end of the call", events)
             return self._unfinished()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
-from toolgrammar.core.conversation import CallStart, Event, ToolCall
+from toolgrammar.core.conversation import CallEnd, CallStart, Event, ToolCall
+from toolgrammar.core.language.json_text import dump_json
 
-from ..literals import PYTHON, LiteralReader
+from ..literals import PYTHON, LiteralReader, unescaped
 from ..template.parser import Syntax, TemplateParser
 
 #: The names of arguments that the grammar writes: letters, digits and underscores, as in Python, and all characters of
@@ -22,13 +24,23 @@ _WORD = rf"(?:[^\W\d]|{_FIRST})(?:\w|{_REST})*"
 _KEY = re.compile(rf"(?P<key>{_WORD})\s*=(?!=)\s*")
 _PERHAPS_KEY = re.compile(rf"(?:{_WORD}\s*)?(?:=\s*)?")
 
+#: A quote that ends an argument: another one follows, or the end of the call.
+_LAST_QUOTE = {
+    quote: re.compile(
+        rf"(?<!\\)(?:\\\\)*{quote}(?P<rest>\s*(?:,\s*(?P<key>{_WORD})\s*=(?!=)\s*"
+        r"|,?\s*(?P<end>\))\s*(?=\Z|[\]\n<]|,\s*[^\W\d][\w.\-]*\()))"
+    )
+    for quote in "'\""
+}
+
 
 class PythonicCallsParser(TemplateParser):
     """Text and calls ``name(key=literal, ...)`` from a stream; arguments arrive one by one, as JSON.
 
     Besides the history form it takes other white space, either kind of quotes (tripled too), all escapes of Python,
-    tuples, JSON's ``true``, ``false`` and ``null``, and a comma after the last argument or call. What begins like calls
-    and holds none is text.
+    tuples, JSON's ``true``, ``false`` and ``null``, a comma after the last argument or call, strings that hold the
+    quotes around them, and the same calls again behind the markup that ends them. What begins like calls and holds none
+    is text.
     """
 
     def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
@@ -36,6 +48,37 @@ class PythonicCallsParser(TemplateParser):
         self._eaten: list[str] = []
         self._key = ""
         self._literal = LiteralReader(PYTHON, ",)")
+        self._value_at: int | None = None  # of the pieces of a malformed call, the first of the value that is broken
+        self._place = 0  # of that value
+        self._said: list[tuple[str, str]] = []  # names and arguments of the calls so far
+        self._held: list[Event] | None = None  # the events of what may be an echo
+
+    @property
+    def _finish_mark(self) -> str:
+        """The tag that ends the calls of a turn; empty if there is none."""
+        tags = [mark for mark in self._syntax.skips if mark.endswith(">") and mark not in self._syntax.triggers]
+        return next((mark for mark in tags if any(mark in back for back in self._syntax.backs)), "")
+
+    def _run(self) -> list[Event]:
+        events: list[Event] = []
+        self._buffer.load()
+        while self._state(events if self._held is None else self._held):
+            self._release(events)
+        self._release(events)
+        self._buffer.settle()
+        return events
+
+    def _release(self, events: list[Event]) -> None:
+        """Send the events of a call that might have been an echo, or forget them if it was."""
+        if not self._held or not isinstance(last := self._held[-1], CallEnd):
+            return
+        if (last.call.name, last.call.raw) in self._said[:-1] and self._said[-1] == (last.call.name, last.call.raw):
+            self._said.pop()
+            self._index -= 1
+            self._put_up_with("echo", at=self._place)
+        else:
+            events += self._held
+        self._held = None
 
     def _between(self, events: list[Event]) -> bool:
         buffer = self._buffer
@@ -43,6 +86,10 @@ class PythonicCallsParser(TemplateParser):
         match = buffer.match(_NAME_AND_BRACKET)
         if match is not None:
             self._eaten = []
+            finish = self._finish_mark
+            if finish and finish in self._passed and not set(self._passed).intersection(self._syntax.triggers):
+                self._held, self._place = [], buffer.place
+                events = self._held
             self._come_to_call("")
             self._name = match["name"]
             self._broken = [buffer.take(match.end())]
@@ -86,11 +133,40 @@ class PythonicCallsParser(TemplateParser):
 
     def _read_value(self, events: list[Event]) -> bool:
         literal = self._literal
-        if not literal.take(self._buffer):
+        if not literal.take(self._buffer) and not (self._final and literal.give_up(self._buffer, self._stop_marks)):
             return self._unfinished()
         if literal.problem is not None:
+            self._value_at, self._place = len(self._broken), self._buffer.place
             return self._give_up(literal.problem, events)
         self._add_argument(self._key, literal.value, literal.json, events)
         self._broken.append(literal.text)
         self._state = self._read_key
         return True
+
+    def _end_call(self, arguments: dict[str, Any], raw: str, events: list[Event]) -> bool:
+        self._said.append((self._name, raw))
+        return super()._end_call(arguments, raw, events)
+
+    def _mend(self, events: list[Event]) -> bool:
+        """Read strings that hold the quotes around them: each ends where another argument or the call's end follows."""
+        text = "" if self._value_at is None else "".join(self._broken[self._value_at :])
+        self._value_at = None
+        found: list[tuple[str, str]] = []
+        key, at = self._key, 0
+        while text[at : at + 1] in ("'", '"') and key not in self._values and key not in dict(found):
+            last = _LAST_QUOTE[text[at]].search(text, at + 1)
+            if last is None:
+                return False
+            try:
+                found.append((key, unescaped(text[at + 1 : last.start("rest") - 1])))
+            except ValueError:
+                return False
+            at = last.end()
+            if last["end"]:
+                for name, value in found:
+                    self._add_argument(name, value, dump_json(value), events)
+                self._put_up_with("unescaped_quote", text[:at], at=self._place)
+                self._buffer.unread(text[at:])
+                return self._close_arguments(events)
+            key = last["key"]
+        return False

@@ -386,11 +386,17 @@ class TemplateParser(StreamParser):
         self._broken.append(text)
         if not mark and not self._final:
             return False
+        if self._mend(events):
+            return True
         raw = "".join(self._broken).strip(SPACE)
         error = f"{MALFORMED}: {self._problem}"
         events.append(CallEnd(self._index, ToolCall(self._id, self._name, {}, raw=raw, error=error)))
         self._next_call()
         return True
+
+    def _mend(self, events: list[Event]) -> bool:
+        """Read a malformed call in another way, up to the mark that ends it; return False if there is none."""
+        return False
 
     def _next_call(self) -> None:
         self._index += 1

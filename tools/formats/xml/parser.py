@@ -20,7 +20,9 @@ from ..template.call_reader import ObjectReader
 from ..template.parser import Syntax, TemplateParser
 
 _STRING = frozenset({"string"})
+_OPENED = {"{": "object", "[": "array"}
 _PYTHON = {"True": True, "False": False, "None": None}
+_ZEROS = re.compile(r"[+-]?0+[0-9]{1,4000}|\+[0-9]{1,4000}")  # integers as `int` reads them, but not JSON
 
 #: Maximum length of the markup before a value, in characters; anything longer is not markup.
 MAX_HEAD = 1 << 16
@@ -275,7 +277,7 @@ class ValueReader:
             return
         if not self._decided and (begun := text.lstrip(SPACE)):
             self._decided = True
-            if begun[0] not in "[{":
+            if _OPENED.get(begun[0]) not in self._kinds:
                 self._scanner = None
                 return
         self._scanner.push(text, 0)
@@ -336,6 +338,8 @@ def _decoded(text: str) -> tuple[Any, Leniency | None]:
     """Return the value of a text, and how it was written if not as JSON; what cannot be read is a string."""
     if text in _PYTHON:
         return _PYTHON[text], "python_literal"
+    if _ZEROS.fullmatch(text):
+        return int(text), "python_literal"
     ways: tuple[tuple[Leniency | None, Callable[[], Any]], ...] = ((None, lambda: read_json(text)),)
     if "&" in text:
         ways += (("xml_entity", lambda: read_json(html.unescape(text))),)
