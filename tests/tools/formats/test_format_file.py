@@ -14,7 +14,20 @@ from toolgrammar.tools.formats import format_data, format_names, get_format, rea
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 #: What a description needs at least; the rest of a built-in format is left out.
-MARKUP = ("name", "shape", "begin", "call", "separator", "finish", "parameter", "gap", "parallel", "names", "ids")
+MARKUP = (
+    "name",
+    "shape",
+    "begin",
+    "call",
+    "separator",
+    "finish",
+    "parameter",
+    "mark",
+    "gap",
+    "parallel",
+    "names",
+    "ids",
+)
 #: Built-in formats of which the markup alone does not say how calls are read.
 NOT_DERIVED = {
     *("hunyuan-4", "iquest-q1", "k2-horizon", "kimi-k3", "glm-4.7", "glm-4.5", "gemma-4", "functiongemma"),
