@@ -77,6 +77,7 @@ PIPELINE = (
     "tools.formats.literals",
     "tools.formats.template",
     "tools.formats.xml",
+    "tools.formats.nested",
     "tools.formats.pythonic",
     "tools.formats.gemma",
     "tools.formats.functionary",
