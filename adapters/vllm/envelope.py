@@ -40,6 +40,10 @@ _FIELDS: Mapping[str, Any] = {
 }
 
 
+#: What ``thinking`` may be.
+THINKING = ("none", "optional", "opened")
+
+
 @dataclass(frozen=True)
 class Tokens:
     """What the wire format of a model depends on.
@@ -120,7 +124,7 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
     version = given.pop("toolgrammar", None)
     if version != ENVELOPE_VERSION:
         raise GrammarError(
-            f"an envelope of version {version!r}", hint=f"this toolgrammar reads version {ENVELOPE_VERSION}"
+            f"cannot read an envelope of version {version!r}", hint=f"this toolgrammar reads version {ENVELOPE_VERSION}"
         )
     if unknown := sorted(set(given) - set(_FIELDS)):
         raise GrammarError(
@@ -129,10 +133,17 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
     fields = {**_FIELDS, **given}
     schema, name = fields["response_schema"], fields["format"]
     tools = [] if fields["tools"] is None else fields["tools"]
-    if not isinstance(tools, list) or not isinstance(fields["parallel_tool_calls"], bool):
-        raise GrammarError("tools is a list and parallel_tool_calls a boolean", hint="see docs/engines.md")
-    chosen, allowed = _shared.tool_choice(fields["tool_choice"], [*map(_shared.tool_name, tools)])
-    tool_set = _tool_set(json.dumps([tool for tool in tools if _shared.tool_name(tool) in allowed]))
+    for field, is_right, hint in (
+        ("tools", isinstance(tools, list), "give a list of OpenAI-style tools"),
+        ("parallel_tool_calls", isinstance(fields["parallel_tool_calls"], bool), "give true or false"),
+        ("format", name is None or isinstance(name, str), "give the name of a wire format"),
+        ("thinking", fields["thinking"] in THINKING, f"give one of {', '.join(map(repr, THINKING))}"),
+    ):
+        if not is_right:
+            raise GrammarError(f"{field} of the envelope is {_shown(fields[field])}", hint=hint)
+    names = [_name(number, tool) for number, tool in enumerate(tools)]
+    chosen, allowed = _shared.tool_choice(fields["tool_choice"], names)
+    tool_set = _tool_set(json.dumps([tool for tool, called in zip(tools, names, strict=True) if called in allowed]))
     special = () if model.vocabulary is None else model.vocabulary.special
     wire = choose_format(name, model.chat_template, special)
     grammar = tool_set.grammar(
@@ -145,6 +156,27 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
     return Wanted(
         grammar, lambda: tool_set.parser(wire, response_schema=schema, reasoning=fields["thinking"]), schema is not None
     )
+
+
+def _name(number: int, tool: Any) -> str:
+    """Return the name of a tool.
+
+    Raises:
+        GrammarError: it is no OpenAI-style dict.
+    """
+    function = tool.get("function") if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(name, str):
+        raise GrammarError(
+            f"tools[{number}] of the envelope is {_shown(tool)}",
+            hint='give {"type": "function", "function": {"name": ..., "parameters": {...}}}',
+        )
+    return name
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def wanted(kind: str, text: str, model: Tokens) -> Wanted:

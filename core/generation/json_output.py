@@ -138,6 +138,11 @@ def check_text(text: str, schema: Any) -> None:
         )
 
 
+def converts(shape: Any) -> bool:
+    """Return True for a Python type, whose validators may refuse what its schema takes; False for a JSON Schema."""
+    return callable(getattr(shape, "model_validate_json", None)) or is_python_type(shape)
+
+
 def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
     """Return the instance of a Python type for a JSON value, and the errors of the type's validators.
 
@@ -145,10 +150,10 @@ def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
         value: the JSON value.
         shape: a Pydantic class, another Python type, or a JSON Schema, which changes nothing.
     """
+    if not converts(shape):
+        return value, []
     check: Callable[[str], Any] | None = getattr(shape, "model_validate_json", None)
     if not callable(check):
-        if not is_python_type(shape):
-            return value, []
         check = adapter_of(shape).validate_json
     from pydantic import ValidationError
 

@@ -25,7 +25,7 @@ from ...errors import (
 from ...event_loop import EventLoop
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
-from ...generation.json_output import MAX_RETRIES, converted
+from ...generation.json_output import MAX_RETRIES, converted, converts
 from ...generation.params import GenerateParams, ToolInterface
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
@@ -276,7 +276,8 @@ class RemoteModel(Model):
         def problems(value: Any) -> Sequence[str]:
             return converted(value, None if mode is None else mode.schema)[1]
 
-        return Task.of(params, self._plans, repair=self._repair, convert=problems if request.convert else None)
+        is_converted = request.convert and mode is not None and converts(mode.schema)
+        return Task.of(params, self._plans, repair=self._repair, convert=problems if is_converted else None)
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -284,7 +285,8 @@ class RemoteModel(Model):
         """Yield the events of one answer, then the whole of it; ask again while it is not valid."""
         kind = await self._server()
         enforced = is_enforceable(task) and await self._enforces(kind)
-        asked, live = list(request.messages), request.live
+        # A server with our plug-in is always asked for a stream, so that a long answer is no long silence.
+        asked, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
         for attempt in range(1, 2 if enforced else retries + 2):

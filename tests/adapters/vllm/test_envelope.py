@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from toolgrammar.adapters.vllm import envelope
-from toolgrammar.adapters.vllm.envelope import Tokens, read_envelope, refusal, wanted
+from toolgrammar.adapters.vllm.envelope import Tokens, is_envelope, read_envelope, refusal, wanted
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 
 TOOLS = [
@@ -45,23 +46,32 @@ def test_what_an_envelope_allows(options: dict[str, Any], taken: list[str], refu
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        '{"toolgrammar": 2, "tools": []}',
-        '{"tools": []}',
-        '{"toolgrammar": 1, "tool": []}',
-        '{"toolgrammar": 1, "tools": {}}',
-        '{"toolgrammar": 1, "parallel_tool_calls": 1}',
-        '{"toolgrammar": 1, "format": "unheard"}',
-        '{"toolgrammar": 1, "tools": [], "tool_choice": "required"}',
-        '{"toolgrammar": 1, "thinking": "maybe"}',
-        '{"toolgrammar": 1',
+        ('{"toolgrammar": 2, "tools": []}', "version 2"),
+        ('{"tools": []}', "version None"),
+        ('{"toolgrammar": 1, "tool": []}', "unknown fields of the envelope: tool"),
+        ('{"toolgrammar": 1, "tools": {}}', "tools of the envelope is {}"),
+        ('{"toolgrammar": 1, "tools": [3]}', r"tools\[0\] of the envelope is 3"),
+        ('{"toolgrammar": 1, "tools": [{"name": "now"}]}', r'tools\[0\] of the envelope is {"name": "now"}'),
+        ('{"toolgrammar": 1, "tools": [{"type": "function", "function": {"name": 3}}]}', r"tools\[0\]"),
+        ('{"toolgrammar": 1, "parallel_tool_calls": 1}', "parallel_tool_calls of the envelope is 1"),
+        ('{"toolgrammar": 1, "format": "unheard"}', "unknown tool format 'unheard'"),
+        ('{"toolgrammar": 1, "format": 5}', "format of the envelope is 5"),
+        ('{"toolgrammar": 1, "tools": [], "tool_choice": "required"}', "there are no tools"),
+        ('{"toolgrammar": 1, "tools": [], "tool_choice": {"type": 3}}', "tool choice"),
+        ('{"toolgrammar": 1, "thinking": "maybe"}', 'thinking of the envelope is "maybe"'),
+        ('{"toolgrammar": 1, "thinking": ["none"]}', "thinking of the envelope"),
+        ('{"toolgrammar": 1, "response_schema": 7}', "expected a schema"),
+        ('{"toolgrammar": 1', "not JSON"),
     ],
 )
-def test_an_envelope_that_cannot_be_read_is_refused(text: str) -> None:
-    """Nothing that was asked for is ignored."""
-    with pytest.raises(ToolGrammarError):
+def test_an_envelope_that_cannot_be_read_is_refused(text: str, said: str) -> None:
+    """Nothing that was asked for is ignored, and the error names what is wrong, in the server's check too."""
+    with pytest.raises(ToolGrammarError, match=said):
         read_envelope(text, Tokens())
+    if is_envelope(text):
+        assert re.search(said, refusal("GRAMMAR", text) or "")
 
 
 def test_the_format_of_the_template_is_the_default() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
 import pytest
+from pydantic import AfterValidator, BaseModel
 
 from toolgrammar.adapters import _shared
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, Finish, GenerateParams, TextDelta, ToolCallError
@@ -43,6 +44,28 @@ def test_the_envelope_is_sent_and_nothing_is_held_back(serve: Any, complete: Any
     envelope = json.loads(asked["structured_outputs"]["grammar"])
     assert envelope["toolgrammar"] == 1 and envelope["tools"] == asked["tools"] == TOOLS.to_openai(closed=True)
     assert envelope["tool_choice"] == asked["tool_choice"] == "auto"
+
+
+def test_a_whole_answer_is_streamed_too(serve: Any, complete: Any) -> None:
+    """A long answer is no long silence, after which the request would fail."""
+    server = serve(complete(None, ("look", {"city": "Oslo"})), complete('{"n": 12}'), plugin=True)
+    model = server.model(server="vllm")
+    assert model.generate("Go", tools=TOOLS).tool_calls[0].arguments == {"city": "Oslo"}
+    assert model.generate_json("Go", SCHEMA) == {"n": 12}
+    assert [asked["stream"] for asked in server.asked] == [True, True]
+
+
+def test_values_of_a_schema_are_enforced_and_those_of_a_class_validated(serve: Any, complete: Any) -> None:
+    """Validators of a Pydantic class run here, so its answers may have to be asked for again; a schema has none."""
+
+    class Even(BaseModel):
+        n: Annotated[int, AfterValidator(lambda n: n if n % 2 == 0 else n + 1)]
+
+    server = serve(complete('{"n": 11}'), plugin=True)
+    model = server.model(server="vllm")
+    assert model.generate_json("Go", SCHEMA) == {"n": 11}
+    assert model.generate_json("Go", Even) == Even(n=12)
+    assert ["structured_outputs" in asked for asked in server.asked] == [True, False]
 
 
 def test_the_guarantee_is_constrained(serve: Any, complete: Any) -> None:

@@ -1,0 +1,114 @@
+"""Models for whole engines on a CPU, in the layout of Hugging Face: a small real one, and two of noise.
+
+    python benchmarks/engine_models.py smollm2|noise|thinking FOLDER
+
+- ``smollm2``: SmolLM2-135M-Instruct, its weights taken out of the GGUF file that ``toolgrammar pull smollm2`` fetches
+  (float32), and a chat template that shows tools in the Hermes format, which its own does not.
+- ``noise``: a Llama of two layers with random weights, and the embedded model's 4,096 tokens.
+- ``thinking``: a Qwen3 likewise, with tokens for ``<think>`` and ``</think>``, for vLLM's reasoning parser ``qwen3``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+#: Shows tools and calls in the Hermes format, over the markers of ChatML.
+HERMES = """\
+{%- if tools %}<|im_start|>system
+You call functions. Their signatures are within <tools></tools>:
+<tools>
+{%- for tool in tools %}
+{{ tool | tojson }}
+{%- endfor %}
+</tools>
+For each call, return a JSON object within <tool_call></tool_call>:
+<tool_call>
+{"name": <function-name>, "arguments": <args-json-object>}
+</tool_call><|im_end|>
+{% endif %}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content or '' }}
+{%- for call in message.tool_calls or [] %}
+<tool_call>
+{"name": {{ call.function.name | tojson }}, "arguments": {{ call.function.arguments | tojson }}}
+</tool_call>
+{%- endfor %}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+PLAIN = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+
+
+def smollm2(folder: Path) -> None:
+    """Write SmolLM2-135M-Instruct."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from toolgrammar.core.models import published
+
+    file = published.pull(published.SMOLLM2)
+    read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+    config = read.config.to_dict()
+    config.pop("quantization_config", None)  # the weights are not quantised any more, and transformers forgets it
+    plain = LlamaForCausalLM(LlamaConfig(**config)).to(torch.float32)
+    plain.load_state_dict(read.state_dict())
+    plain.save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    tokenizer.chat_template = HERMES
+    tokenizer.save_pretrained(folder)
+
+
+def noise(folder: Path, *, thinks: bool = False) -> None:
+    """Write a model with random weights.
+
+    Args:
+        folder: where to.
+        thinks: a Qwen3 with tokens around its reasoning, rather than a Llama.
+    """
+    import torch
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+    from toolgrammar.core.models import load_model
+    from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
+
+    vocabulary = load_model("embedded").vocabulary
+    shown = {byte: character for character, byte in byte_alphabet().items()}
+    (eos, *_) = sorted(vocabulary.eos)
+    tokens = {
+        "".join(shown[byte] for byte in data) if data else f"<|{number}|>": number
+        for number, data in enumerate(vocabulary.tokens)
+    }
+    made = Tokenizer(models.BPE(vocab=tokens, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = decoders.ByteLevel()
+    if thinks:
+        made.add_tokens([AddedToken(name, special=False) for name in ("<think>", "</think>")])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token=f"<|{eos}|>")
+    tokenizer.chat_template = PLAIN
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": len(tokenizer),
+        "hidden_size": 128,
+        "intermediate_size": 256,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 2048,
+        "eos_token_id": eos,
+        "bos_token_id": eos,
+    }
+    model = Qwen3ForCausalLM(Qwen3Config(head_dim=32, **sizes)) if thinks else LlamaForCausalLM(LlamaConfig(**sizes))
+    model.to(torch.float32).save_pretrained(folder)
+
+
+MODELS = {"smollm2": smollm2, "noise": noise, "thinking": lambda folder: noise(folder, thinks=True)}
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3 or sys.argv[1] not in MODELS:
+        sys.exit(__doc__)
+    MODELS[sys.argv[1]](Path(sys.argv[2]))

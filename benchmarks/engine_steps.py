@@ -1,0 +1,454 @@
+"""vLLM's engine in this process: forced text as drafts, the share of masks in a step, and budgets that must hold.
+
+    python benchmarks/engine_steps.py path/to/bfcl-dev.jsonl.gz --models FOLDER [--parts drafts share budgets thinking]
+        [--calls 24] [--max-tokens 160] [--keep]
+
+``FOLDER`` has the models ``smollm2``, ``noise`` and ``thinking`` of `engine_models.py`. Each engine is started in a
+process of its own, one after the other.
+
+- ``drafts``: greedy calls with and without forced text as drafts. Where the two write different tokens for the first
+  time, the text must be forced there (another spelling of the same text); anything else is an error. A step of a call
+  writes one sampled token and the drafts that were accepted.
+- ``share``: JSON of functions' arguments with our masks and with xgrammar's: the time of masks and of accepting tokens,
+  as a share of the engine's step. On a CPU, for 16 texts together.
+- ``budgets``: schemas whose validity depends on the text so far, noise at temperature 1, every budget from the
+  shortest answer on: each answer must be valid.
+- ``thinking``: JSON behind reasoning that ends at random places (a bias on ``</think>``). If the reasoning has left as
+  many tokens as the shortest answer has bytes, the answer must be valid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import results_io
+
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.tools import ToolSet
+
+DRAFTS = 12
+BUDGETS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # tokens beyond the shortest answer
+THINKING = (40, 80, 200, 600)
+END_OF_THINKING = "</think>"
+BIAS = 4.5  # noise hardly ever ends its reasoning without
+
+#: Schemas of which the rest depends on what was written.
+DYNAMIC: list[dict[str, Any]] = [
+    {"type": "array", "items": {"enum": ["red", "green", "blue", "grey"]}, "uniqueItems": True, "minItems": 3},
+    {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 40}, "uniqueItems": True, "minItems": 4},
+    {"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 3},
+    {
+        "type": "object",
+        "propertyNames": {"pattern": "^[ab]{1,2}$"},
+        "patternProperties": {"^a": {"type": "string", "minLength": 2}, "^b": {"type": "array", "minItems": 2}},
+        "minProperties": 2,
+    },
+    {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 8},
+            "age": {"type": "integer", "minimum": 0, "maximum": 150, "not": {"multipleOf": 10}},
+            "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
+        },
+        "required": ["name", "age", "tags"],
+        "additionalProperties": False,
+    },
+]
+
+
+# -- in the engine's process ---------------------------------------------------------------------------------------
+
+
+def engine(model: Path, rows: int, length: int, **options: Any) -> Any:
+    """vLLM's engine in this process."""
+    from vllm import LLM
+
+    return LLM(
+        str(model),
+        dtype="float32",
+        max_model_len=length,
+        max_num_seqs=rows,
+        enforce_eager=True,
+        disable_log_stats=False,
+        **options,
+    )
+
+
+def written(made: Any, prompts: list[Any], params: list[Any]) -> list[Any]:
+    """What the engine writes."""
+    return [output.outputs[0] for output in made.generate(prompts, params, use_tqdm=False)]
+
+
+def counter(made: Any, name: str) -> float:
+    """One of the engine's own counts."""
+    for metric in made.get_metrics():
+        if metric.name == name:
+            return float(metric.count if hasattr(metric, "count") else metric.value)
+    return 0.0
+
+
+def run_drafts(options: argparse.Namespace, with_drafts: bool) -> dict[str, Any]:
+    """Greedy calls; the tokens of each."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    from toolgrammar.adapters.vllm import envelope
+
+    drafts = {
+        "method": "custom_class",
+        "model": "toolgrammar.adapters.vllm.drafts.ForcedText",
+        "num_speculative_tokens": DRAFTS,
+    }
+    made = engine(
+        options.models / "smollm2",
+        16,
+        2048,
+        structured_outputs_config={"backend": "outlines"},
+        **({"speculative_config": drafts} if with_drafts else {}),
+    )
+    tokenizer = made.get_tokenizer()
+    prompts, params = [], []
+    for text, tools in requests(options.data, options.calls):
+        prompts.append(
+            tokenizer.apply_chat_template(
+                [{"role": "user", "content": text}], tools=tools, add_generation_prompt=True, tokenize=False
+            )
+        )
+        asked = envelope(tools, tool_choice="required", parallel_tool_calls=False, format="hermes")
+        params.append(
+            SamplingParams(
+                temperature=0,
+                max_tokens=options.max_tokens,
+                structured_outputs=StructuredOutputsParams(grammar=asked),
+            )
+        )
+    begin = time.monotonic()
+    outputs = written(made, prompts, params)
+    return {
+        "seconds": time.monotonic() - begin,
+        "tokens": [list(output.token_ids) for output in outputs],
+        "texts": [output.text for output in outputs],
+        "accepted": counter(made, "vllm:spec_decode_num_accepted_tokens"),
+        "drafted": counter(made, "vllm:spec_decode_num_draft_tokens"),
+        "steps": counter(made, "vllm:iteration_tokens_total"),
+    }
+
+
+def run_share(options: argparse.Namespace, backend: str) -> dict[str, Any]:
+    """JSON of arguments; the time of what structured output does in the engine's loop."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+    from vllm.v1.structured_output import StructuredOutputManager
+
+    spent: Counter[str] = Counter()
+
+    def timed(name: str) -> None:
+        inner = getattr(StructuredOutputManager, name)
+
+        def outer(*arguments: Any, **given: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return inner(*arguments, **given)
+            finally:
+                spent[name] += time.perf_counter() - begin  # type: ignore[assignment]
+
+        setattr(StructuredOutputManager, name, outer)
+
+    made = engine(options.models / "smollm2", 16, 2048, structured_outputs_config={"backend": backend})
+    timed("grammar_bitmask")
+    timed("accept_tokens")
+    prompts, params, schemas = [], [], []
+    for text, tools in requests(options.data, options.calls):
+        schemas.append(tools[0]["function"]["parameters"])
+        prompts.append(f"{text}\nAnswer as JSON: ")
+        params.append(
+            SamplingParams(
+                temperature=1,
+                seed=len(prompts),
+                max_tokens=options.max_tokens,
+                structured_outputs=StructuredOutputsParams(json=schemas[-1]),
+            )
+        )
+    found: dict[str, Any] = {}
+    for attempt in ("first", "again"):
+        spent.clear()
+        before, begin = counter(made, "vllm:iteration_tokens_total"), time.perf_counter()
+        outputs = written(made, prompts, params)
+        wall = time.perf_counter() - begin
+        steps = counter(made, "vllm:iteration_tokens_total") - before
+        found[attempt] = {
+            "steps": steps,
+            "tokens": sum(len(output.token_ids) for output in outputs),
+            "step_ms": 1e3 * wall / steps,
+            "masks_ms": 1e3 * spent["grammar_bitmask"] / steps,
+            "accept_ms": 1e3 * spent["accept_tokens"] / steps,
+            "share": (spent["grammar_bitmask"] + spent["accept_tokens"]) / wall,
+            "valid": sum(is_valid(schema, output.text) for schema, output in zip(schemas, outputs, strict=True)),
+            "answers": len(outputs),
+        }
+    return found
+
+
+def run_budgets(options: argparse.Namespace) -> dict[str, Any]:
+    """Schemas that depend on the text, under every budget."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    made = engine(options.models / "noise", 16, 1024, structured_outputs_config={"backend": "outlines"})
+    vocabulary = Vocabulary.from_transformers(made.get_tokenizer())
+    asked = [
+        (schema, shortest(schema, vocabulary) + more, seed)
+        for schema in DYNAMIC
+        for more in BUDGETS
+        for seed in range(4)
+    ]
+    random.Random(1).shuffle(asked)  # different ones in each batch
+    params = [
+        SamplingParams(
+            temperature=1, seed=seed, max_tokens=most, structured_outputs=StructuredOutputsParams(json=schema)
+        )
+        for schema, most, seed in asked
+    ]
+    counts: Counter[str] = Counter()
+    examples = []
+    for (schema, most, _), output in zip(asked, written(made, ["Hello there"] * len(params), params), strict=True):
+        if not is_valid(schema, output.text):
+            counts["invalid"] += 1
+            examples.append(f"{most} tokens: {output.text[:200]!r} under {json.dumps(schema)[:200]}")
+        else:
+            counts["closed" if "toolgrammar" in str(output.stop_reason) else "valid"] += 1
+    return {
+        "answers": len(asked),
+        **{name: counts[name] for name in ("valid", "closed", "invalid")},
+        "examples": examples,
+    }
+
+
+def run_thinking(options: argparse.Namespace) -> dict[str, Any]:
+    """JSON behind reasoning."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    made = engine(
+        options.models / "thinking",
+        16,
+        1024,
+        structured_outputs_config={"backend": "outlines", "reasoning_parser": "qwen3"},
+    )
+    tokenizer = made.get_tokenizer()
+    (end,) = tokenizer.encode(END_OF_THINKING, add_special_tokens=False)
+    vocabulary = Vocabulary.from_transformers(tokenizer)
+    found: dict[str, Any] = {}
+    for most in THINKING:
+        schemas = [schema for schema, _ in zip(cycle(DYNAMIC), range(options.calls * 2), strict=False)]
+        params = [
+            SamplingParams(
+                temperature=1,
+                seed=seed,
+                max_tokens=most,
+                logit_bias={end: BIAS},
+                skip_special_tokens=False,
+                structured_outputs=StructuredOutputsParams(json=schema),
+            )
+            for seed, schema in enumerate(schemas)
+        ]
+        counts: Counter[str] = Counter()
+        examples = []
+        for schema, output in zip(schemas, written(made, ["<think>"] * len(params), params), strict=True):
+            ids = list(output.token_ids)
+            if end not in ids:
+                counts["reasoning_only"] += 1
+                continue
+            at = ids.index(end) + 1
+            text = tokenizer.decode(ids[at:], skip_special_tokens=True)
+            if is_valid(schema, text):
+                counts["valid"] += 1
+            elif most - at < shortest(schema, vocabulary):
+                counts["too_little_left"] += 1
+            else:
+                counts["invalid"] += 1
+                examples.append(f"{most} tokens, {at} of reasoning: {text[:200]!r} under {json.dumps(schema)[:200]}")
+        names = ("valid", "reasoning_only", "too_little_left", "invalid")
+        found[str(most)] = {"answers": len(schemas), **{name: counts[name] for name in names}, "examples": examples}
+    return found
+
+
+def requests(path: Path, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
+    """What users say, and the tools."""
+    found = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            if len(found) == count:
+                break
+            given = json.loads(line)
+            text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
+            found.append((text, ToolSet.from_any(given["functions"]).to_openai(closed=True)))
+    return found
+
+
+def shortest(schema: Any, vocabulary: Vocabulary) -> int:
+    """Number of bytes of the shortest value, which is no less than its tokens."""
+    grammar = Grammar.from_json_schema(schema, plain_integers=True)
+    return grammar.bind(vocabulary).matcher().shortest_length()
+
+
+def is_valid(schema: Any, text: str) -> bool:
+    """Return True if a text is valid, by the ``jsonschema`` library."""
+    try:
+        jsonschema.Draft202012Validator(schema).validate(json.loads(text))
+    except (ValueError, jsonschema.ValidationError):
+        return False
+    return True
+
+
+# -- around it -----------------------------------------------------------------------------------------------------
+
+
+def compared(options: argparse.Namespace, without: dict[str, Any], drafted: dict[str, Any]) -> dict[str, Any]:
+    """Compare the two runs: where they part for the first time, the text is forced."""
+    from transformers import AutoTokenizer
+
+    from toolgrammar.adapters.vllm.envelope import Tokens, envelope, read_envelope
+
+    vocabulary = Vocabulary.from_transformers(AutoTokenizer.from_pretrained(options.models / "smollm2"))
+    counts: Counter[str] = Counter()
+    examples = []
+    pairs = zip(requests(options.data, options.calls), without["tokens"], drafted["tokens"], strict=True)
+    for number, ((_, tools), plain, other) in enumerate(pairs):
+        if plain == other:
+            counts["same tokens"] += 1
+            continue
+        asked = envelope(tools, tool_choice="required", parallel_tool_calls=False, format="hermes")
+        matcher = read_envelope(asked, Tokens("", vocabulary)).grammar.bind(vocabulary).matcher()
+        at = next(
+            (at for at, (a, b) in enumerate(zip(plain, other, strict=False)) if a != b), min(len(plain), len(other))
+        )
+        for token in plain[:at]:
+            matcher.accept(token)
+        forced = matcher.forced_bytes()
+        is_same = without["texts"][number] == drafted["texts"][number]
+        if forced:
+            counts["same text, other spelling" if is_same else "parted behind another spelling of forced text"] += 1
+        else:
+            counts["parted where text is not forced"] += 1
+            text = b"".join(vocabulary.tokens[token] or b"" for token in plain[:at])
+            examples.append(f"{plain[at - 3 : at + 2]} {other[at - 3 : at + 2]} {text[-80:]!r}")
+    tokens = [sum(map(len, run["tokens"])) for run in (without, drafted)]
+    calls = len(drafted["tokens"])
+    return {
+        "calls": calls,
+        "without": {"tokens": tokens[0], "steps_per_call": round(tokens[0] / calls, 1), "steps": without["steps"]},
+        "with": {
+            "tokens": tokens[1],
+            "steps_per_call": round((tokens[1] - drafted["accepted"]) / calls, 1),
+            "steps": drafted["steps"],
+            "drafted": drafted["drafted"],
+            "accepted": drafted["accepted"],
+        },
+        "compared": dict(counts),
+        "examples": examples,
+    }
+
+
+def in_a_process(options: argparse.Namespace, part: str, variant: str) -> dict[str, Any]:
+    """Run a part in a process of its own; what it found."""
+    command = [sys.executable, __file__, str(options.data), "--models", str(options.models), "--one", part, variant]
+    command += ["--calls", str(options.calls), "--max-tokens", str(options.max_tokens)]
+    environment = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "2", "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, env={**environment, **os.environ}, stdout=subprocess.PIPE, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    print(
+        part, variant, json.dumps({name: found[name] for name in found if name not in ("tokens", "texts")}), flush=True
+    )
+    return found
+
+
+def tables(report: dict[str, Any]) -> str:
+    """The results to read."""
+    parts = []
+    if (found := report.get("drafts")) is not None:
+        rows = [
+            [name, found["calls"], found[name]["tokens"], found[name]["steps_per_call"], int(found[name]["steps"])]
+            for name in ("without", "with")
+        ]
+        parts.append(results_io.table(("drafts", "calls", "tokens", "steps of a call", "steps of the engine"), rows))
+        parts.append(results_io.table(("the two texts", "calls"), [[*pair] for pair in found["compared"].items()]))
+    if (found := report.get("share")) is not None:
+        columns = ("masks", "texts", "valid", "tokens", "step, ms", "masks, ms", "accepting, ms", "share")
+        rows = [
+            [
+                f"{backend}, {attempt}",
+                one["answers"],
+                one["valid"],
+                one["tokens"],
+                *(one[name] for name in ("step_ms", "masks_ms", "accept_ms")),
+                f"{one['share']:.2%}",
+            ]
+            for backend, both in found.items()
+            for attempt, one in both.items()
+        ]
+        parts.append(results_io.table(columns, rows))
+    if (found := report.get("budgets")) is not None:
+        columns = ("answers", "valid", "closed", "invalid")
+        parts.append(results_io.table(columns, [[found[name] for name in columns]]))
+    if (found := report.get("thinking")) is not None:
+        names = ("answers", "valid", "reasoning_only", "too_little_left", "invalid")
+        rows = [[most, *(one[name] for name in names)] for most, one in found.items()]
+        columns = ("max_tokens", "answers", "valid", "reasoning only", "too little left", "invalid")
+        parts.append(results_io.table(columns, rows))
+    return "\n\n".join(parts)
+
+
+def main() -> int:
+    """Measure, print, and fail if a text parted without reason, or was not valid though it could be."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--models", type=Path, required=True)
+    parser.add_argument("--parts", nargs="+", default=["drafts", "share", "budgets", "thinking"])
+    parser.add_argument("--calls", type=int, default=24)
+    parser.add_argument("--max-tokens", type=int, default=160)
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        part, variant = options.one
+        run = {
+            "drafts": lambda: run_drafts(options, variant == "with"),
+            "share": lambda: run_share(options, variant),
+            "budgets": lambda: run_budgets(options),
+            "thinking": lambda: run_thinking(options),
+        }[part]
+        print("\n" + json.dumps(run()), flush=True)
+        return 0
+    path = results_io.RESULTS / "engine_steps.json"
+    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    report.pop("machine", None)
+    for part in options.parts:
+        if part == "drafts":
+            report[part] = compared(options, *(in_a_process(options, part, one) for one in ("without", "with")))
+        elif part == "share":
+            names = {"toolgrammar": "outlines", "xgrammar": "xgrammar"}
+            report[part] = {name: in_a_process(options, part, place) for name, place in names.items()}
+        else:
+            report[part] = in_a_process(options, part, "-")
+        results_io.show("engine_steps", report, tables(report), keep=options.keep)
+    bad = report.get("drafts", {}).get("compared", {}).get("parted where text is not forced", 0)
+    bad += report.get("budgets", {}).get("invalid", 0)
+    bad += sum(one["invalid"] for one in report.get("thinking", {}).values())
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
