@@ -126,7 +126,10 @@ def test_demo_prints_what_the_readme_shows(smollm2_file: Path) -> None:
 def test_readme_commands_are_the_ones_that_ci_runs() -> None:
     """The README has two commands; the second is what ``.ci/run`` runs, word for word."""
     shell = [block.content for block in blocks(ROOT / "README.md") if block.language == "bash"]
-    assert shell == ["pip install . && toolgrammar demo\n", ".ci/develop && python -m pytest\n"]
+    assert shell == [
+        "pip install . && toolgrammar demo\n",
+        ".ci/develop && python -m pytest -n logical --dist loadfile\n",
+    ]
     assert shell[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 

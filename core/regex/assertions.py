@@ -82,7 +82,14 @@ def search_language(terms: Terms, node: Regex) -> int:
     after = () if last else (ANYTHING,)
     tree = Seq((*before, *items[first : len(items) - last], *after))
     try:
-        return _Reader(terms, tree, ()).language(terms.EPSILON)
+        try:
+            return _Reader(terms, tree, ()).language(terms.EPSILON)
+        except RecursionError:
+            from concurrent.futures import ThreadPoolExecutor
+
+            # How deep the caller is must not decide what is read: a thread begins a stack of its own.
+            with ThreadPoolExecutor(1) as thread:
+                return thread.submit(lambda: _Reader(terms, tree, ()).language(terms.EPSILON)).result()
     except (LimitError, RecursionError) as error:
         if tree.is_pure:
             raise

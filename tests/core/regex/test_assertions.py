@@ -168,6 +168,16 @@ def test_long_and_deep_patterns(pattern: str, text: str) -> None:
     assert terms.matches(term, text) and not terms.matches(term, text[:-1])
 
 
+def test_what_is_read_does_not_depend_on_the_callers_depth() -> None:
+    """A deep pattern is read by a caller that is deep in functions itself, as a web server is."""
+
+    def read(depth: int) -> int:
+        return read(depth - 1) if depth else regex_term(terms, "(?=a" * 190 + ")" * 190, whole=False)
+
+    terms = Terms()
+    assert terms.matches(read(400), "a" * 190)
+
+
 @pytest.mark.parametrize(
     "pattern",
     [
