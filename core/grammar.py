@@ -20,7 +20,7 @@ from .errors import (
     UnsupportedSchemaError,
 )
 from .grammar_checks import checked_bounds, checked_text, checked_words
-from .grammar_rules import Rule, bodies_of, check_rules, once, reached_from
+from .grammar_rules import Rule, bodies_of, check_rules, content_of, once, reached_from
 from .grammar_source import source
 from .language.free_text import free_text, text_until
 from .language.lookback import Written
@@ -384,6 +384,23 @@ class Grammar:
         return cls._read("lark", read, text, start, whitespace, on_unsupported)
 
     @classmethod
+    def from_any(cls, value: Any, *, vocabulary: Vocabulary | None = None) -> Grammar:
+        """Return the grammar that a value stands for, in an option or a field of a request that is called ``grammar``.
+
+        Args:
+            value: a `Grammar`; what `dumps` wrote, as text or as the object; an object with ``syntax`` (``lark``,
+                ``gbnf``, ``ebnf`` or ``regex``) and ``definition``; a structural tag; or a text: GBNF if it defines
+                rules by ``::=``, else Lark.
+            vocabulary: that of the tokens in it, as in `from_gbnf`.
+
+        Raises:
+            GrammarError: it is none of these, malformed, or says what cannot be enforced.
+        """
+        from .grammar_data import grammar_of
+
+        return cast("Grammar", grammar_of(cls, value, vocabulary))
+
+    @classmethod
     def _read(cls, maker: str, read: ReadGrammar, *arguments: Hashable) -> Grammar:
         """Return a grammar that was read from text.
 
@@ -676,32 +693,11 @@ class Grammar:
         return self._hash
 
     def _content(self) -> tuple[Hashable, ...]:
-        """Return the makers and arguments of the grammar: equal for two grammars only if their languages are equal.
-
-        A recursive grammar is written as a list of its parts, in which parts refer to each other by number.
-        """
+        """Return the makers and arguments of the grammar: equal for two grammars only if their languages are equal."""
         if not self._has_rules:
             return self._key
         if self._identity is None:
-            reached = reached_from(self)
-            numbers = {id(part): number for number, part in enumerate(reached)}
-
-            def written(value: Any) -> Hashable:
-                if isinstance(value, Rule):
-                    return value.name
-                if isinstance(value, tuple):
-                    return tuple(map(written, value))
-                return ("part", numbers[id(value)]) if isinstance(value, Grammar) and value._has_rules else value
-
-            bodies = bodies_of(reached)
-            self._identity = (
-                "rules",
-                *(
-                    (written(part._key), written(bodies[part._rule]) if part._key[0] == "rule" else None)
-                    for part in reached
-                    if part._has_rules
-                ),
-            )
+            self._identity = content_of(self)
         return self._identity
 
     @property

@@ -7,11 +7,13 @@ recursive grammars are finite.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 from .errors import GrammarError, LimitError, ToolGrammarError
+from .regex.foreign import to_ecma
 from .schema import SchemaOptions, compile_schema
 from .schema.scalars import value_syntax
 from .schema.scalars.value_syntax import Arguments
@@ -23,6 +25,12 @@ from .text_grammars.rules import ReadGrammar
 
 #: The version of the form. A change that older readers would misunderstand raises it.
 VERSION = 1
+
+#: What makes a grammar GBNF rather than Lark, outside of comments.
+_DEFINITION = re.compile(r"^(?:(?!#|//)[^\n])*::=", re.MULTILINE)
+
+#: The members of a grammar as data.
+_MEMBERS = {"version", "root", "parts"}
 
 #: Fields of the options of a schema that are plain data.
 _OPTIONS = (
@@ -190,6 +198,59 @@ def loaded(make: Any, text: str) -> Any:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
         raise GrammarError(f"a part of the grammar is malformed ({type(error).__name__}: {error})", hint=hint) from None
+
+
+def grammar_of(make: Any, value: Any, vocabulary: Any) -> Any:
+    """Return the grammar that a value stands for (see `Grammar.from_any`, whose class ``make`` is)."""
+    if isinstance(value, make):
+        return value
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise GrammarError(f"the grammar begins like JSON, and is none: {error}", hint=_FORMS) from None
+    if isinstance(value, str):
+        read = make.from_gbnf if _DEFINITION.search(value) else make.from_lark
+        return read(value, vocabulary=vocabulary)
+    if isinstance(value, Mapping):
+        if set(value) == {"syntax", "definition"}:
+            return _of_syntax(make, value["syntax"], value["definition"], vocabulary)
+        if set(value) >= _MEMBERS:
+            return loaded(make, json.dumps(value))
+        if is_tag(value):
+            return make.from_structural_tag(dict(value), vocabulary=vocabulary)
+        raise GrammarError(f"the grammar is an object with {', '.join(map(repr, value)) or 'nothing'}", hint=_FORMS)
+    raise GrammarError(f"the grammar is {value!r}", hint=_FORMS)
+
+
+_FORMS = (
+    "give a text of GBNF or Lark, {'syntax': ..., 'definition': ...}, a structural tag, or what Grammar.dumps() wrote; "
+    "a JSON Schema is given where a schema is asked for"
+)
+
+
+def is_tag(value: Any) -> bool:
+    """Return True if a value is meant to be a structural tag, in the present form or the legacy one."""
+    if not isinstance(value, Mapping):
+        return False
+    return set(value) == {"structures", "triggers"} or (
+        value.get("type") == "structural_tag" and ("format" in value or "structures" in value)
+    )
+
+
+def is_grammar(value: Any) -> bool:
+    """Return True if an object of JSON is meant to be a grammar rather than a JSON Schema."""
+    return is_tag(value) or (isinstance(value, Mapping) and set(value) in (_MEMBERS, {"syntax", "definition"}))
+
+
+def _of_syntax(make: Any, syntax: Any, definition: Any, vocabulary: Any) -> Any:
+    if not isinstance(definition, str):
+        raise GrammarError(f"the definition is {definition!r}, not a text", hint=_FORMS)
+    if syntax == "regex":  # Rust's, as in custom tools and in x-grammar
+        return make.from_regex(to_ecma(definition, "rust"))
+    if syntax not in ("lark", "gbnf", "ebnf"):
+        raise GrammarError(f"the syntax is {syntax!r}", hint="one of lark, gbnf, ebnf, regex")
+    return getattr(make, f"from_{syntax}")(definition, vocabulary=vocabulary)
 
 
 class _Reader:

@@ -88,6 +88,29 @@ def reached_from(grammar: Any) -> list[Any]:
     return list(reached.values())
 
 
+def content_of(grammar: Any) -> tuple[Hashable, ...]:
+    """Return the makers and arguments of a recursive grammar: a list of its parts, which refer to each other by number.
+
+    Raises as for `reached_from`.
+    """
+    reached = reached_from(grammar)
+    numbers = {id(part): number for number, part in enumerate(reached)}
+
+    def written(value: Any) -> Hashable:
+        if isinstance(value, Rule):
+            return value.name
+        if isinstance(value, tuple):
+            return tuple(map(written, value))
+        return ("part", numbers[id(value)]) if getattr(value, "_has_rules", False) else value
+
+    bodies = bodies_of(reached)
+    parts = [part for part in reached if part._has_rules]
+    return (
+        "rules",
+        *((written(part._key), written(bodies[part._rule]) if part._key[0] == "rule" else None) for part in parts),
+    )
+
+
 def once(name: Hashable, build: Callable[[Nodes], int]) -> Callable[[Nodes], int]:
     """Return a builder that builds a node once in each store, where it is kept under a name."""
 

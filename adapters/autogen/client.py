@@ -314,10 +314,12 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             )
         options = self._loaded.options
         _shared.require_storable(options)
-        for shape in (self._create_args.get("grammar"), self._create_args.get("output_type")):
-            if not isinstance(shape, (NoneType, Mapping, bool)):
-                raise ModelError(f"{shape!r} cannot be written as a component", hint="give it to the call")
-        return ToolGrammarClientConfig(model=self._loaded.uri, options=options, create_args=self._create_args)
+        arguments = dict(self._create_args)
+        if isinstance(arguments.get("grammar"), Grammar):
+            arguments["grammar"] = arguments["grammar"].dumps()
+        if not isinstance(shape := arguments.get("output_type"), (NoneType, Mapping, bool)):
+            raise ModelError(f"{shape!r} cannot be written as a component", hint="give it to the call")
+        return ToolGrammarClientConfig(model=self._loaded.uri, options=options, create_args=arguments)
 
     @classmethod
     def _from_config(cls, config: ToolGrammarClientConfig) -> Self:

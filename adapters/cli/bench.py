@@ -90,6 +90,8 @@ def bench(
     from .engines import ENGINES
 
     sources = [load(name) for name in schemas]
+    for source in sources:
+        source.require_schema("the engines are compared on")
     given = None if instances is None else _values(instances)
     with load_model(model) as loaded:
         vocabulary, encode = loaded.vocabulary, loaded.encode

@@ -9,7 +9,7 @@ import typer
 
 from .output import AsJson, print_json, writable, write_page
 from .output import console as make_console
-from .report import VERDICTS, report_of
+from .report import report_of
 from .source import SchemaArgument, load
 
 
@@ -39,7 +39,7 @@ def check(
     else:
         console = make_console()
         colour = {"exact": "green", "narrowed": "yellow", "refused": "red"}[report.verdict]
-        console.print(Text.assemble((source.name, "bold"), ": ", (VERDICTS[report.verdict], colour)))
+        console.print(Text.assemble((source.name, "bold"), ": ", (report.sentence, colour)))
         for narrowing in report.narrowed:
             console.print(Text.assemble((source.where(narrowing), "bold"), f": never writes {narrowing.left_out}"))
         for problem in report.problems:

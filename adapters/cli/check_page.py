@@ -11,7 +11,7 @@ from toolgrammar.core import MissingDependencyError
 from toolgrammar.core.pages import escape, page
 
 from .diagram import diagrams
-from .report import VERDICTS, Report
+from .report import Report
 
 if TYPE_CHECKING:
     from toolgrammar.core import ToolGrammarError
@@ -51,15 +51,17 @@ def check_page(report: Report) -> str:
     ]
     parts = [
         f"<header><h1>{escape(report.source.name)}</h1>",
-        f'<p class="{colour}">{escape(VERDICTS[report.verdict])}</p></header>',
+        f'<p class="{colour}">{escape(report.sentence)}</p></header>',
         _findings("Refused", "why, and the way out", report, problems),
         _findings("Narrowed", "left out", report, narrowed),
     ]
     if report.samples:
         outputs = "".join(f"<pre>{escape(text)}</pre>" for text in report.samples)
         parts.append(f"<section><h2>Random outputs</h2>{outputs}</section>")
-    parts += [f"<section><h2>Diagram</h2>{_diagrams(report)}</section>", _schema(report)]
-    return page(f"{report.source.name}: {VERDICTS[report.verdict]}", "\n".join(parts), style=_STYLE)
+    if report.source.given is None:
+        parts.append(f"<section><h2>Diagram</h2>{_diagrams(report)}</section>")
+    parts.append(_schema(report))
+    return page(f"{report.source.name}: {report.sentence}", "\n".join(parts), style=_STYLE)
 
 
 def _diagrams(report: Report) -> str:
@@ -92,7 +94,8 @@ def _schema(report: Report) -> str:
     source = report.source
     text: Any = source.text
     if text is None:
-        text = json.dumps(source.document, indent=2, ensure_ascii=False, default=str)
+        value = source.document if source.given is None else json.loads(source.grammar().dumps())
+        text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     findings = (*report.narrowed, *report.problems)
     places = [source.place(finding.place.pointer, finding.place.keyword) for finding in findings]
     columns: dict[int, set[int]] = {}
@@ -105,7 +108,8 @@ def _schema(report: Report) -> str:
         for number, line in enumerate(lines[:MAX_LINES], 1)
     )
     more = f'<p class="hint">… and {len(lines) - MAX_LINES} lines more</p>' if len(lines) > MAX_LINES else ""
-    return f'<section><h2>The schema</h2><ol class="source">{shown}</ol>{more}</section>'
+    what = "schema" if source.given is None else "grammar"
+    return f'<section><h2>The {what}</h2><ol class="source">{shown}</ol>{more}</section>'
 
 
 def _marked(line: str, columns: Iterable[int]) -> str:

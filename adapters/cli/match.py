@@ -9,7 +9,7 @@ import typer
 
 from .output import AsJson, fail, print_json
 from .output import console as make_console
-from .source import FileOption, SchemaArgument, TextArgument, load, text_of
+from .source import FileOption, SchemaArgument, Source, TextArgument, load, text_of
 
 if TYPE_CHECKING:
     from toolgrammar.core.generation.mismatch import Match
@@ -36,9 +36,7 @@ def match(
     A text may be valid under the schema and still not be written: with its members in another order, or where the
     schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
     """
-    from toolgrammar.core import Grammar
     from toolgrammar.core.generation.mismatch import match_text
-    from toolgrammar.core.validation import violations
 
     for name, value, words in (("whitespace", whitespace, WHITESPACE), ("order", order, ORDERS)):
         if value not in words:
@@ -46,12 +44,8 @@ def match(
     written = text_of(schema, text, file)
     source = load(schema)
     options: Any = {"whitespace": whitespace, "property_order": order}
-    match = match_text(Grammar.from_json_schema(source.schema, **options), written)
-    try:
-        wrong = list(violations(json.loads(written), source.document))
-        valid: bool | None = not wrong
-    except ValueError:
-        wrong, valid = [], None
+    match = match_text(source.grammar(**options), written)
+    wrong, valid = _validity(source, written)
     line = written.count("\n", 0, match.size) + 1
     column = match.size - written.rfind("\n", 0, match.size)
     if as_json:
@@ -63,6 +57,19 @@ def match(
     else:
         _show(match, written, line, column, wrong, bool(valid))
     raise typer.Exit(0 if match.matches else 1)
+
+
+def _validity(source: Source, text: str) -> tuple[list[str], bool | None]:
+    """Return the violations of the schema, and if the text is valid JSON under it; None where that has no meaning."""
+    from toolgrammar.core.validation import violations
+
+    if source.given is not None:
+        return [], None
+    try:
+        wrong = list(violations(json.loads(text), source.document))
+    except ValueError:
+        return [], None
+    return wrong, not wrong
 
 
 def _show(match: Match, text: str, line: int, column: int, wrong: list[str], is_valid: bool) -> None:

@@ -32,7 +32,7 @@ def repair(
     Values that the text does not hold are only made up with --invent. Exit code: 0 done, 1 nothing is near, 2 there is
     nothing to repair.
     """
-    from toolgrammar.core import Grammar, ParseError
+    from toolgrammar.core import ParseError
     from toolgrammar.core.repair import repair as repair_text
     from toolgrammar.tools import ToolSet
 
@@ -40,9 +40,10 @@ def repair(
     source = load(schema)
     try:
         if tool_format is None:
-            grammar = Grammar.from_json_schema(source.schema, whitespace="flexible", property_order="any")
+            grammar = source.grammar(whitespace="flexible", property_order="any")
             repaired = repair_text(written, grammar, invent=invent, seconds=seconds)
         else:
+            source.require_schema("--format needs tools, or")
             tools = ToolSet.from_any(source.schema)
             repaired = tools.repair(written, tool_format, invent=invent, seconds=seconds)[1]
     except ParseError as error:

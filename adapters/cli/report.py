@@ -43,6 +43,12 @@ class Report:
         """The word for it: exact, narrowed or refused."""
         return "refused" if self.problems else "narrowed" if self.narrowed else "exact"
 
+    @property
+    def sentence(self) -> str:
+        """What is said of it."""
+        said = VERDICTS[self.verdict]
+        return said if self.source.given is None else said.replace("keyword", "rule")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
         return {
@@ -56,7 +62,7 @@ class Report:
 
 def report_of(source: Source, seed: int = 0) -> Report:
     """Return how a schema is enforced, with random outputs."""
-    from toolgrammar.core import Grammar, ToolGrammarError
+    from toolgrammar.core import ToolGrammarError
     from toolgrammar.core.sampling import random_text
     from toolgrammar.core.schema import check as find_problems
 
@@ -65,7 +71,7 @@ def report_of(source: Source, seed: int = 0) -> Report:
     if problems:
         return Report(source, problems)
     try:
-        grammar = Grammar.from_json_schema(schema)
+        grammar = source.grammar()
         grammar.check()
         draw = random.Random(seed)
         samples = tuple(random_text(grammar, draw) for _ in range(SAMPLES))

@@ -18,14 +18,13 @@ def sample(
     length: Annotated[int, typer.Option(min=0, help="From this length on, an output ends as soon as it may.")] = 400,
     as_json: AsJson = False,
 ) -> None:
-    """Write random outputs of a schema, one a line: what a model that knows nothing could write under it.
+    """Write random outputs of a schema or a grammar, one a line: what a model that knows nothing could write under it.
 
     Exit code: 0 done, 2 the schema cannot be read or enforced.
     """
-    from toolgrammar.core import Grammar
     from toolgrammar.core.sampling import random_text
 
-    grammar = Grammar.from_json_schema(load(schema).schema)
+    grammar = load(schema).grammar()
     source = random.Random(seed)
     texts = [random_text(grammar, source, length) for _ in range(count)]
     if as_json:

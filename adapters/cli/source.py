@@ -1,9 +1,10 @@
-"""Schemas as users name them: a file, standard input (``-``), or an object of a Python module (``module:object``)."""
+"""Schemas and grammars as users name them: a file, standard input (``-``), or an object of a Python module."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,15 +16,22 @@ import typer
 from .output import fail
 
 if TYPE_CHECKING:
-    from toolgrammar.core import ToolGrammarError
+    from toolgrammar.core import Grammar, ToolGrammarError
+
+#: Notations of grammars, by the endings of their files.
+SYNTAXES = {".lark": "lark", ".gbnf": "gbnf", ".ebnf": "ebnf"}
+
+#: A text of GBNF or Lark, which is no JSON: the rule with which texts begin.
+_GRAMMAR = re.compile(r"^(?:root\s*::=|start\s*:)", re.MULTILINE)
 
 #: The argument of every command that takes a schema.
 SchemaArgument = Annotated[
     str,
     typer.Argument(
         metavar="SCHEMA",
-        help="A file with a JSON Schema; - is standard input; module:object is a Pydantic class, a function or a dict "
-        "of a Python module, which is imported.",
+        help="A file with a JSON Schema, or with a grammar (.lark, .gbnf, .ebnf, what Grammar.dumps wrote); - is "
+        "standard input; module:object is a Pydantic class, a function, a dict or a Grammar of a Python module, which "
+        "is imported.",
     ),
 ]
 
@@ -34,17 +42,39 @@ FileOption = Annotated[Path | None, typer.Option("--file", help="A file with the
 
 @dataclass
 class Source:
-    """A schema, and where it came from.
+    """A schema or a grammar, and where it came from.
 
     Attributes:
         name: as the user named it.
-        schema: the JSON Schema, or a Pydantic class.
+        schema: the JSON Schema, or a Pydantic class; None for a grammar.
         text: the file's text; None if it is no file.
+        given: the grammar, in a form that `Grammar.from_any` takes; None for a schema.
     """
 
     name: str
     schema: Any
     text: str | None = None
+    given: Any = None
+
+    def grammar(self, **options: Any) -> Grammar:
+        """Return the grammar.
+
+        Args:
+            options: of `Grammar.from_json_schema`, for a schema.
+
+        Raises:
+            ToolGrammarError: it is malformed, or cannot be enforced.
+        """
+        from toolgrammar.core import Grammar
+
+        if self.given is not None:
+            return Grammar.from_any(self.given)
+        return Grammar.from_json_schema(self.schema, **options)
+
+    def require_schema(self, what: str) -> None:
+        """End the command with one line if this is a grammar; ``what`` needs a schema."""
+        if self.given is not None:
+            fail(f"{self.name} is a grammar, and {what} a JSON Schema", "give a schema")
 
     @cached_property
     def document(self) -> Any:
@@ -69,9 +99,13 @@ class Source:
         before = self.text[:start]
         return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
 
+    def _position(self, problem: ToolGrammarError) -> tuple[int | None, int | None]:
+        own = problem.place.line, problem.place.column  # of a grammar as text
+        return own if own[0] is not None else self.place(problem.place.pointer, problem.place.keyword) or own
+
     def finding(self, problem: ToolGrammarError) -> dict[str, Any]:
         """Return what is wrong, and where, as JSON data."""
-        line, column = self.place(problem.place.pointer, problem.place.keyword) or (None, None)
+        line, column = self._position(problem)
         return {
             "code": problem.code,
             "pointer": problem.place.pointer,
@@ -84,15 +118,17 @@ class Source:
 
     def where(self, problem: ToolGrammarError) -> str:
         """Return the place of a problem for people."""
-        position = self.place(problem.place.pointer, problem.place.keyword)
-        line = f"line {position[0]}, column {position[1]}: " if position else ""
-        return line + f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
+        number, column = self._position(problem)
+        line = "" if number is None else f"line {number}, column {column}"
+        if self.given is not None and problem.place.pointer is None:
+            return line or "the grammar"
+        return f"{line}: " * bool(line) + f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
 
 
 def load(name: str) -> Source:
     """Return the schema that a user names; what cannot be read ends the command with one line."""
     if name != "-" and ":" in name and not Path(name).exists():
-        return Source(name, _imported(name))
+        return _source(name, _imported(name))
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except OSError as error:
@@ -102,7 +138,21 @@ def load(name: str) -> Source:
         )
     except ValueError as error:
         fail(f"{name} is not UTF-8: {error}", "save the file as UTF-8")
-    return Source(name, read_json(name, text, "check the file with a JSON editor"), text)
+    syntax = SYNTAXES.get(Path(name).suffix)
+    if syntax is not None:
+        return Source(name, None, text, {"syntax": syntax, "definition": text})
+    if name == "-" and _GRAMMAR.search(text):
+        return Source(name, None, text, text)
+    return _source(name, read_json(name, text, "check the file with a JSON editor"), text)
+
+
+def _source(name: str, value: Any, text: str | None = None) -> Source:
+    from toolgrammar.core import Grammar
+    from toolgrammar.core.grammar_data import is_grammar
+
+    if isinstance(value, Grammar) or is_grammar(value):
+        return Source(name, None, text, value)
+    return Source(name, value, text)
 
 
 def read_json(name: str, text: str, hint: str) -> Any:
@@ -140,6 +190,10 @@ def _imported(name: str) -> Any:
         fail(f"{module_name} cannot be executed: {type(error).__name__}: {error}", "import it in Python to see where")
     finally:
         sys.path.pop(0)
+    from toolgrammar.core import Grammar
+
+    if isinstance(value, Grammar):
+        return value
     if isinstance(value, str):
         return read_json(name, value, "the object is a string, which is read as JSON")
     if isinstance(value, (dict, bool)) or hasattr(value, "model_json_schema"):

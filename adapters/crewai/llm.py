@@ -47,6 +47,7 @@ __all__ = ["ToolGrammarLLM"]
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
     *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
+    "grammar",
 )
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
@@ -78,7 +79,7 @@ class ToolGrammarLLM(BaseLLM):
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
             ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``; see `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
+            ``max_repetition``, ``grammar``, for answers without tools and without a shape of their own; see `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
             ``max_retries``, which go to its loader.
 
     Raises:
@@ -102,6 +103,7 @@ class ToolGrammarLLM(BaseLLM):
     canonical: bool | None = None
     max_repetition: int | None = None
     draft: int | None = None
+    grammar: Any = None
 
     _loaded: _shared.LoadedModel = PrivateAttr()
 
@@ -270,6 +272,8 @@ class _Turn:
         if tools and self.answer_model is None and not self.functions:
             self.answer_model = answer_model(agent, task)
         schema = None if self.answer_model is None else _shared.closed(self.answer_model)
+        if tools or schema is not None or self.in_text:
+            params = replace(params, grammar=None)
         params = llm._loaded.with_tools(params, tools, asked, schema)
         if self.in_text:
             form: Any = React(tuple(params.stop))

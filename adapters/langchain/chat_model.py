@@ -12,6 +12,7 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 from toolgrammar.core.conversation import Event, Finish
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.grammar import Grammar
 
 from .. import _shared
 
@@ -235,7 +236,7 @@ class ChatToolGrammar(BaseChatModel):
         if isinstance(asked := kwargs.get("response_format") or kwargs.get("output_type"), type):
             key["validators"] = f"{asked.__module__}.{asked.__qualname__}"
         if (grammar := kwargs.get("grammar", shape.grammar)) is not None:
-            key["grammar"] = hash(grammar)
+            key["grammar"] = hash(Grammar.from_any(grammar))
         if kwargs.get("output_type") is not None:
             key["output_type"] = None if shape.json_mode is None else shape.json_mode.schema
         model = kwargs.get("model")

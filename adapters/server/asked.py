@@ -28,7 +28,7 @@ EFFORTS: Mapping[str, bool | int] = {
 }
 
 #: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
-EXTENSIONS = ("top_k", "min_p", "repetition_penalty")
+EXTENSIONS = ("top_k", "min_p", "repetition_penalty")  # and ``grammar``, which is no number
 
 #: Options of `GenerateParams` that are taken in the field ``toolgrammar`` of any request.
 OWN: Mapping[str, type] = {
@@ -145,7 +145,11 @@ class Served:
             RequestError: an option, the choice or a schema cannot be met.
         """
         loaded = self._loaded_model(name)
-        size = sum(len(json.dumps(one)) for one in [*tools, *([] if schema is None else [schema])])
+        grammar = options.get("grammar")
+        if grammar is not None and (tools or schema is not None):
+            other = "tools" if tools else "a schema of the answer"
+            raise RequestError(f"grammar is given beside {other}", field="grammar", hint="give one of them")
+        size = sum(len(json.dumps(one)) for one in (*tools, schema, grammar) if one is not None)
         if size > self._max_schema:
             raise RequestError(
                 f"the schemas of the request have {size:,} bytes of JSON",
@@ -172,7 +176,8 @@ class Served:
 def sampling(fields: Fields) -> dict[str, Any]:
     """Return the sampling options that protocols name as we do, and the extensions."""
     names = ("temperature", "top_p", "seed", *EXTENSIONS)
-    return {**{name: fields.number(name) for name in names}, **own_options(fields)}
+    numbers = {name: fields.number(name) for name in names}
+    return {**numbers, "grammar": fields.one_of("grammar", (str, dict)), **own_options(fields)}
 
 
 def own_options(fields: Fields) -> dict[str, Any]:

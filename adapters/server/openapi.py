@@ -33,6 +33,11 @@ _SAMPLING: dict[str, Any] = {
     "top_k": {"type": "integer", "minimum": 0},
     "min_p": {"type": "number", "minimum": 0, "maximum": 1},
     "repetition_penalty": {"type": "number", "exclusiveMinimum": 0},
+    "grammar": {
+        "type": ["string", "object"],
+        "description": "the answer is a text of this grammar: GBNF, Lark, {syntax, definition}, a structural tag, or "
+        "what Grammar.dumps() wrote",
+    },
 }
 _MESSAGES: dict[str, Any] = {
     "type": "array",

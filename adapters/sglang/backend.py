@@ -198,8 +198,9 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
         return self._grammar("regex", lambda: Grammar.from_regex(key_string))
 
     def dispatch_ebnf(self, key_string: str) -> BaseGrammarObject:
-        """Return the grammar of a text in EBNF."""
-        return self._grammar("ebnf", lambda: Grammar.from_ebnf(key_string, vocabulary=self._vocabulary))
+        """Return the grammar of a text in EBNF, or of what `Grammar.dumps` wrote and other objects of JSON."""
+        read = Grammar.from_any if key_string.lstrip().startswith("{") else Grammar.from_ebnf
+        return self._grammar("ebnf", lambda: read(key_string, vocabulary=self._vocabulary))
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
         """Return the grammar of a structural tag, of which SGLang makes one for tool calls."""

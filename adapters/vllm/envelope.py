@@ -201,6 +201,8 @@ def wanted(kind: str, text: str, model: Tokens) -> Wanted:
         return Wanted(Grammar.choice(*map(Grammar.literal, _value(text))))
     if kind == "GRAMMAR" and is_envelope(text):
         return read_envelope(text, model)
+    if kind == "GRAMMAR" and text.lstrip().startswith("{"):
+        return Wanted(Grammar.from_any(text, vocabulary=model.vocabulary))
     if kind == "GRAMMAR":
         read = Grammar.from_ebnf if _DEFINITION.search(text) else Grammar.from_lark
         return Wanted(read(text, vocabulary=model.vocabulary))

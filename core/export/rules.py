@@ -83,8 +83,15 @@ def exported_rules(nodes: Nodes, root: int) -> ExportedRules:
 
     Raises:
         GrammarError: a fixed text is not UTF-8.
-        LimitError: there are more than `MAX_RULES` rules, or `MAX_STATES` states.
+        LimitError: there are more than `MAX_RULES` rules, or `MAX_STATES` states; or it is nested too deeply.
     """
+    try:
+        return _exported(nodes, root)
+    except RecursionError:
+        raise LimitError("the grammar is nested too deeply to be written", hint="flatten it") from None
+
+
+def _exported(nodes: Nodes, root: int) -> ExportedRules:
     reader = _Reader(nodes)
     reader.rules["root"] = reader.node(root)
     while reader.pending:

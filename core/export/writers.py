@@ -283,12 +283,14 @@ def written_as_regex(exported: ExportedRules) -> Exported:
 
     Raises:
         GrammarError: the rules are recursive in a way that is not regular.
-        LimitError: it is longer than `MAX_PATTERN`.
+        LimitError: it is longer than `MAX_PATTERN`, or nested too deeply.
     """
-    rules = _without_right_recursion(exported)
-    sizes: dict[str, int] = {}
-    whole = _substituted(exported.root, rules, sizes)
-    text = _Regex(ExportedRules({exported.root: whole}, exported.root, ()), {}).expression(whole)
+    try:
+        rules = _without_right_recursion(exported)
+        whole = _substituted(exported.root, rules, {})
+        text = _Regex(ExportedRules({exported.root: whole}, exported.root, ()), {}).expression(whole)
+    except RecursionError:
+        raise LimitError("the pattern is nested too deeply", hint="export it as GBNF") from None
     return Exported(text, exported.unsaid)
 
 

@@ -142,7 +142,7 @@ class GenerateParams:
             ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It replaces
             ``json_mode``, ``grammar`` or (beside tools) ``response_schema``; only one of these may be given.
         json_mode: the answer is JSON.
-        grammar: the answer is a text of this grammar.
+        grammar: the answer is a text of this grammar: a `Grammar`, or anything that `Grammar.from_any` takes.
         tools: a tool set (``toolgrammar.tools.ToolSet``).
         tool_choice: ``"auto"``, ``"required"``, ``"none"`` or a tool's name.
         parallel_tool_calls: several calls in one turn are allowed.
@@ -220,7 +220,7 @@ class GenerateOptions(TypedDict, total=False):
     stop: str | Sequence[str]
     output_type: Any
     json_mode: JsonMode | None
-    grammar: Grammar | None
+    grammar: Grammar | str | Mapping[str, Any] | None
     tools: ToolInterface | None
     tool_choice: str
     parallel_tool_calls: bool

@@ -218,6 +218,8 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
+    if isinstance(params.grammar, (str, Mapping)):
+        params = replace(params, grammar=Grammar.from_any(params.grammar))
     check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
     return params if params.output_type is None else _with_shape(params)
 
@@ -278,7 +280,7 @@ _RANGES: Ranges = {
     "json_mode": (lambda value: value is None or isinstance(value, JsonMode), "JsonMode(schema=...)"),
     "grammar": (
         lambda value: value is None or isinstance(value, Grammar),
-        "a toolgrammar.core.Grammar, for example Grammar.from_regex(...)",
+        "a toolgrammar.core.Grammar, for example Grammar.from_regex(...), or what Grammar.from_any takes",
     ),
     "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required', 'none' or a tool's name"),
     "parallel_tool_calls": FLAG,

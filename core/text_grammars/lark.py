@@ -315,14 +315,11 @@ class _Reader:
         root = inner.rule_of_texts()
         self.found |= inner.found
         self._places |= inner._places
-        for mine, theirs in (
-            (self._named, inner._named),
-            (self._schemas, inner._schemas),
-            (self._restricted, inner._restricted),
-            (self.problems, inner.problems),
-            (self.narrowed, inner.narrowed),
-        ):
-            mine += theirs  # type: ignore[operator]
+        self._named += inner._named
+        self._schemas += inner._schemas
+        self._restricted += inner._restricted
+        self.problems += inner.problems
+        self.narrowed += inner.narrowed
         return Reference(root)
 
     def _directive(self, start: int) -> None:

@@ -271,10 +271,23 @@ class _RegularParts:
         if isinstance(expression, Complement):
             return int(terms.not_(self.of(expression.item)))
         assert isinstance(expression, Reference)
-        term = self._known.get(expression.name)
-        if term is None:
-            term = self._known[expression.name] = self.of(self._rules.rules[expression.name])
-        return term
+        return self._rule(expression.name)
+
+    def _rule(self, name: str) -> int:
+        """Return the term of a rule, after those of the rules that it needs: rules may go through thousands of others."""
+        pending = [name]
+        while pending:
+            top = pending[-1]
+            if top in self._known:
+                pending.pop()
+                continue
+            body = self._rules.rules[top]
+            names = {part.name for part in walk(body) if isinstance(part, Reference)}
+            missing = names - self._known.keys()
+            pending += missing
+            if not missing:
+                self._known[top] = self.of(body)
+        return self._known[name]
 
     def _restricted(self, expression: Restricted) -> int:
         terms = self._terms

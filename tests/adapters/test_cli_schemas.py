@@ -244,3 +244,49 @@ def test_pipes_have_no_colour(path: str, monkeypatch: pytest.MonkeyPatch) -> Non
     for arguments in (["check", path], ["match", path, "{"], ["--help"], ["check", "--help"]):
         result = CliRunner().invoke(app, arguments)
         assert not re.search("\x1b\\[", result.stdout + result.stderr)
+
+
+@pytest.fixture
+def grammars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one grammar in every form."""
+    monkeypatch.chdir(tmp_path)
+    sums = 'root ::= root "+" [0-9] | [0-9]'
+    (tmp_path / "sums.gbnf").write_text(sums)
+    (tmp_path / "sums.ebnf").write_text(sums)
+    (tmp_path / "sums.lark").write_text('start: start "+" /[0-9]/ | /[0-9]/')
+    (tmp_path / "sums.json").write_text(Grammar.from_gbnf(sums).dumps())
+    (tmp_path / "rules.json").write_text(json.dumps({"syntax": "gbnf", "definition": sums}))
+    (tmp_path / "sum_module.py").write_text(f"from toolgrammar.core import Grammar\nsums = Grammar.from_gbnf({sums!r})")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name", ["sums.gbnf", "sums.ebnf", "sums.lark", "sums.json", "rules.json", "sum_module:sums", "-"]
+)
+def test_grammars(grammars: Path, name: str) -> None:
+    """A grammar stands wherever a schema may: as text, as data, as an object of a module, on standard input."""
+    given = (grammars / "sums.gbnf").read_text() if name == "-" else None
+    code, output, _ = invoke("check", name, "--html", "page.html", text=given)
+    assert (
+        code == 0 and "every rule can be enforced exactly" in output and "Diagram" not in Path("page.html").read_text()
+    )
+    code, output, _ = invoke("sample", name, "-n", "3", text=given)
+    assert code == 0 and all(re.fullmatch(r"[0-9](\+[0-9])*", line) for line in output.splitlines())
+    if given is None:
+        assert invoke("match", name, "1+2")[0] == 0
+        code, output, _ = invoke("match", name, "1+x")
+        assert code == 1 and "line 1, column 3" in output and "a digit" in output
+        code, output, _ = invoke("repair", name, "1+2 ")
+        assert code == 0 and output == "1+2\n"
+
+
+def test_grammars_that_cannot_be_read(grammars: Path) -> None:
+    """A broken grammar is refused with line and column; what needs a schema says so."""
+    (grammars / "broken.lark").write_text('start: a\na: "x" )')
+    code, output, _ = invoke("check", "broken.lark", "--json")
+    (problem,) = json.loads(output)["problems"]
+    assert code == 1 and (problem["line"], problem["column"]) == (2, 8) and "end of the line" in problem["message"]
+    code, _, complaint = invoke("bench", "sums.gbnf")
+    assert code == 2 and "sums.gbnf is a grammar" in complaint
+    code, _, complaint = invoke("repair", "sums.gbnf", "x", "--format", "hermes")
+    assert code == 2 and "sums.gbnf is a grammar" in complaint

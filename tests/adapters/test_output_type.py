@@ -130,3 +130,37 @@ def test_the_call_wins_over_the_client() -> None:
     assert Room.model_validate_json(str(asyncio.run(client.create([message], json_output=Room)).content))
     with pytest.raises(ModelError, match="cannot be written"):
         client.dump_component()
+
+
+WRITTEN = [
+    LISTS.dumps(),
+    json.loads(LISTS.dumps()),
+    'root ::= "(" root* ")"',
+    {"syntax": "lark", "definition": 'start: "(" start* ")"'},
+]
+
+
+def crewai(reply: str, **options: Any) -> str:
+    """CrewAI: an option of the model."""
+    from toolgrammar.adapters.crewai import ToolGrammarLLM
+
+    return str(ToolGrammarLLM(model=ScriptedModel([reply]), **options).call("x"))
+
+
+def alone(reply: str, **options: Any) -> str:
+    """No framework."""
+    return ScriptedModel([reply]).generate("x", **options).text
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=["dumps", "object", "gbnf", "lark"])
+@pytest.mark.parametrize("ask", [*ADAPTERS, crewai, alone])
+def test_grammars_as_data(ask: Callable[..., str], written: Any) -> None:
+    """A grammar may be given as data or as text wherever `Grammar` may; the answer is one of its texts."""
+    assert LISTS.matches(ask("(()) and more", grammar=written))
+
+
+@pytest.mark.parametrize("ask", [*ADAPTERS, alone])
+def test_wrong_grammars(ask: Callable[..., str]) -> None:
+    """A grammar that cannot be read is an error that names the place."""
+    with pytest.raises(Exception, match="line 1, column 10"):
+        ask("x", grammar="root ::= )")

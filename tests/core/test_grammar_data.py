@@ -60,9 +60,10 @@ def test_written_and_read(name: str) -> None:
 
 
 def test_rules() -> None:
-    """A recursive grammar has the same texts when it is read, and its parts stay shared."""
+    """A recursive grammar that is read is equal to the one that was written, and its parts stay shared."""
     grammar = recursive()
     again = Grammar.loads(grammar.dumps())
+    assert again == grammar == pickle.loads(pickle.dumps(grammar)) and hash(again) == hash(grammar)
     draw = random.Random(1)
     for _ in range(20):
         text = random_text(grammar, draw, 20)
@@ -143,3 +144,49 @@ def test_tags_of_a_vocabulary() -> None:
     """A structural tag that was read with a vocabulary is refused: its tokens are those of the vocabulary."""
     with pytest.raises(GrammarError, match="vocabulary"):
         Grammar.from_structural_tag(TAG, vocabulary=VOCABULARY).dumps()
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_anything_that_is_a_grammar(name: str) -> None:
+    """What `dumps` wrote is a grammar wherever one is asked for, as text and as the object that it holds."""
+    grammar = GRAMMARS[name]
+    data = grammar.dumps()
+    assert Grammar.from_any(data) == Grammar.from_any(json.loads(data)) == Grammar.from_any(grammar) == grammar
+
+
+@pytest.mark.parametrize(
+    ("value", "yes", "no"),
+    [
+        ('root ::= "a"+ # start: "b"', "aa", "b"),
+        ('// root ::= "a"\nstart: "b"+', "bb", "a"),
+        ({"syntax": "lark", "definition": 'start: "b"'}, "b", "a"),
+        ({"syntax": "gbnf", "definition": 'root ::= "a" ?'}, "a", "aa"),
+        ({"syntax": "ebnf", "definition": 'root ::= a_b\na_b ::= "a"'}, "a", "b"),
+        ({"syntax": "regex", "definition": r"(?i)a\z"}, "A", "b"),
+        ('{"syntax": "regex", "definition": "a"}', "a", "b"),
+        (TAG, '{"a": 1}', "{}"),
+    ],
+)
+def test_texts_and_objects(value: Any, yes: str, no: str) -> None:
+    """A text is GBNF if it defines rules by ``::=`` outside of comments, else Lark; an object says what it is."""
+    grammar = Grammar.from_any(value)
+    assert grammar.matches(yes) and not grammar.matches(no)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (5, "the grammar is 5"),
+        ({"type": "object"}, "an object with 'type'"),
+        ({}, "an object with nothing"),
+        ('{"a": ', "begins like JSON"),
+        ({"syntax": "peg", "definition": ""}, "the syntax is 'peg'"),
+        ({"syntax": "lark", "definition": 1}, "not a text"),
+        ("root ::= (", r"line 1, column 11"),
+        ("hello", "expected ':' after the name 'hello'"),
+    ],
+)
+def test_what_is_no_grammar(value: Any, message: str) -> None:
+    """What is no grammar is an error that says which forms there are, or where the text is wrong."""
+    with pytest.raises(GrammarError, match=message):
+        Grammar.from_any(value)

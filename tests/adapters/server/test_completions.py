@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from openai.types import Completion
 
 from toolgrammar.adapters.openai import client
-from toolgrammar.core import GenerateParams, Model
+from toolgrammar.core import GenerateParams, Grammar, Model
 from toolgrammar.core.testing import ScriptedModel
 
-from .conftest import BOOKING
+from .conftest import BOOKING, openai_tool
 
 TEXT = "The capital of Norway is "
 
@@ -139,3 +139,58 @@ def test_what_cannot_be_met_is_refused_by_name(noisy: openai.OpenAI, fields: dic
     with pytest.raises(openai.BadRequestError) as caught:
         noisy.post("/completions", body={"model": "noise", "prompt": TEXT, **fields}, cast_to=Completion)
     assert caught.value.param == named
+
+
+FORMS = ['root ::= "(" root* ")"', {"syntax": "lark", "definition": 'start: "(" start* ")"'}]
+
+
+@pytest.mark.parametrize("form", [*FORMS, Grammar.from_gbnf(FORMS[0]).dumps()], ids=["gbnf", "lark", "dumps"])
+@pytest.mark.parametrize(
+    "path", ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"]
+)
+def test_the_field_grammar(http: Callable[..., httpx.Client], noise: Model, path: str, form: Any) -> None:
+    """Every protocol takes a grammar, as text, as an object, or as data; the answer is one of its texts."""
+    body: dict[str, Any] = {"model": "noise", "max_tokens": 30, "grammar": form, "stream": False}
+    messages = [{"role": "user", "content": "x"}]
+    if path == "/v1/completions":
+        body["prompt"] = "x"
+    elif path == "/v1/responses":
+        body |= {"input": "x", "max_output_tokens": body.pop("max_tokens")}
+    else:
+        body["messages"] = messages
+    if path == "/api/chat":
+        del body["max_tokens"]
+        if "options" not in body:
+            body["options"] = {"num_predict": 30}
+    answer = http({"noise": noise}).post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    text = max(_texts(answer.json()), key=lambda text: text.count("("))
+    assert Grammar.from_any(form).matches(text), answer.text
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a value."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"grammar": "root ::= )"}, "line 1, column 10"),
+        ({"grammar": 5}, "grammar is not a text or an object"),
+        ({"grammar": {"type": "object"}}, "an object with 'type'"),
+        ({"grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "beside a schema"),
+        ({"grammar": 'root ::= "a"', "tools": [openai_tool("book")]}, "beside tools"),
+        ({"grammar": "root ::= " + '"a" ' * 400_000}, "at most"),
+    ],
+)
+def test_wrong_grammars(http: Callable[..., httpx.Client], noise: Model, fields: dict[str, Any], message: str) -> None:
+    """A grammar that cannot be met is an error that names the field, and the place in the text."""
+    body = {"model": "noise", "messages": [{"role": "user", "content": "x"}], "max_tokens": 5, **fields}
+    answer = http({"noise": noise}).post("/v1/chat/completions", json=body)
+    assert answer.status_code in (400, 413), answer.text
+    error = answer.json()["error"]
+    assert message in error["message"] and (error["param"] == "grammar" or answer.status_code == 413)

@@ -10,6 +10,7 @@ import pytest
 
 from toolgrammar.adapters.vllm import envelope
 from toolgrammar.adapters.vllm.envelope import Tokens, is_envelope, read_envelope, refusal, wanted
+from toolgrammar.core import Grammar
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 
 TOOLS = [
@@ -95,6 +96,7 @@ def test_the_format_of_the_template_is_the_default() -> None:
         ("REGEX", "a{2,3}", "aa", "aaaa"),
         ("CHOICE", '["yes", "no"]', "no", "maybe"),
         ("GRAMMAR", 'root ::= "(" root ")" | "x"', "((x))", "((x)"),
+        ("GRAMMAR", Grammar.from_gbnf('root ::= "(" root ")" | "x"').dumps(), "((x))", "((x)"),
         ("GRAMMAR", 'start: "(" start ")" | "x" // not ::=', "((x))", "((x)"),
         (
             "STRUCTURAL_TAG",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Grammar, GrammarError, Vocabulary
+from toolgrammar.core import Grammar, GrammarError, LimitError, Vocabulary
 from toolgrammar.core.sampling import random_text
 from toolgrammar.tools import ToolSet
 
@@ -165,5 +165,10 @@ def test_errors() -> None:
     """What is not regular has no regular expression; bytes that are no text have no form at all."""
     with pytest.raises(GrammarError, match="recursive"):
         GRAMMARS["tree"].to_regex()
+    deep = Grammar.from_gbnf(
+        "root ::= r0\n" + "\n".join(f'r{n} ::= ("a" | "b" r{n + 1} "c") "d"?' for n in range(900)) + '\nr900 ::= "e"'
+    )
+    with pytest.raises(LimitError, match="nested too deeply"):
+        deep.to_gbnf()
     with pytest.raises(GrammarError, match="UTF-8"):
         Grammar.literal(b"\xff").to_gbnf()

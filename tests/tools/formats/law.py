@@ -105,11 +105,15 @@ class LawError(AssertionError):
 def judge(name: str, seed: int) -> str:
     """Write a random turn in a format, and check what is read from it; return what became of it.
 
+    Args:
+        name: of a format, or the path of a description.
+        seed: of the turn.
+
     Raises:
-        LawError: the turn is not read as it was written, or a call is not valid.
+        LawError: the turn is not read as it was written, a call is not valid, or a mask is not what `accept` takes.
     """
-    rng = random.Random(f"{name} {seed}")
     family = get_format(name)
+    rng = random.Random(f"{family.name} {seed}")
     special = list(getattr(family, "special", ()))
     if rng.random() < 0.4:
         special = [token for token in special if rng.random() < 0.5]
@@ -206,7 +210,9 @@ def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: r
     matcher = constraint.matcher()
     spelled = {number: name.encode() for name, number in vocabulary.special.items()}
     written: list[bytes] = []
-    for _ in range(rng.choice((5, 20, MAX_WALK))):
+    for step in range(rng.choice((5, 20, MAX_WALK))):
+        if step in (0, 3, 12):
+            _check_mask(matcher, vocabulary)
         if forced := matcher.forced_bytes():
             matcher.accept_bytes(forced)
             written.append(forced)
@@ -231,6 +237,14 @@ def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: r
         for part in matcher.shortest_parts():
             written.append(part.encode() if isinstance(part, str) else part)
     return b"".join(written).decode()
+
+
+def _check_mask(matcher: Any, vocabulary: Vocabulary) -> None:
+    """The mask has the tokens that `accept` takes."""
+    allowed = set(matcher.allowed_tokens())
+    accepted = {token for token in range(vocabulary.size) if matcher.fork().accept(token)}
+    if allowed != accepted:
+        raise LawError(f"mask and accept differ in {[vocabulary.tokens[token] for token in allowed ^ accepted]}")
 
 
 def _check(

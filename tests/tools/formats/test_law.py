@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from toolgrammar.tools.formats import format_names
+from toolgrammar.tools.formats import format_data, format_names, get_format
 
 from .law import LawError, judge
+from .test_format_file import MARKUP, NOT_DERIVED
+
+#: Formats of no model.
+OWN: dict[str, dict[str, Any]] = {
+    "acme": {
+        "begin": "<calls>\n",
+        "call": '<call name="$name">$args</call>',
+        "separator": "\n",
+        "finish": "\n</calls>",
+    },
+    "one": {"call": "[[$name $args]]", "parallel": False},
+    "ends": {"call": "<<$name>>$args<<end>>", "separator": "\n"},
+}
 
 #: Maximum share of turns whose tools a format may refuse.
 MAX_REFUSED = 0.6
@@ -26,3 +42,17 @@ def test_what_the_grammar_admits_is_read(name: str) -> None:
             faults.append(str(error))
     assert not faults, "\n\n".join(faults[:3])
     assert outcomes["written"] >= 25 * (1 - MAX_REFUSED), outcomes
+
+
+@pytest.mark.parametrize("name", [*OWN, *(name for name in format_names() if name not in NOT_DERIVED)])
+def test_formats_of_description_files(name: str, tmp_path: Path) -> None:
+    """The law holds of formats that a TOML file describes by their markup alone."""
+    markup = (
+        {key: value for key, value in format_data(get_format(name)).items() if key in MARKUP}
+        if name not in OWN
+        else OWN[name]
+    )
+    path = tmp_path / f"{name}.toml"
+    path.write_text("\n".join(f"{key} = {json.dumps(value)}" for key, value in {"name": name, **markup}.items()))
+    outcomes = Counter(judge(str(path), seed) for seed in range(8))
+    assert outcomes["written"] >= 8 * (1 - MAX_REFUSED), outcomes
