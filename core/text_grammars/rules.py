@@ -274,7 +274,7 @@ class _RegularParts:
         return self._rule(expression.name)
 
     def _rule(self, name: str) -> int:
-        """Return the term of a rule, after those of the rules that it needs: rules may go through thousands of others."""
+        """Return the term of a rule; those that it needs, maybe thousands, are made first and without recursion."""
         pending = [name]
         while pending:
             top = pending[-1]

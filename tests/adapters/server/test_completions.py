@@ -159,9 +159,7 @@ def test_the_field_grammar(http: Callable[..., httpx.Client], noise: Model, path
     else:
         body["messages"] = messages
     if path == "/api/chat":
-        del body["max_tokens"]
-        if "options" not in body:
-            body["options"] = {"num_predict": 30}
+        body["options"] = {"num_predict": body.pop("max_tokens"), "grammar": body.pop("grammar")}
     answer = http({"noise": noise}).post(path, json=body)
     assert answer.status_code == 200, answer.text
     text = max(_texts(answer.json()), key=lambda text: text.count("("))

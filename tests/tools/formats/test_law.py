@@ -23,7 +23,6 @@ OWN: dict[str, dict[str, Any]] = {
         "finish": "\n</calls>",
     },
     "one": {"call": "[[$name $args]]", "parallel": False},
-    "ends": {"call": "<<$name>>$args<<end>>", "separator": "\n"},
 }
 
 #: Maximum share of turns whose tools a format may refuse.
