@@ -67,7 +67,10 @@ class Chat(Protocol):
     media_type = "application/x-ndjson"
     names = MappingProxyType(
         {
-            **{name: f"options.{name}" for name in ("temperature", "top_p", "top_k", "min_p", "seed", "stop")},
+            **{
+                name: f"options.{name}"
+                for name in ("temperature", "top_p", "top_k", "min_p", "seed", "stop", "grammar")
+            },
             "max_tokens": "options.num_predict",
             "repetition_penalty": "options.repeat_penalty",
             "schema": "format",
@@ -179,6 +182,7 @@ def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
     budget = fields.whole("num_predict")
     options["max_tokens"] = None if budget in (-1, -2) else budget
     options["stop"] = fields.one_of("stop", (str, list))
+    options["grammar"] = fields.one_of("grammar", (str, dict))
     window = fields.whole("num_ctx")
     if window is not None and window > model.context_window:
         path = fields.path("num_ctx")
