@@ -7,6 +7,7 @@ is one grammar in it. Most grammars have a lazy automaton of their own; grammars
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from array import array
@@ -55,8 +56,9 @@ MAX_PLANS = 4_096
 #: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**22
 
-#: Maximum number of strings that are tried to pass a DYNAMIC place.
-MAX_WAYS = 100_000
+#: Weight of a string whose spelling is not that of `json.dumps` among those that are tried to pass a DYNAMIC place: it
+#: comes after all others, since a name has exponentially many spellings, all of them repeated if one is.
+_UNUSUAL = 2.0**30
 
 #: Maximum number of continuations of a text, and of bytes in each, whose closed states are remembered; maximum number
 #: of open states whose DYNAMIC places, and closed states, are remembered.
@@ -84,6 +86,9 @@ def _free_string() -> tuple[array[int], list[bytes]]:
 
 #: Bytes in the order in which they are tried for names: letters first, so that names look like names.
 _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
+
+#: The end of a string in the midst of an escape.
+_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(u[0-9a-fA-F]{0,3})?\Z")
 
 #: The quote in that order; the whitespace of JSON.
 _QUOTE, _WHITESPACE = _UNRANKED.index(0x22), frozenset(b" \t\n\r")
@@ -374,8 +379,9 @@ class LazyAutomaton:
         if reached != REFUSED:
             tried.pop(atoms, None)
             return reached, data
+        # Each that is refused repeats a name or an item, which has its own part of the text.
         ways = tried.setdefault(atoms, self._ways(near))
-        for way in islice(ways, MAX_WAYS):
+        for way in islice(ways, len(before) + len(data) + 1):
             reached = self.advance(near, way, before, data[:begin])
             if reached != REFUSED:
                 return reached, data[:begin] + way
@@ -412,7 +418,8 @@ class LazyAutomaton:
             before.suppose(b"")
 
     def _ways(self, state: int) -> Iterator[bytes]:
-        """Yield the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first."""
+        """Yield the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first; those
+        that `json.dumps` would spell otherwise come last."""
         heap = [(0.0, b"", state, b"")]  # length, data (in preference order), state, ending
         while heap:
             length, data, here, ending = heappop(heap)
@@ -431,7 +438,9 @@ class LazyAutomaton:
                 endings = [self.finish_atom(atom) for atom in atoms if self.automaton.unpack(atom)[0] in _STRINGS]
                 if endings:
                     ending = min(endings, key=len)
-                    size, longer = len(data) + 1 + len(ending), data + bytes((byte,))
+                    size, longer = 1.0 + len(data) + len(ending), data + bytes((byte,))
+                    if length >= _UNUSUAL or _is_unusual(data.translate(_UNRANKED), _UNRANKED[byte]):
+                        size += _UNUSUAL
                     if len(ending) == 1 and (not heap or heap[0][0] >= size):  # no other is shorter
                         yield longer.translate(_UNRANKED) + ending
                         heappush(heap, (size + 0.5, longer, then, b""))
@@ -500,6 +509,19 @@ def _string_start(data: bytes) -> int:
         slashes = at - len(data[:at].rstrip(b"\\"))
         if slashes % 2 == 0:
             return at
+
+
+def _is_unusual(before: bytes, byte: int) -> bool:
+    """Return True if a byte goes on with an escape in a JSON string that `json.dumps` would not write there."""
+    escape = _ESCAPE.search(before)
+    if escape is None:
+        return False
+    begun = escape[1]
+    if begun is None:
+        return byte not in b'"\\bfnrtu'
+    if begun == b"u000":
+        return byte not in b"01234567bef"  # the others have short escapes
+    return byte not in (b"0", b"0", b"01", b"0123456789abcdef")[len(begun) - 1]
 
 
 def _length(part: bytes | str) -> int:

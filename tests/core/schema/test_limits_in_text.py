@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 from itertools import product
@@ -87,6 +88,46 @@ def test_the_judge_where_readings_and_nodes_are_few(
             if "is shorter" not in error.what:
                 raise
     assert tally.outcomes["written"] > 40
+
+
+#: Every limit of a schema that lowering may only meet once a text gets near, each at a value that random schemas reach.
+LIMITS: list[tuple[str, str, Any]] = [
+    ("core.schema.lower.merged_objects", "MAX_REGIONS", 1),
+    ("core.schema.lower.merged_objects", "MAX_DEMANDS", {False: 1, True: 1}),
+    ("core.schema.lower.merged_objects", "MAX_WAYS", 1),
+    ("core.schema.lower.arrays", "MAX_SPECIAL", 1),
+    ("core.schema.lower.values", "MAX_STEPS", 10),
+    ("core.schema.scalars.numbers", "MAX_RESIDUES", 2),
+    ("core.schema.normal.normalise", "MAX_BRANCHES", 3),
+    ("core.schema.normal.normalise", "MAX_COMPOUNDS", 2),
+    ("core.schema.normal.normalise", "MAX_STEPS", 10),
+    ("core.schema.normal.normalise", "MAX_TOTAL", 40),
+    ("core.schema.normal.unevaluated", "MAX_SUBSETS", 1),
+    ("core.schema.normal.negation", "MAX_DIFFERENT", 1),
+    ("core.regex.equations", "MAX_STATES", 3),
+    ("core.regex.assertions", "MAX_PASTS", 2),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "least"), LIMITS)
+def test_the_judge_where_a_limit_is_low(module: str, name: str, least: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of lowering is met when a schema is bound, or leaves something out; a text never meets it."""
+    monkeypatch.setattr(importlib.import_module(f"toolgrammar.{module}"), name, least)
+    tally = Tally()
+    for seed in range(20):
+        judge_seed(seed, tally)
+    assert tally.outcomes["written"] > 10
+
+
+@pytest.mark.parametrize("pattern", ["^/*$", r"^\u0001*$", r"^[/\\]*$"])
+def test_names_with_many_spellings(pattern: str) -> None:
+    """A name that has exponentially many spellings is repeated by all of them: the next one is found all the same."""
+    schema = {"patternProperties": {pattern: {"type": "null"}}, "additionalProperties": False, "type": "object"}
+    grammar = Grammar.from_json_schema({**schema, "minProperties": 60})
+    matcher = grammar.bind(VOCABULARY).matcher()
+    assert matcher.accept_bytes(b'{"\\u') if "u0001" in pattern else matcher.accept_bytes(b'{"')
+    completion = matcher.shortest_completion()
+    assert matcher.accept_bytes(completion) and matcher.is_accepting
 
 
 def test_a_rule_beyond_a_limit_is_left_out() -> None:
