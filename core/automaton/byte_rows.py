@@ -52,6 +52,7 @@ _KIND = cython.declare(cython.int, 5)
 _ABOUT = cython.declare(cython.int, 6)
 _LIKE = cython.declare(cython.int, 7)
 
+_LOW_BITS = cython.declare(cython.ulonglong, 2**32 - 1)  # as a literal it would be an object of Python
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 _ZERO = array("i", [0])
 
@@ -67,7 +68,7 @@ _WIDE_ASCII, _WIDE = 90, 0x100000
 @cython.exceptval(check=False)
 def _key(kind: cython.int, about: cython.int) -> cython.ulonglong:
     """Return the key of a state in `ByteRows.numbers`."""
-    return (cython.cast(cython.ulonglong, kind + 1) << 32) | (about & 0xFFFFFFFF)
+    return (cython.cast(cython.ulonglong, kind + 1) << 32) | (cython.cast(cython.ulonglong, about) & _LOW_BITS)
 
 
 @cython.cclass

@@ -40,6 +40,13 @@ _WHOLE = re.compile(
 )
 
 
+#: Maximum number of places whose names are remembered.
+_MAX_NAMED = cython.declare(cython.int, 8)
+
+#: By byte: 1 if it may stand in a JSON value outside of strings and is neither a bracket nor punctuation.
+_IS_SCALAR = cython.declare(bytes, bytes([chr(byte) in "0123456789+-.Etruefalsn" for byte in range(256)]))
+
+
 @cython.cfunc
 @cython.exceptval(-2, check=False)
 def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
@@ -119,6 +126,7 @@ class Written:
     _bracket: Bracket
     _closed: dict
     _bytes: object
+    _places: dict
 
     def __init__(self, text: bytes = b""):
         self._data = bytearray(text)
@@ -128,6 +136,8 @@ class Written:
         self._bracket = None
         self._closed = {}
         self._bytes = None
+        #: By some places, for which several tokens in a row ask: the names there, and how they are spelled (or None).
+        self._places = {}
 
     def __len__(self) -> int:
         return len(self._data)
@@ -158,6 +168,8 @@ class Written:
         del self._data[size:]
         self._bytes = None
         self._closed = {}
+        if self._places:
+            self._places = {}
         while self._open and cython.cast(Bracket, self._open[len(self._open) - 1]).at > size:
             self._open.pop()
 
@@ -232,6 +244,8 @@ class Written:
                     ahead.append((len(names), len(items)))
                 colon = False
             elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
+                if not _IS_SCALAR[byte]:  # no JSON: the place is in a string
+                    return [], []
                 colon = False
             at -= 1
         is_array: cython.bint = bracket is not None and text[bracket.opening] == 0x5B
@@ -261,9 +275,32 @@ class Written:
         return names, commas
 
     @cython.cfunc
-    def _names(self, end: cython.Py_ssize_t) -> list:
+    def _place(self, end: cython.Py_ssize_t) -> list:
+        """Return the names at a place, and how they are spelled (or None); neither list is to be changed."""
+        found = self._places.get(end)
+        if found is not None:
+            return found
         names: list = self._look_back(end)[0]
-        return names if self._bracket is None else self._bracket.names + names
+        if self._bracket is not None:
+            names = self._bracket.names + names
+        place: list = [names, None]
+        if end <= self._size:  # else the text may change before it
+            if len(self._places) >= _MAX_NAMED:
+                self._places = {}
+            self._places[end] = place
+        return place
+
+    @cython.cfunc
+    def _names(self, end: cython.Py_ssize_t) -> list:
+        return self._place(end)[0]
+
+    @cython.cfunc
+    def _spelled_names(self, end: cython.Py_ssize_t) -> list:
+        """Return `_names` as `json.dumps` writes them."""
+        place: list = self._place(end)
+        if place[1] is None:
+            place[1] = [_spelled(name) for name in place[0]]
+        return place[1]
 
     def names(self) -> list[str]:
         """Return the names in the innermost open object, also of a member without its value; in an array, the items
@@ -312,7 +349,7 @@ class Written:
         end: cython.Py_ssize_t = len(text)
         found: list = []
         if _is_name_place(text, end):
-            found += [_spelled(name) for name in self._names(end)]
+            found += self._spelled_names(end)
         start: cython.Py_ssize_t = _string_start(text, end)
         if start < 0 or not _is_name_place(text, start):
             return found, False
@@ -320,9 +357,9 @@ class Written:
         if not names:
             return found, False
         written: bytes = bytes(text[start:])
+        spelled: bytes
         if b"\\" not in written:
-            for name in names:
-                spelled: bytes = _spelled(name)
+            for spelled in self._spelled_names(start):
                 if spelled.startswith(written):
                     found.append(spelled[len(written) :])
             return list(dict.fromkeys(found)), False
@@ -339,8 +376,6 @@ class Written:
     def spelled_names(self) -> list[bytes]:
         """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
         object (the strings of the innermost open array), whether the text ends inside a string or not."""
-        names: list = self._names(len(self._data))
+        found: list = self._spelled_names(len(self._data))
         start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
-        if start >= 0:
-            names += self._names(start)
-        return [_spelled(name) for name in dict.fromkeys(names)]
+        return list(dict.fromkeys(found + self._spelled_names(start) if start >= 0 else found))

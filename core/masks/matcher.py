@@ -409,7 +409,7 @@ class Matcher:
             ]
         token: cython.int
         for token in doomed:
-            words[token >> 5] &= 0xFFFFFFFF ^ (cython.cast(cython.uint, 1) << (token & 31))
+            words[token >> 5] &= ~(cython.cast(cython.uint, 1) << (token & 31))
         return None
 
     @cython.cfunc

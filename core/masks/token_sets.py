@@ -199,7 +199,7 @@ class TokenSets:
         for i in range(0, self.span_count + 2, 2):
             until = self.span[i] if i < self.span_count else self.trie.first[self.trie.nodes]
             for j in range(at, until):
-                bits[order[j] >> 5] &= 0xFFFFFFFF ^ (cython.cast(cython.uint, 1) << (order[j] & 31))
+                bits[order[j] >> 5] &= ~(cython.cast(cython.uint, 1) << (order[j] & 31))
             if i < self.span_count:
                 at = self.span[i + 1]
                 token_set.count += at - until
