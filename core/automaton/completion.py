@@ -53,7 +53,8 @@ class Rope(NamedTuple):
 
     def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
         """Return the concatenation of two texts."""
-        return Rope(self.length + other.length, b"", self, other, "", self.is_certain and other.is_certain)
+        parts = self[0] + other[0], b"", self, other, "", self[5] and other[5]
+        return tuple.__new__(Rope, parts)  # as `Rope(*parts)`, in less time: there may be thousands
 
     def pieces(self) -> Iterator[bytes | str]:
         """Yield the pieces of the text in order: bytes, and the names of control tokens."""
@@ -145,20 +146,24 @@ class ShortestTexts:
 
     def shortest(self, node: int, limit: int = NEVER) -> Rope | None:
         """Return the shortest text of a node; None if it has none, or if none is shorter than a limit."""
-        before: list[int] = []  # closing brackets of a deep text, say: each is shared
+        nodes, known = self.nodes, self._known
+        before: list[tuple[int, int]] = []  # with their first parts; closing brackets of a deep text, say: all shared
         left = limit
-        while node not in self._known and self.nodes.kind(node) == SEQ:
-            before.append(node)
-            first, node = self.nodes.args(node)
+        while node not in known and nodes.kind(node) == SEQ:
+            whole = node
+            first, node = nodes.args(node)
+            before.append((whole, first))
             if limit < NEVER:
                 left -= self.least_length(first)
         result = self._search_from(node, left) if self.least_length(node) < left else None
         if limit < NEVER and (result is None or result.length >= left):
             return None
-        for whole in reversed(before):
-            first = None if result is None else self._search_from(self.nodes.args(whole)[0])
-            result = None if first is None or result is None else first + result
-            self._known[whole] = result
+        for whole, first in reversed(before):
+            text = known.get(first)
+            if text is None:
+                text = self._search_from(first)
+            result = None if text is None or result is None else text + result
+            known[whole] = result
         return result
 
     def _search_from(self, node: int, limit: int = NEVER, *, is_hasty: bool = False) -> Rope | None:

@@ -23,6 +23,7 @@ from ..language.node_kinds import (
     COUNTED,
     DYNAMIC,
     LITERAL,
+    SEQ,
     SHARED_ROOM,
     SPECIAL,
     TEXT,
@@ -457,6 +458,10 @@ class LazyAutomaton:
         best: tuple[int, tuple[int, int, bytes]] | None = None
         threads = [] if found is not None else self.automaton.threads(state)
         begins = [(self._begin(atom), rest) for atom, rest in threads]
+        # What all threads have in common, such as thousands of closing brackets, is decided first, and once.
+        tails = {self.nodes.args(rest)[1] if self.nodes.kind(rest) == SEQ else rest for _, rest in begins}
+        if len(tails) == 1:
+            self._texts.shortest(*tails)
         for begin, rest in sorted(begins, key=lambda each: each[0].length + self._texts.least_length(each[1])):
             if not begin.length:  # a resolved place: its continuation has threads of its own
                 continue

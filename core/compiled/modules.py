@@ -26,6 +26,8 @@ COMPILED = (
     "schema.read.located",
     "schema.read.resolve",
     "automaton.byte_rows",
+    "automaton.completion",
+    "automaton.lazy_dfa",
     "automaton.positions",
     "automaton.states",
     "masks.character_counts",
