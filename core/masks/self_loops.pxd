@@ -19,12 +19,32 @@ cdef class SelfLoops:
     cdef int[::1] exits
     cdef object exits_array
     cdef int exits_used
+    # of each row state, the index of the groups of bytes that lead out of its text (0: not known, -1: too many), and
+    # that of its links; the groups, after their number; the links, after their number
+    cdef int[::1] needs_at
+    cdef unsigned long long[::1] needs
+    cdef object needs_array
+    cdef int needs_used
+    cdef int[::1] links_at
+    cdef unsigned long long[::1] links
+    cdef object links_array
+    cdef int links_used
     # scratch
     cdef int[::1] reached
+    cdef int[::1] way_state
+    cdef unsigned long long[::1] way_groups
+    cdef int ways
+    cdef unsigned long long[::1] found
+    cdef int founds
 
     cdef long long bytes_held(self) except -1
     cdef unsigned long long left_by(self, int state) except? 0
     cdef int stays(self, int node, int state) except -1
+    cdef int _lacks_needs(self, int node, int state) except -1
+    cdef object _find_needs(self, int state)
+    cdef object _note_way(self, int state, unsigned long long groups)
+    cdef object _note_need(self, unsigned long long groups)
+    cdef object _find_links(self, int state, int home)
     cdef object _find_safe(self, int state)
     cdef object _find_exits(self, int state)
     cdef object _make_room(self, long long state)

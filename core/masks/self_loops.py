@@ -29,6 +29,10 @@ MOST_REACHED = cython.declare(cython.int, 32)
 FURTHEST = cython.declare(cython.int, 8)
 #: Minimum number of trie nodes in a subtree for which non-ASCII analysis pays off.
 LARGE = cython.declare(cython.int, 64)
+#: Maximum number of states, each with the groups on the way to it, in the search for what leads out of a text; and of
+#: sets of groups that are found.
+MOST_WAYS = cython.declare(cython.int, 192)
+MOST_NEEDS = cython.declare(cython.int, 16)
 
 
 @cython.cclass
@@ -52,12 +56,26 @@ class SelfLoops:
         self.exits = self.exits_array
         self.exits_used = 1  # 0 means that exits are not known
         self.reached = grown(None, "i", MOST_REACHED)
+        self.needs_at = grown(None, "i", 64)
+        self.needs_array = grown(None, "Q", 64)
+        self.needs = self.needs_array
+        self.needs_used = 1  # 0 means that they are not known
+        self.links_at = grown(None, "i", 64)
+        self.links_array = grown(None, "Q", 256)
+        self.links = self.links_array
+        self.links_used = 1
+        self.way_state = grown(None, "i", MOST_WAYS)
+        self.way_groups = grown(None, "Q", MOST_WAYS)
+        self.ways = 0
+        self.found = grown(None, "Q", MOST_NEEDS)
+        self.founds = 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def bytes_held(self) -> cython.longlong:
         """Return the bytes that the facts take."""
-        return 18 * len(self.leaves) + 4 * len(self.exits_array)
+        links = 8 * (len(self.links_array) + len(self.needs_array))
+        return 26 * len(self.leaves) + 4 * len(self.exits_array) + links
 
     @cython.cfunc
     @cython.exceptval(0, check=True)
@@ -106,15 +124,173 @@ class SelfLoops:
         if below & MARKS == 0:
             if self.safe[state] == 0 and trie.size[node] >= SOME:
                 self._find_safe(state)
-            return 1 if trie.height[node] < self.safe[state] else 0
+            return 1 if trie.height[node] < self.safe[state] else self._lacks_needs(node, state)
         if below & self.leaves[here] & ~(encoding.HIGH | encoding.SEPARATOR):
-            return 0
+            return self._lacks_needs(node, state)
         if trie.size[node] < LARGE or self.is_wide[here]:
             return 0
         if here != state or self.usual[here] != here:
             return 0
         self._find_wide(state)
         return 0 if below & self.leaves[state] else 1
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _lacks_needs(self, node: cython.int, state: cython.int) -> cython.int:
+        """Return 1 if the tokens below trie ``node`` lack some byte on each way out of the text of a row state: in a
+        string that several patterns search for words, few tokens have all letters of one."""
+        first: cython.int
+        at: cython.int
+        if self.trie.size[node] < SOME or self.atoms.may_end(state):
+            return 0
+        if self.needs_at[state] == 0:
+            self._find_needs(state)
+        first = self.needs_at[state]
+        if first < 0:
+            return 0
+        for at in range(first + 1, first + 1 + cython.cast(cython.int, self.needs[first])):
+            if self.needs[at] & ~self.trie.below[node] == 0:
+                return 0
+        return 1
+
+    @cython.cfunc
+    def _find_needs(self, state: cython.int) -> object:
+        """Note the minimal sets of groups of bytes of which one is on each way from a row state out of its text, or to
+        an end of it: a breadth-first search from state to state with the groups so far, where a superset of what is
+        known for the same state adds nothing.
+
+        All ways lead through the states about one state (``home``) to which most bytes lead. Other than ASCII, all
+        characters lead there; and as a way there takes no certain byte, what leads out from there counts everywhere.
+        """
+        home: cython.int = state
+        i: cython.int = 0
+        at: cython.int
+        first: cython.int
+        groups: cython.ulonglong
+        self.needs_at[state] = -1
+        while True:
+            if home >= len(self.leaves):
+                self._make_room(home)
+            if self.leaves[home] == 0:
+                self._find_leaves(home)
+            if self.usual[home] == home:
+                break
+            home = self.usual[home]
+            i += 1
+            if i > 3 or home <= 0:
+                return None
+        if not self.is_wide[home]:
+            self._find_wide(home)
+        if self.leaves[home] & encoding.HIGH or self.atoms.may_end(home):
+            return None
+        self.ways = self.founds = 0
+        self._note_need(encoding.OTHER)  # no UTF-8
+        self._note_way(state, 0)
+        self._note_way(home, 0)
+        if self.leaves[home] & encoding.SEPARATOR:
+            self._note_need(encoding.SEPARATOR)
+        i = 0
+        while i < self.ways:
+            if self.links_at[self.way_state[i]] == 0:
+                self._find_links(self.way_state[i], home)
+            first = self.links_at[self.way_state[i]]
+            for at in range(first + 1, first + 1 + 2 * cython.cast(cython.int, self.links[first]), 2):
+                groups = self.way_groups[i] | self.links[at + 1]
+                if self.links[at]:
+                    self._note_way(cython.cast(cython.int, self.links[at]), groups)
+                else:
+                    self._note_need(groups)
+            if self.ways == MOST_WAYS or self.founds == MOST_NEEDS:
+                return None
+            i += 1
+        first = self.needs_used
+        if first + self.founds + 1 > len(self.needs_array):
+            self.needs_array = grown(self.needs_array, "Q", 2 * (first + self.founds))
+            self.needs = self.needs_array
+        self.needs[first] = self.founds
+        for i in range(self.founds):
+            self.needs[first + 1 + i] = self.found[i]
+        self.needs_used = first + self.founds + 1
+        self.needs_at[state] = first
+        if state == home:  # inside a character, what follows it is the same
+            for byte in (0xC3, 0xE4, 0xF1):
+                then: cython.int = cython.cast(cython.int, self.atoms.after(home, byte))
+                self._make_room(then)
+                self.needs_at[then] = first
+        return None
+
+    @cython.cfunc
+    def _note_way(self, state: cython.int, groups: cython.ulonglong) -> object:
+        """Note that some groups of bytes lead to a row state, unless fewer do, or lead out."""
+        i: cython.int
+        for i in range(self.ways):
+            if self.way_state[i] == state and self.way_groups[i] & ~groups == 0:
+                return None
+        for i in range(self.founds):
+            if self.found[i] & ~groups == 0:
+                return None
+        if self.ways < MOST_WAYS:
+            self._make_room(state)
+            self.way_state[self.ways] = state
+            self.way_groups[self.ways] = groups
+            self.ways += 1
+        return None
+
+    @cython.cfunc
+    def _note_need(self, groups: cython.ulonglong) -> object:
+        """Note that some groups of bytes lead out, unless fewer do."""
+        i: cython.int
+        left: cython.int = 0
+        for i in range(self.founds):
+            if self.found[i] & ~groups == 0:
+                return None
+        for i in range(self.founds):
+            if groups & ~self.found[i]:
+                self.found[left] = self.found[i]
+                left += 1
+        self.founds = left
+        if left < MOST_NEEDS:
+            self.found[left] = groups
+            self.founds = left + 1
+        return None
+
+    @cython.cfunc
+    def _find_links(self, state: cython.int, home: cython.int) -> object:
+        """Note the row states to which ASCII leads from one, except itself and ``home``, each with a group of bytes; 0
+        stands for the way out. A quote or a backslash counts as one, and so does all else, without any group, if a byte
+        of other characters leads elsewhere than from ``home``."""
+        groups: cython.ulonglong[::1] = GROUPS
+        first: cython.int = self.links_used
+        at: cython.int = first + 1
+        i: cython.int
+        byte: cython.int
+        then: cython.longlong
+        if first + 514 > len(self.links_array):
+            self.links_array = grown(self.links_array, "Q", 2 * first + 514)
+            self.links = self.links_array
+        for byte in range(0x80, 0x100):
+            if self.atoms.after(state, byte) != self.atoms.after(home, byte):
+                self.links[at] = 0
+                self.links[at + 1] = 0
+                at += 2
+                break
+        for byte in range(0x80):
+            then = self.atoms.after(state, byte)
+            if byte == 0x22 or byte == 0x5C or then <= 0 or self.atoms.may_end(then):
+                then = 0
+            elif then == state or then == home:
+                continue
+            for i in range(first + 1, at, 2):
+                if self.links[i] == cython.cast(cython.ulonglong, then) and self.links[i + 1] == groups[byte]:
+                    break
+            else:
+                self.links[at] = cython.cast(cython.ulonglong, then)
+                self.links[at + 1] = groups[byte]
+                at += 2
+        self.links[first] = (at - first - 1) // 2
+        self.links_used = at
+        self.links_at[state] = first
+        return None
 
     @cython.cfunc
     def _find_safe(self, state: cython.int) -> object:
@@ -194,6 +370,8 @@ class SelfLoops:
             self.is_wide = grown(copied("B", self.is_wide), "B", room)
             self.safe = grown(copied("B", self.safe), "B", room)
             self.exits_at = grown(copied("i", self.exits_at), "i", room)
+            self.needs_at = grown(copied("i", self.needs_at), "i", room)
+            self.links_at = grown(copied("i", self.links_at), "i", room)
         return None
 
     @cython.cfunc

@@ -42,6 +42,9 @@ SCHEMAS = [
     {"type": "string", "not": {"pattern": "a0-b"}, "maxLength": 6},
     {"type": "string", "pattern": "^(?:[^-]+-+){0,2}[^-]+$", "maxLength": 7},
     {"type": "string", "minLength": 2, "maxLength": 7},
+    {"type": "string", "oneOf": [{"pattern": "ab-"}, {"pattern": "b0a"}, {"pattern": "-é"}]},
+    {"type": "string", "anyOf": [{"pattern": "a-0"}, {"pattern": "b+a+-"}], "not": {"pattern": "0[ab]0"}},
+    {"type": "object", "patternProperties": {"a-b": {"type": "null"}, "b0[ab]": {"type": "boolean"}}},
     {"type": "array", "items": {"type": "string", "pattern": "^[ab0]+$"}},
 ]
 GRAMMARS = [
