@@ -75,9 +75,10 @@ def masks(result: Result) -> str:
     kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
     order = "any order" if result["order"] == "any" else "the schema's order"
     spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
+    reading = ", without what reading it takes" if result.get("without_clock") else ""
     parts = [
         f"{result['schemas']:,} schemas, properties in {order}; microseconds,"
-        f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}; {kernel};"
+        f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}{reading}; {kernel};"
         f"{spacing} {where(result)}.",
         table(("", *SHARES), rows),
     ]

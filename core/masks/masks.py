@@ -261,8 +261,8 @@ class Masks:
                 left.append(data)
                 continue
             for token in tokens:
-                out[cython.cast(cython.int, token) >> 5] &= ~(
-                    cython.cast(cython.uint, 1) << (cython.cast(cython.int, token) & 31)
+                out[cython.cast(cython.int, token) >> 5] ^= cython.cast(cython.uint, 1) << (
+                    cython.cast(cython.int, token) & 31
                 )
         return left
 

@@ -409,7 +409,8 @@ class Matcher:
             ]
         token: cython.int
         for token in doomed:
-            words[token >> 5] &= ~(cython.cast(cython.uint, 1) << (token & 31))
+            if words[token >> 5] >> (token & 31) & 1:
+                words[token >> 5] ^= cython.cast(cython.uint, 1) << (token & 31)
         return None
 
     @cython.cfunc
