@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from .generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
+    from .generation.partial import Partial, PartialReader
     from .grammar import Grammar
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import Model, load_model
@@ -123,6 +124,8 @@ __all__ = [
     "OutputParser",
     "ParseError",
     "Part",
+    "Partial",
+    "PartialReader",
     "PatternError",
     "PermissionDeniedError",
     "Place",
@@ -184,6 +187,7 @@ _HOME = {
     "conversation.messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
     "schema.read.reasoning_order": ("reasoning_first",),
+    "generation.partial": ("Partial", "PartialReader"),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),
     "options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
     "vocabulary": ("Vocabulary",),

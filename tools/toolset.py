@@ -10,6 +10,7 @@ from typing import Any
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
+from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_tool
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
@@ -450,6 +451,15 @@ class ToolSet:
         turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
         repaired = repair_text(text, wire.grammar(turn), most=most, invent=invent, seconds=seconds)
         return self.parse(repaired.text, wire), repaired
+
+    def partial_reader(self, name: str) -> PartialReader:
+        """Return a reader of the arguments of a tool while they are being written: the JSON text of a call's
+        ``ArgumentsDelta`` events, as far as it came.
+
+        Raises:
+            UnknownToolError: no such tool; lists the names.
+        """
+        return PartialReader.of_schema(close_objects(self[name].parameters))
 
     # -- calls -------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,17 @@ def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
         return ()
     if offset <= 0:
         return ("",)
-    innermost: list[Value] = []
+    innermost, forced = unfinished_pointers(text, offset)
+    return tuple(dict.fromkeys(([] if innermost is None else [innermost]) + list(forced)))
+
+
+def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, ...]]:
+    """Return the JSON pointers of what is not finished at a character of a JSON text.
+
+    Returns:
+        The innermost value that is open there, if one is; and each value that begins there or after it (not its parts).
+    """
+    innermost: Value | None = None
     forced: list[Value] = []
     for value in values_of(text):
         is_scalar = text[value.start] not in '"{['
@@ -32,5 +42,5 @@ def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
             if value.parent is None or value.parent.start < offset:
                 forced.append(value)
         elif value.end > offset or (is_scalar and value.end == offset < len(text)):  # a number might have gone on
-            innermost = [value]
-    return tuple(dict.fromkeys(value.pointer() for value in innermost + forced))
+            innermost = value
+    return None if innermost is None else innermost.pointer(), tuple(value.pointer() for value in forced)

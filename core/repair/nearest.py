@@ -59,7 +59,13 @@ class Repaired:
 
 
 def repair(
-    text: str, grammar: Grammar, *, most: float | None = None, invent: bool = False, seconds: float = SECONDS
+    text: str,
+    grammar: Grammar,
+    *,
+    most: float | None = None,
+    invent: bool = False,
+    seconds: float = SECONDS,
+    goes_on: bool = False,
 ) -> Repaired:
     """Return the nearest text of a grammar, by weighted edits.
 
@@ -77,6 +83,8 @@ def repair(
             1.2 for a text without brackets. `SPELLING_ONLY` allows what changes spelling, and no value or name.
         invent: values that the text does not hold may be made up where the grammar demands some; they are marked.
         seconds: time after which the search gives up.
+        goes_on: the text is the beginning of one that is still being written: what the grammar demands after it costs
+            nothing, and is marked where it is invented.
 
     Raises:
         ParseError: no text was found in that time, or only one with invented values; says how far the text was read,
@@ -88,7 +96,9 @@ def repair(
     """
     program = grammar.program
     data = text.encode("utf-8", "surrogatepass")
-    search = Search(program, data, specials=grammar.specials, most=most, invent=invent, seconds=seconds)
+    search = Search(
+        program, data, specials=grammar.specials, most=most, invent=invent, seconds=seconds, goes_on=goes_on
+    )
     found = search.run()
     if found is None:
         raise _failure(search, data, grammar)

@@ -188,6 +188,7 @@ class Search:
         most: maximum cost; None: `MAX_COST`, and `MAX_EACH` more for each opening brace and colon.
         invent: texts may be inserted that neither the text nor the grammar determines.
         seconds: time after which the search gives up.
+        goes_on: the text is the beginning of one: what follows it costs nothing.
 
     Attributes:
         furthest: the number of bytes of the broken text that some beginning has read.
@@ -204,11 +205,13 @@ class Search:
         most: float | None,
         invent: bool,
         seconds: float,
+        goes_on: bool = False,
     ) -> None:
         self._program = program
         self._automaton = program.automaton
         self._data = data
         self._invent = invent
+        self._goes_on = goes_on
         self._until = time.monotonic() + seconds
         names = sorted((name.encode() for name in specials), key=len, reverse=True)
         found = re.finditer(b"|".join(map(re.escape, names)), data) if names else ()
@@ -491,12 +494,14 @@ class Search:
                 state = self._automaton.advance_special(state, self._program.store.specials.index(part))
                 cost += MARKUP
                 added += part.encode()
-        if is_invented and not self._invent:
+        if self._goes_on:
+            cost = 0.0
+        elif is_invented and not self._invent:
             # The text was read to its end, so what is missing was not written: other readings of it must be near.
             self.would_invent = True
             self._most = min(self._most, node.cost + MOST_BESIDE_CUT)
             return
-        is_cut = cost > MARKUP * (len(added) + 0.5)  # not all of it is forced
+        is_cut = self._goes_on or cost > MARKUP * (len(added) + 0.5)  # not all of it is forced
         change = Change(end, end, added, cost, "the end is missing", is_invented, is_cut)
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
