@@ -130,6 +130,29 @@ def test_generates_json_that_is_valid(path: Path) -> None:
     model.close()
 
 
+def test_exact_choice_equals_enumeration(path: Path) -> None:
+    """The probabilities of whole words are those of reading each alone, token by token."""
+    words = ["one", "once", "two", "twenty", "ten"]
+    with load_model(f"gguf:{path}") as model:
+        backend: Any = getattr(model, "backend")  # noqa: B009 - only a local model has one
+        for prompt in ("How many?", "Which one?"):
+            answer = model.generate(prompt, output_type={"enum": words}, exact_choice=True)
+            (made,) = answer.choices
+            begin = backend.encode_prompt([Message("user", prompt)])
+            totals = []
+            for word in words:
+                total, ids = 0.0, model.encode(f'"{word}')
+                for size, token in enumerate(ids):
+                    session = backend.start()
+                    logits = np.asarray(session.extend([*begin, *ids[:size]]), dtype=np.float64)
+                    session.close()
+                    total += float(logits[token] - np.logaddexp.reduce(logits))
+                totals.append(total)
+            shares = np.exp(np.array(totals) - np.logaddexp.reduce(totals))
+            assert sum(abs(made.probabilities[word] - share) for word, share in zip(words, shares)) / 2 < 1e-3
+            assert made.value == words[int(shares.argmax())] and json.loads(answer.text) == made.value
+
+
 def test_prompt_goes_through_the_files_template(backend: GGUFBackend) -> None:
     """Tools, roles and calls reach the template in the file, and its control tokens are such."""
     messages = [
