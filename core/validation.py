@@ -124,7 +124,7 @@ class Validator:
             yield "", "it is nested too deeply to be checked"
             return
         for fault in faults:
-            yield to_pointer(fault.absolute_path), fault.message
+            yield to_pointer(fault.absolute_path), _in_words(fault)
 
     def violations(self, value: Any) -> Iterator[str]:
         """Yield the faults of a value, one sentence each; see `problems`."""
@@ -359,6 +359,27 @@ def _search(pattern: str, text: str) -> bool:
             place=Place(keyword="pattern"),
         ) from None
     return result.returncode == 0
+
+
+#: Keywords whose fault does not say by itself what would be right.
+_SIZES = {
+    "minLength": "at least {} characters are needed",
+    "maxLength": "at most {} characters are allowed",
+    "minItems": "at least {} items are needed",
+    "maxItems": "at most {} items are allowed",
+    "minProperties": "at least {} members are needed",
+    "maxProperties": "at most {} members are allowed",
+}
+_WORDS = {None: "null", True: "true", False: "false"}
+
+
+def _in_words(fault: ValidationError) -> str:
+    """Return the message of a fault for a reader of JSON, who is told what would be right."""
+    message, value = str(fault.message), fault.instance
+    if (value is None or isinstance(value, bool)) and message.startswith(f"{value} "):
+        message = _WORDS[value] + message[len(str(value)) :]
+    size = _SIZES.get(str(fault.validator))
+    return message if size is None else f"{message}: {size.format(fault.validator_value)}"
 
 
 def violations(value: Any, schema: Mapping[str, Any] | bool) -> Iterator[str]:

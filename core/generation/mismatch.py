@@ -10,6 +10,7 @@ from ..grammar import Grammar
 from ..masks.matcher import Matcher
 from ..sampling import single_bytes
 from .json_places import Places
+from .partial import partial
 from .tracer import describe
 
 #: Maximum number of continuations that are named, and their length in characters.
@@ -51,6 +52,8 @@ def match_text(grammar: Grammar, text: str) -> Match:
     return Match(False, size, _expected(matcher), pointer)
 
 
+_SPACE = frozenset(b" \t\r\n")
+
 #: White space other than a single one, as it is named in a list of what may come.
 _SIGNS = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -63,7 +66,8 @@ def _expected(matcher: Matcher) -> str:
     if len(letters) > MAX_NAMED:
         return ", or ".join([describe(bytes(letters)), *ends])
     words = []
-    for letter in letters:
+    # White space may come nearly anywhere, and is nothing to wait for.
+    for letter in [letter for letter in letters if letter not in _SPACE] or letters:
         matcher.accept(letter)
         data = bytes((letter,)) + matcher.forced_bytes()
         matcher.rollback(1)
@@ -94,4 +98,9 @@ def where_it_stops(text: str, schema: Any) -> str:
     if match.matches:
         return ""
     place = f" (in {match.pointer})" if match.pointer else ""
-    return f"after {body[max(0, match.size - _SHOWN) : match.size]!r}{place} comes {match.expected}"
+    try:
+        missing = partial(body[: match.size], grammar).missing[:MAX_NAMED]
+    except ToolGrammarError:
+        missing = ()
+    more = f"; still missing: {', '.join(pointer for pointer in missing if pointer)}" if any(missing) else ""
+    return f"after {body[max(0, match.size - _SHOWN) : match.size]!r}{place} comes {match.expected}{more}"

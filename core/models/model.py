@@ -6,7 +6,7 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -493,8 +493,11 @@ class LocalModel(Model):
             text: the answer; control tokens in it are read as text.
 
         Raises:
+            ModelError: it is no text.
             ContextOverflowError: it does not fit behind the prompt.
         """
+        if not isinstance(text, str):
+            raise ModelError(f"the text to score is {text!r}", hint="give a str")
         return self._scorer(prompt).scores([text])[text]
 
     def choose(
@@ -512,17 +515,17 @@ class LocalModel(Model):
             seed: of the draw.
 
         Raises:
-            ModelError: there are no options, or one comes twice; the temperature is negative.
+            ModelError: there are no options, one comes twice or is no text; the temperature or seed has a wrong value.
             ContextOverflowError: a text does not fit behind the prompt.
 
         Law: the probabilities are the products of the probabilities of each text's tokens and its end, normalised.
         """
-        if isinstance(options, str) or len(set(options)) < len(options):
-            raise ModelError("the options are one string, or one comes twice", hint="give a list of different strings")
-        if not temperature >= 0:
-            raise ModelError(f"the temperature is {temperature}", hint="give 0 or more")
+        texts = list(options) if isinstance(options, Iterable) and not isinstance(options, str) else [None]
+        if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
+            raise ModelError("the options are no list of different texts", hint='for example ["yes", "no"]')
+        resolve_params(None, {"temperature": temperature, "seed": seed})
         scorer = self._scorer(prompt)
-        return choice_of(scorer.scores(options), scorer.forward_passes, temperature, seed)
+        return choice_of(scorer.scores(texts), scorer.forward_passes, temperature, seed)
 
     def _scorer(self, prompt: Prompt) -> Scorer:
         params = GenerateParams()

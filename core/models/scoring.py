@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ContextOverflowError, ModelError
 from ..generation.backend import Backend, Session
 from ..generation.driver import ForwardLock
 from ..generation.logprobs import log_softmax
@@ -87,6 +87,12 @@ class Scorer:
         if not 0 < len(texts) <= MAX_TEXTS:
             raise ModelError(f"there are {len(texts):,} texts to compare", hint=f"give 1 to {MAX_TEXTS:,}")
         spelled = {text: tuple(self._backend.encode(text)) for text in texts}
+        longest = len(self._prompt) + max(map(len, spelled.values()))
+        if longest > self._backend.context_window:
+            raise ContextOverflowError(
+                f"prompt and text have {longest} tokens, and the context window {self._backend.context_window}",
+                hint="shorten the prompt or the text",
+            )
         eos = sorted(self._backend.vocabulary.eos)
         logprobs: dict[str, list[float]] = {text: [] for text in spelled}
         ends: dict[str, float] = {}

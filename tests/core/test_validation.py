@@ -12,7 +12,7 @@ import pytest
 from toolgrammar.core import Grammar, LimitError
 from toolgrammar.core import validation as module
 from toolgrammar.core.schema.read.keywords import CONSTRAINING, KEYWORDS, Draft
-from toolgrammar.core.validation import Validator, is_valid
+from toolgrammar.core.validation import Validator, is_valid, violations
 
 SCALARS: list[Any] = [0, 1, 1.0, True, False, None, "a", "1", "", 0.5, -0.0, 10**20, 1e20]
 
@@ -167,3 +167,19 @@ def test_long_lists_are_not_read_out() -> None:
     """A message names some of many values."""
     ((_, message),) = Validator({"enum": list(range(5_000))}).problems("x")
     assert len(message) < 300 and "4,980 more" in message
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "said"),
+    [
+        ({"minLength": 2}, "A", "at least 2 characters are needed"),
+        ({"maxItems": 1}, [1, 2], "at most 1 items are allowed"),
+        ({"minProperties": 3}, {"a": 1}, "at least 3 members are needed"),
+        ({"type": "integer"}, None, "null is not of type 'integer'"),
+        ({"type": "integer"}, True, "true is not of type 'integer'"),
+    ],
+)
+def test_a_fault_says_what_would_be_right(schema: dict[str, object], value: object, said: str) -> None:
+    """Sizes name their limit, and JSON's words are spelled as in JSON."""
+    (fault,) = violations(value, schema)
+    assert said in fault

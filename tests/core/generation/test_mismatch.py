@@ -36,3 +36,15 @@ def test_a_model_is_told_what_was_expected() -> None:
     mode = JsonMode(constrained_decoding=False, repair=True)
     assert model.generate_json("Unit?", SCHEMA, json_mode=mode) == {"unit": "celsius"}
     assert "comes" in str(model.requests[1][-1].content) and "`}`" in str(model.requests[1][-1].content)
+
+
+def test_what_is_still_missing_is_named() -> None:
+    """Required members that have not come are named by pointer, and white space is nothing that a model is told of."""
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    }
+    said = where_it_stops('{"city": "Oslo"}', schema)
+    assert said.endswith("comes `,`; still missing: /days") and "\\n" not in said

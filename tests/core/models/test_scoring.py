@@ -83,3 +83,21 @@ def test_wrong_requests(model: LocalModel) -> None:
         model.choose("x", ["a"], temperature=-1.0)
     with pytest.raises(ContextOverflowError):
         model.score("x", "many words " * model.context_window)
+
+
+@pytest.mark.parametrize("options", [None, 5, [1, 2], ["a", b"b"], "yes", ["a", "a"]])
+def test_options_that_are_no_texts(model: LocalModel, options: object) -> None:
+    """What is no list of different texts is an error of ours, before the model is asked."""
+    with pytest.raises(ModelError, match="no list of different texts"):
+        model.choose("x", options)  # type: ignore[arg-type]
+    with pytest.raises(ModelError):
+        model.choose("x", ["a", "b"], temperature="hot")  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="text to score"):
+        model.score("x", 5)  # type: ignore[arg-type]
+
+
+def test_a_text_that_does_not_fit_is_not_read(model: LocalModel) -> None:
+    """A text that is longer than the window is refused before the first forward pass; a generator of options is read."""
+    with pytest.raises(ContextOverflowError, match="prompt and text have"):
+        model.choose("x", ["a", "a b " * 100_000])
+    assert set(model.choose("x", (one for one in "ab")).probabilities) == {"a", "b"}
