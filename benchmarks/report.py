@@ -395,7 +395,7 @@ def turns_table(result: Result) -> str:
 
 
 def vllm_parsers_table(result: Result) -> str:
-    """vLLM's tests of tool parsers, by file."""
+    """The tests that vLLM or SGLang has for its tool parsers, by file or class."""
     rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
     total = [sum(row[column] for row in rows) for column in (1, 2, 3)]
     causes = sorted(result["causes"], key=lambda each: (each["whose"], -each["tests"]))
@@ -486,6 +486,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "templates": below_machine(templates_table),
     "turns": below_machine(turns_table),
     "vllm_parsers": below_machine(vllm_parsers_table),
+    "sglang_parsers": below_machine(vllm_parsers_table),
     "llama_cpp_cases": below_machine(llama_cpp_table),
     "exports": below_machine(exports_table),
     "text_grammar_verdicts": below_machine(verdicts_table),

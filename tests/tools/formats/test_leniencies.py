@@ -124,6 +124,32 @@ CASES: tuple[tuple[str, str, list[dict[str, Any]], list[str]], ...] = (
         [{"city": "O'Fallon's 'Dallas'", "state": "TX"}],
         ["unescaped_quote"],
     ),
+    (  # behind text only a marker of its own begins calls
+        "llama-json",
+        f"I look.<|python_tag|>{_JSON.replace('arguments', 'parameters')}}}",
+        [DALLAS],
+        ["other_markup"],
+    ),
+    ("llama-json", f"I look. {_JSON.replace('arguments', 'parameters')}}}", [], []),
+    (
+        "llama-4",
+        'I look.<|python_start|>[get_weather(city="Dallas", state="TX")]<|python_end|>',
+        [DALLAS],
+        ["other_markup"],
+    ),
+    (
+        "deepseek-v3.2",
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">{"city": "Dallas", "state": "TX"}</｜DSML｜invoke>\n'
+        '<｜DSML｜invoke name="ping" />\n</｜DSML｜function_calls>',
+        [DALLAS, {}],
+        ["other_markup"] * 3,
+    ),
+    (
+        "qwen3-coder",
+        f'{_BEGIN}</parameter>\n{_STATE}<parameter=more>\n{{\\"a\\": 1}}\n</parameter>\n{_END}',
+        [{**DALLAS, "more": {"a": 1}}],
+        ["arguments_as_text"],
+    ),
     (  # no end in sight: the string is closed by the end of the call
         "lfm2",
         "<|tool_call_start|>[get_weather(state='TX', city='O'Fallon')]<|tool_call_end|>",
@@ -251,3 +277,18 @@ def test_a_rendered_turn_is_read_without_leniency(name: str) -> None:
     ]
     for some in (calls[:1], calls[1:], *([calls] if getattr(wire, "parallel", True) else [])):
         assert read(wire.render("", some), name)[1] == []
+
+
+@pytest.mark.parametrize("text", ["to=x is the syntax.", "to=", " to=x"])
+def test_what_only_begins_as_a_call_does(text: str) -> None:
+    """A text that begins as the calls of a format do, and is none, is text."""
+    for wire in ("muse", "beam"):
+        assert TOOLS.parse(text, wire).text.strip() == text.strip()
+
+
+def test_a_broken_call_keeps_its_rest() -> None:
+    """The rest of a malformed call is part of it, and no text; the call after it is read."""
+    text = "<tool_call>get_weather<arg_key>city</arg_key></tool_call><tool_call>ping</tool_call>"
+    message = TOOLS.parse(text, "glm-4.7")
+    assert message.text == ""
+    assert [(call.name, bool(call.error)) for call in message.tool_calls] == [("get_weather", True), ("ping", False)]

@@ -206,10 +206,15 @@ class TemplateFormat(WireFormat):
     @property
     def markers(self) -> tuple[str, ...]:
         """Strings that free text may not contain."""
-        own = [] if self.anchored else list(self.triggers)
+        own = list(self._certain) if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start, self.thinking.after]
         turn = (*self.frames, self.unthought, self.text_start, self.text_end, *self.ends)
         return tuple(dict.fromkeys(filter(None, [*own, *thinking, *turn])))
+
+    @property
+    def _certain(self) -> tuple[str, ...]:
+        """Triggers of an anchored format that are no ordinary text: they begin calls behind text, too."""
+        return tuple(mark for mark in self.triggers if self.anchored and re.fullmatch(r"<\|[^<>\s]+\|>", mark))
 
     @property
     def _may_begin_as_json(self) -> bool:
@@ -355,6 +360,7 @@ class TemplateFormat(WireFormat):
             frames=tuple(filter(None, dict.fromkeys(frames))),
             joint=self.joint,
             anchored=self.anchored or whole_text,
+            certain=() if whole_text else self._certain,
             whole_text=whole_text,
             fronts=self._markup_up_to_call(self.begin, openers),
             between=self._markup_up_to_call(self.separator, openers, follows=True),

@@ -53,6 +53,7 @@ class Syntax:
     backs: tuple[str, ...]  # after the last call, likewise
     heads: tuple[str, ...]  # from an opener to the arguments, likewise; with ``$name``, ``$quoted`` and ``$id``
     afterwards: bool  # text may follow calls
+    certain: tuple[str, ...] = ()  # triggers that count behind text, too, though the others do not
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
 
 
@@ -81,7 +82,7 @@ class TemplateParser(StreamParser):
         thinking = syntax.thinking
         opening = (thinking.start,) if thinking is not None and thinking.start else ()
         self._drops = syntax.frames + opening
-        self._frame_marks = marker_search(syntax.frames)
+        self._frame_marks = marker_search((*syntax.frames, *syntax.certain))
         joined = tuple(syntax.joint + mark for mark in syntax.triggers) if syntax.joint else ()
         self._text_marks = marker_search((*joined, *syntax.triggers, *self._drops))
         self._between_marks = marker_search((*syntax.openers, *syntax.skips, *self._drops))
@@ -151,6 +152,10 @@ class TemplateParser(StreamParser):
             self._answer = None
         text, mark = self._buffer.take_before(self._frame_marks, final=self._final)
         self._send(text, events)
+        if mark and mark in self._syntax.certain:
+            self._put_up_with("other_markup")
+            self._passed, self._state = [], self._between
+            return True
         thinking = self._syntax.thinking
         if mark and not self._syntax.whole_text and thinking is not None and mark == thinking.after:
             self._state = self._start  # the next message of the turn
@@ -302,6 +307,10 @@ class TemplateParser(StreamParser):
         if match is None:
             if self._foreign.search(buffer.text, buffer.position, final=self._final)[1]:
                 return self._give_up("the call has no name", events)
+            if self._final and self._syntax.anchored and self._index == 0:  # what looks like calls is text
+                buffer.unread("".join(self._broken))
+                self._state = self._plain
+                return True
             return self._unfinished()
         self._name = match["name"]
         groups = match.groupdict()

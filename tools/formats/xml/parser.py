@@ -72,6 +72,9 @@ class XmlCallsParser(TemplateParser):
         self._xml = xml
         self._parameter = re.compile(xml.head)
         self._end_marks = marker_search((xml.end,))
+        # The markup of arguments is part of a broken call, and does not end it.
+        stops = (mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2 and mark not in xml.end)
+        self._stop_marks = marker_search(tuple(mark for mark in stops if re.escape(mark) not in xml.head))
         self._value = ValueReader("", None, frozenset())
         self._value_place = 0
         self._doubts: list[tuple[str, str, int]] = []  # strings that hold an argument: name, text, place
@@ -98,9 +101,25 @@ class XmlCallsParser(TemplateParser):
 
     def _read_arguments(self, events: list[Event]) -> bool:
         self._doubts = []
+        if self._broken[-1].endswith("/>"):  # a tag that ends itself
+            self._open_arguments(events)
+            return self._close_arguments(events)
+        if self._buffer.is_empty and not self._final:
+            return False
+        self._broken.append(self._buffer.take_space())
+        if self._buffer.is_empty and not self._final:
+            return False
+        if self._buffer.startswith("{"):  # the object of other families
+            self._put_up_with("other_markup")
+            self._arguments = []
+            self._state = self._read_object_arguments
+            return True
         self._open_arguments(events)
         self._state = self._read_parameter
         return True
+
+    def _read_object_arguments(self, events: list[Event]) -> bool:
+        return super()._read_arguments(events)
 
     def _read_parameter(self, events: list[Event]) -> bool:
         """Read the markup before a value, or the end of the call."""
@@ -343,6 +362,8 @@ def _decoded(text: str) -> tuple[Any, Leniency | None]:
     ways: tuple[tuple[Leniency | None, Callable[[], Any]], ...] = ((None, lambda: read_json(text)),)
     if "&" in text:
         ways += (("xml_entity", lambda: read_json(html.unescape(text))),)
+    if text.startswith(("{", "[")) and '\\"' in text:
+        ways += (("arguments_as_text", lambda: read_json(str(read_json(f'"{text}"')))),)
     if text.startswith(("{", "[", "(")):
         ways += (("python_literal", lambda: read_literal(text, PYTHON)),)
     for name, read in ways:

@@ -1,0 +1,408 @@
+"""SGLang's own tests of tool-call detectors, run against the library's parsers behind a stand-in for SGLang.
+
+    python benchmarks/sglang_parsers.py --source FOLDER [--only NAME] [--keep] [--show]
+
+``--source`` is a checkout of SGLang, or of a fork (its packages have no tests), with ``test/registered``. The package
+``sglang`` that the tests import is a stand-in, whose detectors are the library's formats; nothing of SGLang is run.
+Tests that ask for something else than reading calls are left out, by name, in `OUT`; what else fails is listed with its
+cause (`CAUSES`), as by ``vllm_parsers.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.abc
+import importlib.machinery
+import json
+import re
+import sys
+import types
+import unittest
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report import vllm_parsers_table
+from results_io import show
+from vllm_parsers import Collector, Value, Words
+
+from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
+from toolgrammar.tools import Tool as OurTool
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import MALFORMED, format_names, get_format
+
+#: The library's format for each detector; of several, a later one counts where its marker is in the text.
+FORMATS = {
+    "DeepSeekV3Detector": "deepseek-v3",
+    "DeepSeekV31Detector": "deepseek-v3.1",
+    "DeepSeekV32Detector": "deepseek-v3.2",
+    "DeepSeekV4Detector": "deepseek-v4",
+    "Gemma4Detector": "gemma-4",
+    "GigaChat3Detector": "gigachat-3|gigachat-3.1",
+    "Glm4MoeDetector": "glm-4.5",
+    "Glm47MoeDetector": "glm-4.7",
+    "GptOssDetector": "harmony",
+    "HermesDetector": "hermes",
+    "HunyuanDetector": "hunyuan-3-plain|hunyuan-3",
+    "InklingDetector": "inkling",
+    "KimiK2Detector": "kimi-k2",
+    "KimiK3Detector": "kimi-k3",
+    "Lfm2Detector": "lfm2",
+    "Llama32Detector": "llama-json",
+    "MiniCPM5Detector": "minicpm-5",
+    "MinimaxM3Detector": "minimax-m3",
+    "MistralDetector": "mistral-v13|mistral-v3",
+    "MuseGlimmerDetector": "muse",
+    "PoolsideV1Detector": "glm-4.7",
+    "PythonicDetector": "pythonic|llama-4",
+    "Qwen25Detector": "hermes",
+    "Qwen3CoderDetector": "qwen3-coder",
+}
+
+#: Names under which SGLang's registry has detectors.
+NAMES = {
+    "hermes": "HermesDetector",
+    "qwen": "Qwen25Detector",
+    "qwen25": "Qwen25Detector",
+    "llama3": "Llama32Detector",
+    "mistral": "MistralDetector",
+    "minicpm5": "MiniCPM5Detector",
+    "minimax-m3": "MinimaxM3Detector",
+    "kimi_k2": "KimiK2Detector",
+    "kimi_k3": "KimiK3Detector",
+    "poolside_v1": "PoolsideV1Detector",
+    "hunyuan": "HunyuanDetector",
+    "muse": "MuseGlimmerDetector",
+    "deepseekv4": "DeepSeekV4Detector",
+    "pythonic": "PythonicDetector",
+}
+
+#: What shows the second of two formats, as a regular expression.
+SHOWS = {
+    "gigachat-3.1": r"<\|function_call\|>",
+    "hunyuan-3": ":opensource>",
+    "llama-4": r"<\|python_start\|>",
+    "mistral-v3": r"\[TOOL_CALLS\]\s*\[",
+}
+
+#: Files and tests that are not about reading calls: pattern, and what it is about.
+OUT = {
+    r"test_json_schema_constraint|test_normalize_json|kimik3_structural_tag|StructureConstraint": "SGLang's grammars",
+    r"structur(e|al)_(info|tag)|strict|ebnf|constraint|response_format": "SGLang's grammars",
+    r"JsonArrayParser|BaseFormatDetector|test_parallel_tool_calls": "SGLang's own classes",
+    r"[Rr]easoning|chat_template|tokenizer|EndToEnd|pipeline|test_unknown_tool_name": "other rooms of SGLang",
+    r"parse_gemma4_|_infer_|test_infer|bare_counter_|extract_json_array|convert_|test_strip": "functions of detectors",
+}
+
+_PRIVATE = "a function or an attribute of SGLang's class"
+_DELTAS = "deltas of a certain number or size"
+_SPACE = "white space of text: kept as it was written"
+_SCHEMA = "a string is read as it stands, by its schema"
+_ORDINARY = "calls inside of text without a marker of their own; the parser's buffer"
+_TOOL = "one model's own: aliases of tool names, calls without a name, another name before the marker"
+_BROKEN = "a malformed or invalid call: a call with an error here, text, or a part of it, there"
+_KEPT = "text and unknown tools are kept and named, not dropped"
+
+#: Why a test fails: pattern of its name, whose it is, the cause (see ``vllm_parsers.py``).
+CAUSES: tuple[tuple[str, str, str], ...] = (
+    (
+        r"_bare_counter$|standard_format_with|unexpected_format_returns|on_error_fallback|parse_error_neither",
+        "SGLang",
+        _PRIVATE,
+    ),
+    (r"has_tool_call_detects|preserves_underscore|native_tag_is", "SGLang", _PRIVATE),
+    (r"multi_token_chunk", "SGLang", _DELTAS),
+    (r"trailing_literal_left", "choice", "what may begin a marker is text at the end"),
+    (r"capabilities|registered_in|parse_arguments_object|tool_call_id|state_reset|no_brackets", "SGLang", _PRIVATE),
+    (r"partial_marker|kimik3.*multiple_calls|KimiK2Detector::test_tool_call_completion", "SGLang", _PRIVATE),
+    (r"leading_text|text_before|normal_text_before|increment_v3|clean_normal_text", "SGLang", _SPACE),
+    (r"split_(markers|across|bot_token)|two_calls|complete_blocks|format_emits|name_comes_before", "SGLang", _DELTAS),
+    (r"DeepSeekV.*test_streaming_(json|xml)_format|name_not_emitted", "SGLang", _DELTAS),
+    (r"escaped_json", "choice", "a new line that is written as \\n between tags"),
+    (r"python_escape|parameter_value_typing", "choice", _SCHEMA),
+    (r"PythonicDetector", "choice", _ORDINARY),
+    (r"unknown|undeclared|leak|Gemma4.*multiple_calls|with_content_and_eos|one_malformed_call_fails", "choice", _KEPT),
+    (r"prose_opening", "choice", "text that begins as calls do is text at its end, not before"),
+    (r"Muse|raw_text_tool|payload_name|attr_unescaping|empty_name|bare_counter|nonempty_name", "choice", _TOOL),
+    (r"missing_arguments", "choice", "a call without arguments has none"),
+    (r"malformed|invalid|mismatched|without_value|orphan_key|case_sensitive", "choice", _BROKEN),
+)
+
+
+def cause_of(test: str) -> tuple[str, str]:
+    """Return whose the failure of a test is, and its cause."""
+    found = ((whose, cause) for pattern, whose, cause in CAUSES if re.search(pattern, test))
+    return next(found, ("ours", "not looked into"))
+
+
+class ToolCallItem(Value):
+    """What is new of a call."""
+
+    tool_index: int = -1
+    name: Any = None
+    parameters: Any = ""
+
+
+class StreamingParseResult(Value):
+    """What is new of a text."""
+
+    normal_text: str = ""
+    calls: list[ToolCallItem] = []
+
+
+class Function(Value):
+    """A tool's signature."""
+
+    name: Any = None
+    description: Any = None
+    parameters: Any = None
+    strict: Any = False
+
+
+class Tool(Value):
+    """A tool."""
+
+    type: str = "function"
+    function: Function
+
+
+class Detector:
+    """A detector of SGLang, on a format of the library."""
+
+    tool_format = ""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        if self.tool_format.split("|")[0] not in format_names():
+            pytest.skip(f"no format for {type(self).__name__}")
+        self._stream: Any = None
+        self._text = self._shown = self._held = ""
+        self._tools: ToolSet | None = None
+        self.prev_tool_call_arr: list[dict[str, Any]] = []
+        self.streamed_args_for_tool: list[str] = []
+        self.current_tool_id = -1
+
+    def _format(self, text: str) -> str:
+        first, *others = self.tool_format.split("|")
+        return next((each for each in others if re.search(SHOWS[each], text)), first)
+
+    @staticmethod
+    def _tool_set(tools: Any) -> ToolSet:
+        made: dict[str, OurTool] = {}
+        for tool in tools or []:
+            part = getattr(tool, "function", tool)
+            if isinstance(part.name, str) and part.name not in made:
+                made[part.name] = OurTool(part.name, "", part.parameters or {"type": "object"})
+        return ToolSet(made.values())
+
+    def has_tool_call(self, text: str) -> bool:
+        """Return True if a text may hold calls."""
+        wires = map(get_format, self.tool_format.split("|"))
+        return any(mark.strip() in text for wire in wires for mark in getattr(wire, "triggers", ()))
+
+    def detect_and_parse(self, text: str, tools: Any) -> StreamingParseResult:
+        """Read a whole text."""
+        known = self._tool_set(tools)
+        parser = known.parser(self._format(text))
+        try:
+            events = [*parser.feed(text), *parser.close()]
+        except ParseError:
+            events = [TextDelta(text)]
+        said, calls = "", []
+        for event in events:
+            if isinstance(event, TextDelta):
+                said += event.text
+            elif isinstance(event, CallEnd):
+                call = known.check_call(event.call, repair=True) if event.call.error else event.call
+                if (call.error or "").startswith(MALFORMED):
+                    said += call.raw
+                elif call.name in known:  # SGLang drops the others
+                    written = json.dumps(dict(call.arguments), ensure_ascii=False)
+                    at = known.names.index(call.name)
+                    calls.append(ToolCallItem(tool_index=at, name=call.name, parameters=written))
+        return StreamingParseResult(normal_text=said, calls=calls)
+
+    def parse_streaming_increment(self, new_text: str, tools: Any) -> StreamingParseResult:
+        """Read a piece."""
+        self._text += new_text
+        if self._stream is None or self._format(self._text) != self._shown:  # of two formats, it is the other
+            self._tools = self._tools or self._tool_set(tools)
+            self._shown = self._format(self._text)
+            again = "" if self._stream is None else self._held
+            self._stream, self._held = self._tools.parser(self._shown), ""
+            new_text = again + new_text
+        result = self._result(self._stream.feed(new_text))
+        self._held = "" if self.prev_tool_call_arr else (self._held + new_text)[len(result.normal_text) :]
+        return result
+
+    def finish(self, *given: Any) -> StreamingParseResult:
+        """Read what is left."""
+        if self._stream is None:
+            return StreamingParseResult()
+        try:
+            return self._result(self._stream.close())
+        except ParseError:
+            return StreamingParseResult()
+
+    flush = finish
+
+    def _result(self, events: Sequence[Any]) -> StreamingParseResult:
+        result = StreamingParseResult(normal_text="", calls=[])
+        for event in events:
+            if isinstance(event, TextDelta):
+                result.normal_text += event.text
+            elif isinstance(event, CallStart):
+                self.current_tool_id = event.index
+                self.prev_tool_call_arr.append({"name": event.name, "arguments": {}})
+                self.streamed_args_for_tool.append("")
+                result.calls.append(ToolCallItem(tool_index=event.index, name=event.name, parameters=""))
+            elif isinstance(event, ArgumentsDelta):
+                self.streamed_args_for_tool[event.index] += event.text
+                last = result.calls[-1] if result.calls else None
+                if last is not None and last.tool_index == event.index:  # one item for what comes at once
+                    last.parameters += event.text
+                else:
+                    result.calls.append(ToolCallItem(tool_index=event.index, parameters=event.text))
+            elif isinstance(event, CallEnd):
+                self.prev_tool_call_arr[event.index]["arguments"] = dict(event.call.arguments)
+        return result
+
+
+class FunctionCallParser:
+    """SGLang's choice of a detector by name."""
+
+    def __init__(self, tools: Any = (), tool_call_parser: str = "", *given: Any, **options: Any) -> None:
+        self.tools = tools
+        self.detector = detector_class(NAMES.get(tool_call_parser, tool_call_parser))()
+
+    def has_tool_call(self, text: str) -> bool:
+        """Return True if a text may hold calls."""
+        return bool(self.detector.has_tool_call(text))
+
+    def parse_non_stream(self, text: str) -> tuple[str, list[ToolCallItem]]:
+        """Read a whole text."""
+        result = self.detector.detect_and_parse(text, self.tools)
+        return result.normal_text, result.calls
+
+    def parse_stream_chunk(self, text: str) -> tuple[str, list[ToolCallItem]]:
+        """Read a piece."""
+        result = self.detector.parse_streaming_increment(text, self.tools)
+        return result.normal_text, result.calls
+
+
+CLASSES: dict[str, Any] = {}
+
+
+def detector_class(name: str) -> Any:
+    """Return the stand-in for a class of detectors."""
+    if name not in CLASSES:
+        CLASSES[name] = type(name, (Detector,), {"tool_format": FORMATS.get(name, "")})
+    return CLASSES[name]
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules of ``sglang``, made as they are imported; constants are read from the sources."""
+
+    def __init__(self, sources: Path) -> None:
+        self._sources = sources
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """Take every module below ``sglang``, and xgrammar, which only tests of grammars use."""
+        if name.partition(".")[0] in ("sglang", "xgrammar"):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: Any) -> Any:
+        """Return a module whose names are found when they are asked for."""
+        module = types.ModuleType(spec.name)
+        constants = dict(self._constants(spec.name))
+
+        def name_of(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if name in ("CustomTestCase", "TestCase"):
+                return unittest.TestCase
+            if name in constants:
+                return constants[name]
+            own = globals().get(name)
+            if own is not None and name[0].isupper() and name not in ("CLASSES", "FORMATS"):
+                return own
+            if name.endswith("Detector"):
+                return detector_class(name)
+            return type(name, (Value,), {}) if name[0].isupper() else partial(_nothing, name)
+
+        module.__getattr__ = name_of  # type: ignore[method-assign]
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        """Nothing is run."""
+
+    def _constants(self, name: str) -> Iterator[tuple[str, Any]]:
+        source = self._sources / (name.replace(".", "/") + ".py")
+        for node in ast.parse(source.read_text()).body if source.exists() else ():
+            targets = node.targets if isinstance(node, ast.Assign) else ()
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    try:
+                        yield target.id, ast.literal_eval(node.value)  # type: ignore[union-attr]
+                    except ValueError:
+                        continue
+
+
+def _nothing(name: str, *given: Any, **options: Any) -> Any:
+    """Stand for a function of SGLang."""
+    if name == "get_tokenizer":
+        return Words()
+    if not name.startswith("register_"):
+        raise NotImplementedError(f"SGLang's own function {name}")
+
+
+class Outcomes(Collector):
+    """Outcomes of the tests, by test."""
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        """Leave out what is not about reading calls."""
+        items[:] = [
+            i for i in items if re.search(self._only, i.nodeid) and not any(re.search(o, i.nodeid) for o in OUT)
+        ]
+
+
+def main() -> None:
+    """Run the tests, and print what failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, required=True)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    sys.meta_path.insert(0, Finder(options.source / "python"))
+    root = options.source / "test/registered"
+    folders = [each for each in (root / "function_call", root / "unit/function_call") if each.exists()]
+    collector = Outcomes(options.only)
+    given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(options.source), "-c", "/dev/null"]
+    given.append("--import-mode=importlib")
+    pytest.main([*given, *map(str, folders)], plugins=[collector])
+    files: dict[str, dict[str, int]] = {}
+    bad = [test for test, kind in collector.outcomes.items() if kind == "failed"]
+    failed = sorted(test.rpartition("function_call/")[2] for test in bad)
+    for test, kind in collector.outcomes.items():
+        parts = test.rpartition("function_call/")[2].split("::")
+        name = parts[0].removeprefix("test_").removesuffix(".py") if len(parts) < 2 else parts[1].removeprefix("Test")
+        counts = files.setdefault(name, dict.fromkeys(("passed", "failed", "skipped"), 0))
+        counts["passed" if kind == "expected" else kind] += 1
+    causes: dict[str, dict[str, Any]] = {}
+    for test in failed:
+        whose, cause = cause_of(test)
+        kept = causes.setdefault(f"{whose}: {cause}", {"whose": whose, "cause": cause, "tests": 0})
+        kept["tests"] += 1
+    result = {"files": files, "causes": list(causes.values()), "failed": failed}
+    show("sglang_parsers", result, vllm_parsers_table(result), keep=options.keep)
+    for test in failed:
+        print(test, "|", *cause_of(test))
+
+
+if __name__ == "__main__":
+    main()
