@@ -24,6 +24,9 @@ _WORD = rf"(?:[^\W\d]|{_FIRST})(?:\w|{_REST})*"
 _KEY = re.compile(rf"(?P<key>{_WORD})\s*=(?!=)\s*")
 _PERHAPS_KEY = re.compile(rf"(?:{_WORD}\s*)?(?:=\s*)?")
 
+#: Maximum number of calls of a text that are looked at again for quotes that are not escaped.
+MAX_MENDED = 64
+
 #: A quote that ends an argument: another one follows, or the end of the call.
 _LAST_QUOTE = {
     quote: re.compile(
@@ -50,7 +53,9 @@ class PythonicCallsParser(TemplateParser):
         self._literal = LiteralReader(PYTHON, ",)")
         self._value_at: int | None = None  # of the pieces of a malformed call, the first of the value that is broken
         self._place = 0  # of that value
-        self._said: list[tuple[str, str]] = []  # names and arguments of the calls so far
+        self._mended = 0  # calls that were read in another way
+        self._said: set[tuple[str, str]] = set()  # names and arguments of the calls so far
+        self._is_echo = False  # the last call was one of them
         self._held: list[Event] | None = None  # the events of what may be an echo
 
     @property
@@ -70,10 +75,9 @@ class PythonicCallsParser(TemplateParser):
 
     def _release(self, events: list[Event]) -> None:
         """Send the events of a call that might have been an echo, or forget them if it was."""
-        if not self._held or not isinstance(last := self._held[-1], CallEnd):
+        if not self._held or not isinstance(self._held[-1], CallEnd):
             return
-        if (last.call.name, last.call.raw) in self._said[:-1] and self._said[-1] == (last.call.name, last.call.raw):
-            self._said.pop()
+        if self._is_echo:
             self._index -= 1
             self._put_up_with("echo", at=self._place)
         else:
@@ -144,12 +148,14 @@ class PythonicCallsParser(TemplateParser):
         return True
 
     def _end_call(self, arguments: dict[str, Any], raw: str, events: list[Event]) -> bool:
-        self._said.append((self._name, raw))
+        self._is_echo = (self._name, raw) in self._said
+        self._said.add((self._name, raw))
         return super()._end_call(arguments, raw, events)
 
     def _mend(self, events: list[Event]) -> bool:
         """Read strings that hold the quotes around them: each ends where another argument or the call's end follows."""
-        text = "" if self._value_at is None else "".join(self._broken[self._value_at :])
+        is_tried = self._value_at is not None and self._mended < MAX_MENDED
+        text = "".join(self._broken[self._value_at :]) if is_tried else ""
         self._value_at = None
         found: list[tuple[str, str]] = []
         key, at = self._key, 0
@@ -166,6 +172,7 @@ class PythonicCallsParser(TemplateParser):
                 for name, value in found:
                     self._add_argument(name, value, dump_json(value), events)
                 self._put_up_with("unescaped_quote", text[:at], at=self._place)
+                self._mended += 1
                 self._buffer.unread(text[at:])
                 return self._close_arguments(events)
             key = last["key"]
