@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-PAGES = (DOCS / "performance.md", DOCS / "formats.md", DOCS / "repair.md")
+PAGES = (DOCS / "performance.md", DOCS / "formats.md", DOCS / "repair.md", DOCS / "text-grammars.md")
 PICTURE = DOCS / "images" / "growth.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
@@ -431,6 +431,13 @@ def verdicts_table(result: Result) -> str:
     return table(["grammars", "peer", *kinds], rows)
 
 
+def tokens_table(result: Result) -> str:
+    """Masks of peers beside ours, and why they differ."""
+    kinds = list(dict.fromkeys(kind for counts in result["counts"].values() for kind in counts))
+    rows = [[kind, *(counts.get(kind, 0) for counts in result["counts"].values())] for kind in kinds]
+    return table(["", *result["counts"]], rows)
+
+
 #: Notations of exports, and who reads them.
 NOTATIONS = {"gbnf": "GBNF, llama.cpp", "ebnf": "EBNF, xgrammar", "lark": "Lark, llguidance", "regex": "regex, `re`"}
 
@@ -489,6 +496,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "sglang_parsers": below_machine(vllm_parsers_table),
     "llama_cpp_cases": below_machine(llama_cpp_table),
     "exports": below_machine(exports_table),
+    "text_grammar_tokens": below_machine(tokens_table),
     "text_grammar_verdicts": below_machine(verdicts_table),
     "repair": repair,
 }

@@ -1,14 +1,16 @@
 """Grammars as text beside their own engines: verdicts on texts, masks, and the time of masks.
 
     python benchmarks/text_grammars.py verdicts --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N] [--keep]
+    python benchmarks/text_grammars.py tokens --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N] [--keep]
     python benchmarks/text_grammars.py masks [--texts N] [--json FILE]
 
 ``verdicts`` compares `Grammar.from_gbnf` with llama.cpp's sampler, xgrammar and llguidance (by its converter of GBNF),
 and `Grammar.from_lark` with llguidance, on llama.cpp's ``grammars/`` folder and test of grammars, on llguidance's test
 grammars, and on random grammars: the texts that these tests accept and refuse, random texts of the grammar, and changes
-of both. llguidance takes the longest terminal, so it may accept less. ``masks`` writes random texts of three grammars
-(a subset of C, SQL, JSON with comments) token by token in the Tekken vocabulary, and times one mask and one accept of
-each engine in turn.
+of both. llguidance takes the longest terminal, so it may accept less. ``tokens`` compares the masks of the three peers
+with ours, token by token, in the vocabulary of a GGUF file, and says why they differ. ``masks`` writes random texts of
+three grammars (a subset of C, SQL, JSON with comments) token by token in the Tekken vocabulary, and times one mask and
+one accept of each engine in turn.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
+from grammar_oracles import Judge, LlamaCpp, LLGuidance, Masks, XGrammar, compared, mutated
 from peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
-from report import verdicts_table
+from report import tokens_table, verdicts_table
 from results_io import machine, show
 
 from toolgrammar.core import Grammar, ToolGrammarError
@@ -191,6 +193,109 @@ def verdicts(arguments: argparse.Namespace) -> None:
     show("text_grammar_verdicts", report, verdicts_table(report), keep=arguments.keep)
 
 
+def _kind_of_difference(
+    ours: bool, written: bytes, grammar: Grammar, matcher: Any, judge: Judge, others: list[bool]
+) -> str:
+    """Return why we and a peer differ about a token.
+
+    Args:
+        ours: we allow it.
+        written: the text with the token.
+        grammar: of the text.
+        matcher: ours, before the token was accepted.
+        judge: of the peer.
+        others: what the other peers say of the token.
+    """
+    try:
+        text = written.decode()
+    except UnicodeDecodeError:
+        return "half a character"
+    if not ours:
+        return "the peer alone allows it" if not any(others) else "several peers allow it"
+    whole = text + matcher.shortest_completion().decode()
+    if not grammar.matches(whole):
+        return "we are wrong"
+    try:
+        return "the peer refuses a token of a text that it accepts" if judge(whole) else "the peer refuses the text"
+    except ValueError:
+        return "the peer cannot judge the text"
+
+
+def tokens(arguments: argparse.Namespace) -> None:
+    """Compare masks, and print the counts and what differs."""
+    from llguidance.gbnf_to_lark import gbnf_to_lark
+
+    llama, lark, ebnf = LlamaCpp(arguments.model or str(pull(PUBLISHED["smollm2"]))), LLGuidance(), XGrammar()
+    free = '%llguidance {"no_forcing": true}\n'  # else a fixed text has one spelling
+    peers: dict[str, tuple[Callable[[str], Masks], Callable[[str], Judge]]] = {
+        "llama.cpp": (lambda text: llama.masks(text, vocabulary), llama.judge),
+        "xgrammar": (lambda text: ebnf.masks(text, vocabulary), ebnf.judge),
+        "llguidance": (
+            lambda text: lark.masks(free + gbnf_to_lark(text), vocabulary),
+            lambda text: lark.judge(gbnf_to_lark(text)),
+        ),
+    }
+    vocabulary, draw = llama.vocabulary, random.Random(19)
+    grammars = [(case.name, case.text) for case in of_llama_cpp(arguments.cache) if not case.is_error]
+    grammars += [*MASKED.items(), *((f"random {n}", random_grammar(draw)) for n in range(arguments.grammars))]
+    counts: dict[str, Counter[str]] = {name: Counter() for name in peers}
+    notes: list[list[str]] = []
+    is_text = np.array([token is not None for token in vocabulary.tokens])
+    ends = sorted(vocabulary.eos)
+    for name, text in grammars:
+        try:
+            grammar = Grammar.from_gbnf(text)
+            constraint = grammar.bind(vocabulary)
+        except ToolGrammarError:
+            continue
+        made = {}
+        for peer, (masks_of, judge_of) in peers.items():
+            try:
+                made[peer] = masks_of(text), judge_of(text)
+                counts[peer]["grammars"] += 1
+            except Exception:
+                counts[peer]["refused grammars"] += 1
+        for _ in range(arguments.texts):
+            written = llama.encode(random_text(grammar, draw, draw.choice([10, 40])))
+            for size in sorted(draw.sample(range(len(written) + 1), min(3, len(written) + 1))):
+                matcher = constraint.matcher()
+                if not all(matcher.accept(token) for token in written[:size]):
+                    continue  # the vocabulary has no tokens for the text
+                ours = np.zeros(vocabulary.size, dtype=bool)
+                ours[matcher.allowed_tokens()] = True
+                prefix = b"".join(vocabulary.tokens[token] or b"" for token in written[:size])
+                theirs = {peer: masks(written[:size]) for peer, (masks, _) in made.items()}
+                for peer, mask in theirs.items():
+                    count = counts[peer]
+                    if mask is None:
+                        count["the peer refuses the text before"] += 1
+                        continue
+                    count["masks"] += 1
+                    count["allowed tokens"] += int((ours & is_text).sum())
+                    if bool(ours[ends].any()) != bool(mask[ends].any()):
+                        count["the end"] += 1
+                        notes.append([name, peer, "the end", repr(prefix)[-80:], ""])
+                    different = np.flatnonzero((ours != mask) & is_text)
+                    count["different tokens"] += len(different)
+                    for token in map(int, different[:10]):
+                        step = matcher.fork()
+                        step.accept(token)
+                        others = [
+                            bool(other[token]) for each, other in theirs.items() if each != peer and other is not None
+                        ]
+                        data = vocabulary.tokens[token] or b""
+                        kind = _kind_of_difference(
+                            bool(ours[token]), prefix + data, grammar, step, made[peer][1], others
+                        )
+                        count[kind] += 1
+                        if kind != "half a character":
+                            notes.append([name, peer, kind, repr(prefix)[-80:], repr(data)])
+    report = {"counts": counts, "differences": notes[:400]}
+    for note in notes:
+        print(*note, sep=" | ", file=sys.stderr)
+    show("text_grammar_tokens", report, tokens_table(report), keep=arguments.keep)
+
+
 class _Ours:
     name = "toolgrammar"
 
@@ -271,7 +376,7 @@ def masks(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the arguments, and run one of the two."""
+    """Read the arguments, and run one of the three."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("verdicts")
@@ -281,6 +386,13 @@ def main() -> None:
     one.add_argument("--texts", type=int, default=10)
     one.add_argument("--keep", action="store_true", help="write results/text_grammar_verdicts.json")
     one.set_defaults(run=verdicts)
+    three = commands.add_parser("tokens")
+    three.add_argument("--cache", type=Path, required=True, help="a folder for source distributions of the peers")
+    three.add_argument("--model", help="a GGUF file with a byte-level vocabulary; without it, smollm2")
+    three.add_argument("--grammars", type=int, default=30)
+    three.add_argument("--texts", type=int, default=4)
+    three.add_argument("--keep", action="store_true", help="write results/text_grammar_tokens.json")
+    three.set_defaults(run=tokens)
     two = commands.add_parser("masks")
     two.add_argument("--texts", type=int, default=30)
     two.add_argument("--json", type=Path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ..errors import GrammarError
+from ..grammar_checks import checked_bounds
 from ..schema.scalars.value_syntax import QuotedSyntax
 from ..text_grammars.expressions import EMPTY_TEXT, Expression, Repeat, choice, pattern, sequence
 from ..text_grammars.expressions import Literal as Text
@@ -24,7 +25,7 @@ def csv_grammar(
     """Return the CSV texts of a table."""
     if newline not in ("\r\n", "\n"):
         raise GrammarError(f"lines of CSV end with CR LF or LF, not {newline!r}", hint=r"pass newline='\n'")
-    _check_rows(min_rows, max_rows)
+    checked_bounds(min_rows, max_rows, "rows")
     schema = table_schema(columns)
     values = TypedValues(schema)
     names = columns_of(schema)
@@ -57,7 +58,7 @@ def _csv_field(name: str) -> str:
 
 def markdown_grammar(columns: Any, *, min_rows: int, max_rows: int | None) -> ReadGrammar:
     """Return the Markdown tables with these columns."""
-    _check_rows(min_rows, max_rows)
+    checked_bounds(min_rows, max_rows, "rows")
     schema = table_schema(columns)
     values = TypedValues(schema)
     names = columns_of(schema)
@@ -80,8 +81,3 @@ def markdown_grammar(columns: Any, *, min_rows: int, max_rows: int | None) -> Re
 
 def _cell(name: str) -> str:
     return name.replace("\\", "\\\\").replace("|", "\\|")
-
-
-def _check_rows(least: int, most: int | None) -> None:
-    if least < 0 or (most is not None and most < least):
-        raise GrammarError(f"a table cannot have between {least} and {most} rows", hint="0 <= min_rows <= max_rows")
