@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 import time
 from collections import Counter
@@ -139,6 +140,11 @@ def _stated(case: PeerGrammar, grammar: Grammar, outcome: Counter[str], notes: l
                 notes.append([case.name, f"its test says {kind}", text[:100]])
 
 
+def _reason(error: Exception) -> str:
+    """Return the first line of an error, without the time and the source file that xgrammar begins with."""
+    return re.sub(r"^\[[^\]]*\] \S+: ", "", str(error).strip().partition("\n")[0])[:120]
+
+
 def verdicts(arguments: argparse.Namespace) -> None:
     """Compare verdicts, and print the counts and what differs."""
     judges = _judges(arguments.model)
@@ -176,7 +182,7 @@ def verdicts(arguments: argparse.Namespace) -> None:
                 except Exception as error:
                     count["refused by both" if grammar is None else "read by us alone"] += 1
                     if grammar is not None and source != "random":
-                        notes.append([case.name, f"{peer} refuses it", str(error).strip().partition("\n")[0][:120]])
+                        notes.append([case.name, f"{peer} refuses it", _reason(error)])
                     continue
                 if grammar is None:
                     count["read by the peer alone"] += 1
