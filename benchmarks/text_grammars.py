@@ -22,7 +22,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,11 @@ def _stated(case: PeerGrammar, grammar: Grammar, outcome: Counter[str], notes: l
                 notes.append([case.name, f"its test says {kind}", text[:100]])
 
 
+def _counted(notes: Iterable[Sequence[str]]) -> list[list[Any]]:
+    """Return each note once, and how often it was made."""
+    return [[*note, count] for note, count in Counter(map(tuple, notes)).items()]
+
+
 def _reason(error: Exception) -> str:
     """Return the first line of an error, without the time and the source file that xgrammar begins with."""
     return re.sub(r"^\[[^\]]*\] \S+: ", "", str(error).strip().partition("\n")[0])[:120]
@@ -193,7 +198,10 @@ def verdicts(arguments: argparse.Namespace) -> None:
                     which = f"we accept, not {peer}" if ours else f"{peer} accepts, not we"
                     notes.append([case.name, which, text[:100]])
         found[source] = {"own": stated, **{peer: count for peer, count in counts.items() if count}}
-    report = {"sources": found, "differences": notes}
+    report = {
+        "sources": found,
+        "differences": _counted(note if note[1].endswith(" it") else note[:2] for note in notes),
+    }
     for note in notes:
         print(*note, sep=" | ", file=sys.stderr)
     show("text_grammar_verdicts", report, verdicts_table(report), keep=arguments.keep)
@@ -296,7 +304,7 @@ def tokens(arguments: argparse.Namespace) -> None:
                         count[kind] += 1
                         if kind != "half a character":
                             notes.append([name, peer, kind, repr(prefix)[-80:], repr(data)])
-    report = {"counts": counts, "differences": notes[:400]}
+    report = {"counts": counts, "differences": _counted(note[:3] for note in notes)}
     for note in notes:
         print(*note, sep=" | ", file=sys.stderr)
     show("text_grammar_tokens", report, tokens_table(report), keep=arguments.keep)
