@@ -160,14 +160,14 @@ class Grammar:
             UnsupportedSchemaError: a keyword cannot be enforced exactly; names its place.
             UnsatisfiableSchemaError: nothing can be valid.
         """
-        from .schema import SchemaOptions
+        from .schema.read.options import schema_options
 
         if hasattr(schema, "model_json_schema"):
             from .schema.pydantic.schema import json_schema_of
             from .schema.read.dated import of_today
 
             schema, plain_integers = of_today(json_schema_of(schema)), True
-        options = SchemaOptions(
+        options = schema_options(
             whitespace,
             additional_properties,
             property_order,
@@ -175,7 +175,7 @@ class Grammar:
             formats,
             strict_formats,
             registry,
-            plain_integers=plain_integers,
+            plain_integers,
         )
         return cls._of_schema(schema, options)
 
@@ -188,7 +188,8 @@ class Grammar:
         is_json = options.syntax is None and options.arguments is None
         sure = (lambda: compiled.is_surely_satisfiable) if is_json else None
         key = ("schema", compiled)
-        grammar = cls(compiled.build, key, compiled.problems, (), sure, compiled.controls, compiled.narrowed)
+        controls = () if is_json else compiled.controls
+        grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, compiled.narrowed)
         grammar.schema = schema if is_json else None
         return grammar
 

@@ -29,6 +29,7 @@ except ImportError:  # interpreted, without Cython installed
 if not cython.compiled:  # else they are declared
     from ..compiled.arrays import grown
     from ..compiled.int_map import IntMap
+    from ..language.terms import Terms
     from . import encoding
     from .blocks import row_item
 
@@ -89,7 +90,7 @@ class ByteRows:
         terms: the same.
     """
 
-    terms = cython.declare(object, visibility="readonly")
+    terms = cython.declare(Terms, visibility="readonly")
     # memoised: shortest bytes from a state to the end, and of terms (see `Ways`); True for wide classes; term lengths
     paths: dict
     raw_ways: dict

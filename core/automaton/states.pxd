@@ -3,12 +3,13 @@
 from ..compiled.arrays cimport grown
 from ..compiled.hashing cimport BASIS, mix
 from ..compiled.int_map cimport IntMap
+from ..language.nodes cimport Nodes
 from . cimport encoding
 from .positions cimport Positions
 
 cdef class Automaton(Positions):
     cdef object source
-    cdef object nodes
+    cdef Nodes nodes
     # heads of nodes
     cdef int[::1] head_at
     cdef int[::1] head_count

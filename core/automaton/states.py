@@ -48,9 +48,9 @@ class Automaton(Positions):
         self._grow_nodes(256)
         self.found_array = self.nodes.head_pool
         self.found = self.found_array
-        self.head_atom_array = grown(None, "q", 1024)
+        self.head_atom_array = grown(None, "q", 256)
         self.head_atom = self.head_atom_array
-        self.head_rest_array = grown(None, "i", 1024)
+        self.head_rest_array = grown(None, "i", 256)
         self.head_rest = self.head_rest_array
         self.head_used = 1  # 0 means that heads are not known
         self.thread_atom_array = grown(None, "q", 256)

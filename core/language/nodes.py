@@ -13,23 +13,19 @@ may be thousands of levels deep."""
 from __future__ import annotations
 
 from ..errors import GrammarError, LimitError
-from .terms import MAX_TERMS, Terms
+from .terms import MAX_TERMS
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.compiled.arrays import grown
-    from cython.cimports.toolgrammar.core.compiled.hashing import BASIS, mix
-    from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
-    from cython.cimports.toolgrammar.core.language import node_kinds
-else:
+if not cython.compiled:  # else they are declared
     from ..compiled.arrays import grown
     from ..compiled.hashing import BASIS, mix
     from ..compiled.int_map import IntMap
     from . import node_kinds
+    from .terms import Terms
 
 #: True if this module is compiled.
 COMPILED: bool = bool(cython.compiled)
@@ -84,45 +80,6 @@ class Nodes:
         terms: the store of terms; None: a new one.
         shared: many grammars will share the store: it may hold ``SHARED_ROOM`` more than one grammar may need.
     """
-
-    terms = cython.declare(object, visibility="readonly")
-    known = cython.declare(dict, visibility="readonly")
-    builders = cython.declare(dict, visibility="readonly")
-    shorter = cython.declare(dict, visibility="readonly")
-    limits = cython.declare(list, visibility="readonly")
-    weight = cython.declare(object, visibility="public")
-    plenty = cython.declare(cython.int, visibility="public")
-    EMPTY = cython.declare(cython.int, visibility="readonly")
-    EPSILON = cython.declare(cython.int, visibility="readonly")
-    is_shared = cython.declare(cython.bint, visibility="readonly")
-    _room: cython.int
-    # nodes: rows of integers (see `node_kinds`), and their numbers by their hashes
-    _count: cython.int
-    _cells: cython.int[::1]
-    _interned: IntMap
-    # bytes, names, rules until they are expanded, and resolvers of places; and the nodes by each of them
-    _things: list
-    _literals: dict
-    _specials: dict
-    _rules: dict
-    _places: dict
-    # the unions that `merged` made, by their parts
-    _merged: dict
-    # the parts of ALT nodes
-    _parts: cython.int[::1]
-    _parts_used: cython.int
-    # the lists of WORDS nodes, one after the other: words, the nodes that follow, and prefix sums of hashes
-    _words: list
-    _follows: cython.int[::1]
-    _sums: cython.longlong[::1]
-    # of each node the number of its heads, then for each an atomic node and the node of the rest
-    head_pool = cython.declare(object, visibility="readonly")
-    _heads: cython.int[::1]
-    _heads_used: cython.int
-    # rules in expansion; and a stack of search frames and unfinished lists
-    _opening: set
-    _stack: cython.int[::1]
-    _top: cython.int
 
     def __init__(self, terms=None, *, shared=False):
         self.terms = Terms() if terms is None else terms
@@ -312,7 +269,9 @@ class Nodes:
 
     # -- construction ------------------------------------------------------------------------------------------
 
-    def literal(self, data: bytes):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def literal(self, data: bytes) -> cython.int:
         """Return the language of exactly ``data``."""
         return self._literal(data)
 
@@ -333,13 +292,17 @@ class Nodes:
     def _bytes(self, node: cython.int) -> bytes:
         return self._things[_cell(self, node, node_kinds.A)]
 
-    def text(self, term: int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def text(self, term: cython.int) -> cython.int:
         """Return the strings of ``term``, written as UTF-8."""
         if self.terms.is_empty(term):
             return node_kinds.EMPTY
         return node_kinds.EPSILON if term == self.terms.EPSILON else self._make(node_kinds.TEXT, term, 0, 0)
 
-    def json_string(self, term: int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def json_string(self, term: cython.int) -> cython.int:
         """Return the JSON strings (quotes included, any escapes) whose decoded value is in ``term``."""
         bounds = self.terms.length_bounds(term)
         if bounds is not None and bounds != (0, None):
@@ -361,7 +324,9 @@ class Nodes:
             self._things.append(name)
         return found
 
-    def seq(self, left: cython.int, right: cython.int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def seq(self, left: cython.int, right: cython.int) -> cython.int:
         """Return the concatenation of two nodes."""
         self._check(left)
         self._check(right)
@@ -412,7 +377,9 @@ class Nodes:
         more: bytes = self._bytes(follows)
         return self._literal(data + more) if len(data) + len(more) <= node_kinds.MAX_JOINED else -1
 
-    def sequence(self, parts):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def sequence(self, parts: object) -> cython.int:
         """Return the concatenation of many nodes."""
         result: cython.int = node_kinds.EPSILON
         part: cython.int
@@ -421,7 +388,9 @@ class Nodes:
             result = self._seq(part, result)
         return result
 
-    def alt(self, parts):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def alt(self, parts: object) -> cython.int:
         """Return the union of many nodes; heads keep their order."""
         start: cython.int = self._top
         part: cython.int
@@ -547,7 +516,9 @@ class Nodes:
             return node_kinds.EPSILON if least == 0 else node_kinds.EMPTY
         return part if least == 1 and most == 1 else self._make(node_kinds.REPEAT, part, least, most)
 
-    def words(self, entries):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def words(self, entries: object) -> cython.int:
         """Return the union of distinct literals, each followed by its own node."""
         known: dict = entries if type(entries) is dict else dict(entries)
         names: list = sorted(known)
@@ -584,7 +555,9 @@ class Nodes:
         node: cython.int = self._find(node_kinds.WORDS, first, end, depth, hashed)
         return node if node >= 0 else self._enter(node_kinds.WORDS, first, end, depth, hashed)
 
-    def lazy(self, key, expand, *, as_empty_as=None, as_short_as=None):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def lazy(self, key: object, expand: object, as_empty_as: object = None, as_short_as: object = None) -> cython.int:
         """Return the node of a rule that is expanded once, when first needed.
 
         Args:
@@ -655,7 +628,9 @@ class Nodes:
 
     # -- queries ---------------------------------------------------------------------------------------------
 
-    def expand(self, node: cython.int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def expand(self, node: cython.int) -> cython.int:
         """Return the expansion of a LAZY node, which is never LAZY itself.
 
         Raises:
@@ -723,12 +698,16 @@ class Nodes:
             self.limits.append(error.with_traceback(None))
         return None
 
-    def nullable(self, node: cython.int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def nullable(self, node: cython.int) -> cython.bint:
         """Return True if the empty text is in the language."""
         self._check(node)
         return self._answer(node, node_kinds.NULLABLE) == node_kinds.YES
 
-    def is_empty(self, node: cython.int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def is_empty(self, node: cython.int) -> cython.bint:
         """Return True if the language has no text at all.
 
         Short-circuited: an optional part is never visited, the first non-empty alternative decides. Recursion is the
@@ -833,7 +812,6 @@ class Nodes:
                 self._stack[at - 2] = lowest
 
     @cython.cfunc
-    @cython.inline
     @cython.exceptval(check=False)
     def _is_any(self, node: cython.int) -> cython.bint:
         """Return True if one child with a "yes" decides; else one with a "no" does."""
@@ -869,7 +847,6 @@ class Nodes:
         return node_kinds.ANSWER_YES if b == 0 and self.terms.nullable(a) else node_kinds.ANSWER_NO  # TEXT
 
     @cython.cfunc
-    @cython.inline
     @cython.exceptval(check=False)
     def _is_whole(self, word: cython.int, depth: cython.int) -> cython.bint:
         return len(cython.cast(bytes, self._words[word])) == depth
@@ -885,7 +862,9 @@ class Nodes:
         count: cython.int = self._heads[at - 1]
         return tuple([(self._heads[at + 2 * i], self._heads[at + 2 * i + 1]) for i in range(count)])
 
-    def lay_heads(self, node: cython.int):
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def lay_heads(self, node: cython.int) -> cython.int:
         """Return the index in `head_pool` of the heads of ``node``: their number, then for each its atom and the node
         of the rest."""
         self._check(node)

@@ -45,7 +45,6 @@ class Nodes:
         self,
         key: Hashable,
         expand: Callable[[], int],
-        *,
         as_empty_as: int | None = None,
         as_short_as: Callable[[], int] | None = None,
     ) -> int: ...

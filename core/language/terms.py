@@ -15,7 +15,7 @@ Compiled where that is possible (Cython in pure-Python mode).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import LimitError
 from ..unicode.charset import CharSet
@@ -25,12 +25,7 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.compiled.arrays import copied, grown
-    from cython.cimports.toolgrammar.core.compiled.hashing import BASIS, mix
-    from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
-    from cython.cimports.toolgrammar.core.language import term_kinds
-else:
+if not cython.compiled:  # else they are declared
     from ..compiled.arrays import copied, grown
     from ..compiled.hashing import BASIS, mix
     from ..compiled.int_map import IntMap
@@ -80,45 +75,6 @@ class Terms:
     ANY = term_kinds.ANY
     ALL = term_kinds.ALL
 
-    memo = cython.declare(dict, visibility="readonly")
-    toward = cython.declare(dict, visibility="readonly")
-    room = cython.declare(cython.int, visibility="public")
-    has_multiple: cython.bint
-    # terms: the kind, traits (see `term_kinds`), and the arguments, a range of `args`
-    count: cython.int
-    kind: cython.uchar[::1]
-    traits: cython.uchar[::1]
-    arg_at: cython.int[::1]
-    arg_count: cython.int[::1]
-    args: cython.int[::1]
-    arg_used: cython.int
-    interned: IntMap
-    # derivative rows: their indices (0: not derived yet), and the segments of all
-    row_at: cython.int[::1]
-    row_count: cython.int[::1]
-    starts: cython.int[::1]
-    targets: cython.int[::1]
-    row_used: cython.int
-    row_first: cython.int
-    # memoised: terms of classes and of words, ranges of classes, segments, the lists of words, cofinite terms
-    sets: dict
-    spelled: dict
-    ranges_of: dict
-    segments_of: dict
-    lists: list
-    cofinite: dict
-    # deferred terms: by their keys, and their builders
-    keys: dict
-    builders: dict
-    # scratch: the arguments of the term in construction, a set of characters as the code points where it flips, the
-    # cursors of a sweep, and the nesting of rows in derivation
-    flat: cython.int[::1]
-    bounds: cython.int[::1]
-    bound_count: cython.int
-    spare: cython.int[::1]
-    sweep: cython.int[::1]
-    depth: cython.int
-
     def __init__(self) -> None:
         self.room = MAX_TERMS
         self.kind = grown(None, "B", 64)
@@ -127,6 +83,7 @@ class Terms:
         self.arg_count = grown(None, "i", 64)
         self.args = grown(None, "i", 256)
         self.interned = IntMap()
+        self.seeded = None
         self.row_at = grown(None, "i", 64)
         self.row_count = grown(None, "i", 64)
         self.starts = grown(None, "i", 256)
@@ -157,15 +114,20 @@ class Terms:
         return None
 
     def copy(self) -> Terms:
-        """Return a store with the same terms under the same numbers, and the same derivatives."""
+        """Return a store with the same terms under the same numbers, and the same derivatives.
+
+        No term is added here later: the copy looks them up in this store's table.
+        """
         other: Terms = Terms.__new__(Terms)
         other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
         other.kind = copied("B", self.kind)
         other.traits = copied("B", self.traits)
         other.arg_at = copied("i", self.arg_at)
         other.arg_count = copied("i", self.arg_count)
-        other.args = copied("i", self.args)
-        other.interned = self.interned.copy()
+        other.args = copied("i", self.args[: self.arg_used + 256])
+        if self.seeded is not None:
+            raise ValueError("a copy of a store is not copied again")
+        other.interned, other.seeded = IntMap(), self.interned
         other.has_multiple = self.has_multiple
         other.row_used = self.row_used
         other.row_at = copied("i", self.row_at)
@@ -196,9 +158,21 @@ class Terms:
         for i in range(at, at + n):
             mixed = mix(mixed, self.flat[i])
         mixed |= 1  # never 0
-        slot: cython.int = self.interned.first(mixed)
+        term: cython.int = self._find(self.interned, kind, at, n, mixed)
+        if term < 0 and self.seeded is not None:
+            term = self._find(self.seeded, kind, at, n, mixed)
+        return term if term >= 0 else self._add(kind, at, n, nullable, regular, mixed)
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _find(
+        self, table: IntMap, kind: cython.int, at: cython.int, n: cython.int, hashed: cython.ulonglong
+    ) -> cython.int:
+        """Return the term of a kind and its arguments in ``flat``, as in `_make`; -1 if a table has none."""
+        i: cython.int
+        slot: cython.int = table.first(hashed)
         while slot >= 0:
-            term: cython.int = self.interned.values[slot]
+            term: cython.int = table.values[slot]
             if self.kind[term] == kind and self.arg_count[term] == n:
                 place: cython.int = self.arg_at[term] - at
                 for i in range(at, at + n):
@@ -206,8 +180,8 @@ class Terms:
                         break
                 else:
                     return term
-            slot = self.interned.after(slot)
-        return self._add(kind, at, n, nullable, regular, mixed)
+            slot = table.after(slot)
+        return -1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -326,7 +300,9 @@ class Terms:
             found = self.sets[charset] = self._class(0)
         return found
 
-    def chars_of(self, flips: object) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def chars_of(self, flips: object) -> cython.int:
         """Return `chars` of a set that is given by the sorted code points at which membership flips."""
         self.bound_count = 0
         for code in flips:
@@ -396,7 +372,9 @@ class Terms:
 
     # -- words -------------------------------------------------------------------------------------------------
 
-    def literal(self, text: object) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def literal(self, text: object) -> cython.int:
         """Return the language of exactly ``text``."""
         text = plain_text(text)
         found = self.spelled.get(text)
@@ -404,7 +382,9 @@ class Terms:
             found = self.spelled[text] = self._list((text,))
         return found
 
-    def words(self, texts: Iterable[str]) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def words(self, texts: object) -> cython.int:
         """Return the language of exactly these strings."""
         ordered = tuple(sorted({plain_text(each) for each in texts}))
         found = self.spelled.get(ordered)
@@ -444,13 +424,22 @@ class Terms:
                 mixed = mix(mixed, ord(word[k]))
             mixed = mix(mixed, -1)
         mixed |= 1  # never 0
-        slot: cython.int = self.interned.first(mixed)
+        term: cython.int = self._find_words(self.interned, mixed)
+        if term < 0 and self.seeded is not None:
+            term = self._find_words(self.seeded, mixed)
+        return term if term >= 0 else self._add(term_kinds.WORDS, 0, 4, nullable, True, mixed)
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _find_words(self, table: IntMap, hashed: cython.ulonglong) -> cython.int:
+        """Return the term of the words in ``flat``, as in `_words`; -1 if a table has none."""
+        slot: cython.int = table.first(hashed)
         while slot >= 0:
-            term: cython.int = self.interned.values[slot]
+            term: cython.int = table.values[slot]
             if self.kind[term] == term_kinds.WORDS and self._same_words(term):
                 return term
-            slot = self.interned.after(slot)
-        return self._add(term_kinds.WORDS, 0, 4, nullable, True, mixed)
+            slot = table.after(slot)
+        return -1
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -480,7 +469,9 @@ class Terms:
 
     # -- concatenation, complement, repetition, multiples ------------------------------------------------------
 
-    def seq(self, left: cython.int, right: cython.int) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def seq(self, left: cython.int, right: cython.int) -> cython.int:
         """Return the concatenation."""
         return self._seq(self._own(left), self._own(right))
 
@@ -522,7 +513,9 @@ class Terms:
             result = self._seq(self._own(part), result)
         return result
 
-    def not_(self, part: cython.int) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def not_(self, part: cython.int) -> cython.int:
         """Return the complement, relative to all strings."""
         return self._not(self._own(part))
 
@@ -538,7 +531,9 @@ class Terms:
         self.flat[0] = part
         return self._make(term_kinds.NOT, 0, 1, not self.traits[part] & term_kinds.NULLABLE, False)
 
-    def repeat(self, part: cython.int, least: int, most: int | None) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def repeat(self, part: cython.int, least: object, most: object) -> cython.int:
         """Return between ``least`` and ``most`` copies (None: no upper bound)."""
         if most is not None and most < least:
             return term_kinds.EMPTY
@@ -602,14 +597,18 @@ class Terms:
 
     # -- operations --------------------------------------------------------------------------------------------
 
-    def alt(self, parts: Iterable[int]) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def alt(self, parts: object) -> cython.int:
         """Return the union."""
         n: cython.int = 0
         for part in list(parts):
             n = self._spread(term_kinds.ALT, self._own(part), n)
         return self._alt(n)
 
-    def and_(self, parts: Iterable[int]) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def and_(self, parts: object) -> cython.int:
         """Return the intersection."""
         n: cython.int = 0
         for part in list(parts):
@@ -712,7 +711,6 @@ class Terms:
             n = self._common_run(n)  # [ab]{2,} and [bc]{0,9} is [b]{2,9}
 
     @cython.cfunc
-    @cython.inline
     def _is_run(self, term: cython.int) -> cython.bint:
         """Return True if a term is a bounded repetition of a class of characters."""
         kind: cython.int = self.kind[term]
@@ -767,6 +765,7 @@ class Terms:
 
     # -- derivative rows ---------------------------------------------------------------------------------------
 
+    @cython.ccall
     def segments(self, term: cython.int) -> tuple:
         """Return the whole derivative row of ``term``, a piecewise constant function, as a pair of ``starts`` and
         ``targets``: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``."""
@@ -780,12 +779,16 @@ class Terms:
             found = self.segments_of[term] = starts, tuple([self.targets[i] for i in range(at, stop)])
         return found
 
-    def derivative(self, term: cython.int, code_point: cython.int) -> int:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def derivative(self, term: cython.int, code_point: cython.int) -> cython.int:
         """Return the derivative by one character."""
         self.depth = 0
         return self._next(self._own(term), code_point)
 
-    def matches(self, term: cython.int, text: object) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def matches(self, term: cython.int, text: object) -> cython.bint:
         """Return True if ``text`` is in the language."""
         plain: str = plain_text(text)
         i: cython.int
@@ -1026,10 +1029,13 @@ class Terms:
             used = self._spread(kind, self.targets[self.sweep[i]], used)
         return self._alt(used) if kind == term_kinds.ALT else self._and(used)
 
-    def nullable(self, term: cython.int) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def nullable(self, term: cython.int) -> cython.bint:
         """Return True if the empty string is in the language."""
         return (self.traits[self._own(term)] & term_kinds.NULLABLE) != 0
 
+    @cython.ccall
     def run_bounds(self, term: cython.int) -> object:
         """Return ``(class, least, most)`` if the term is a bounded repetition of a class of characters (a term); else
         None."""
@@ -1066,7 +1072,9 @@ class Terms:
 
     # -- emptiness ---------------------------------------------------------------------------------------------
 
-    def is_empty(self, term: cython.int) -> bool:
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def is_empty(self, term: cython.int) -> cython.bint:
         """Return True if no string is in the language. Exact, also under intersection and complement."""
         self.depth = 0
         return self._is_dead(self._own(term))
@@ -1134,7 +1142,8 @@ class Terms:
 
     # -- queries answered by the shape of a term ------------------------------------------------------------------
 
-    def length_bounds(self, term: int) -> tuple[int, int | None] | None:
+    @cython.ccall
+    def length_bounds(self, term: cython.int) -> object:
         """Return ``(least, most)`` if the language is every string of a length between these bounds; else None."""
         bounds = self.run_bounds(term)
         return bounds[1:] if bounds is not None and bounds[0] == term_kinds.ANY else None

@@ -55,14 +55,14 @@ class TokenSets:
         self.built = 0
         self.visited = 0
         self.words = (trie.vocabulary + 31) // 32
-        self.end_array = grown(None, "i", 1024)
+        self.end_array = grown(None, "i", 256)
         self.end = self.end_array
         self.end_count = 0
         self.closing = grown(None, "i", 256)
         self.closing_count = 0
         self.stack = grown(None, "q", trie.longest + 2)
         self.beside = grown(None, "q", trie.longest + 2)
-        self.span = grown(None, "i", 1024)
+        self.span = grown(None, "i", 256)
         self.span_count = 0
         self.scratch = grown(None, "i", 256)
 

@@ -46,7 +46,7 @@ class TrieWalk:
     def __init__(self, automaton: Automaton, trie: Trie):
         self.automaton = automaton
         self.trie = trie
-        self.out_array = grown(None, "i", 4096)
+        self.out_array = grown(None, "i", 512)
         self.out = self.out_array
         self.stack = grown(None, "q", trie.longest + 2)
         self.unsure = set()

@@ -29,7 +29,7 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
     key = ("pattern", pattern, whole)
     term = terms.memo.get(key)
     if term is None:
-        term = terms.memo[key] = execute(terms, _anchored(pattern, whole))
+        term = terms.memo[key] = execute(terms, regex_code(pattern, whole))
     return term
 
 
@@ -38,8 +38,8 @@ DATA = Path(__file__).parent / "data" / "bytecode.txt"
 
 
 @lru_cache(maxsize=256)  # formats, and the patterns that people copy, are met in schema after schema
-def _anchored(pattern: str, whole: bool) -> bytes:
-    """Return the bytecode of `regex_term`."""
+def regex_code(pattern: str, whole: bool) -> bytes:
+    """Return the bytecode of `regex_term`, which raises the same errors."""
     row = _known().get(row_name(pattern, whole))
     if row is not None:
         return array("i", map(int, row.split())).tobytes()

@@ -25,8 +25,7 @@ from ...errors import (
     UnsupportedPatternError,
     UnsupportedSchemaError,
 )
-from ...language.terms import Terms
-from ...regex.compile import regex_term
+from ...regex.compile import regex_code
 from ...text_grammars.strings import string_grammar
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
@@ -780,7 +779,7 @@ def is_json(value: object) -> bool:
 def pattern_problem(pattern: str) -> SchemaError | None:
     """Return the error for a pattern that cannot be enforced; its place is in the pattern."""
     try:
-        regex_term(Terms(), pattern, whole=False)
+        regex_code(pattern, False)
     except PatternError as error:
         kind = UnsupportedSchemaError if isinstance(error, UnsupportedPatternError) else InvalidSchemaError
         return kind(error.message, hint=error.hint, place=error.place)

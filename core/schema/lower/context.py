@@ -97,7 +97,7 @@ class GoalNodes(Protocol):
     def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
         """Return the texts of those of some values (by their keys) for which a goal holds, each with what follows."""
 
-    def listed(self, values: list[Any], *, integers: bool = False) -> int:
+    def listed(self, values: list[Any], integers: bool = False) -> int:
         """Return the texts of some values."""
 
     def keys(self, name: str) -> tuple[bytes, ...]:

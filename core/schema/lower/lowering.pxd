@@ -1,5 +1,6 @@
 # Declarations of `lowering` for other compiled modules.
 
+from ...language.nodes cimport Nodes
 from ..normal.conjunction cimport Conjunction
 from ..normal.inhabited cimport Inhabited
 from ..normal.normalise cimport Normaliser
@@ -20,9 +21,9 @@ cdef class _Values:
 cdef class Lowering:
     cdef readonly Normaliser normaliser
     cdef readonly object options
-    cdef readonly object nodes
+    cdef readonly Nodes nodes
     cdef readonly int number
-    cdef readonly object numbers
+    cdef object _numbers
     cdef readonly bint flexible
     cdef readonly int space
     cdef readonly bytes comma
@@ -61,3 +62,16 @@ cdef class Lowering:
     cpdef bint is_false(self, tuple goal)
     cpdef int _value(self, tuple goal)
     cpdef int branch(self, Conjunction branch)
+    cpdef list allowed(self, Conjunction branch)
+    cdef int _scalars(self, Conjunction branch)
+    cpdef int listed(self, list values, bint integers=*)
+    cdef bint _is_loose(self, object value, bint loose_numbers)
+    cdef bint _any_spelling(self, object numbers)
+    cdef int _equal(self, object value)
+    cdef bytes _spell(self, object value)
+    cpdef int string(self, int term)
+    cdef int _written_strings(self, Conjunction branch)
+    cpdef tuple string_parts(self, Conjunction branch)
+    cpdef int string_term(self, Conjunction branch)
+    cpdef int strings(self, tuple goal)
+    cdef int _number_term(self, Conjunction branch)

@@ -13,8 +13,7 @@ from typing import Any
 from ...language.images import json_escaped
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
-from ...text_grammars.strings import StringGrammar
-from ..normal.assertions import asserted, types_of
+from ..normal.assertions import INTEGERS, asserted, types_of
 from ..normal.conjunction import EVERY, FALSE, Formula, Goal, flat, same_value, type_of
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
@@ -36,8 +35,10 @@ except ImportError:  # interpreted, without Cython installed
     from ...compiled import standin as cython  # type: ignore[no-redef]
 
 if cython.compiled:
+    from cython.cimports.toolgrammar.core.language import node_kinds
     from cython.cimports.toolgrammar.core.schema.lower.merged_objects import MergedObjects
     from cython.cimports.toolgrammar.core.schema.lower.objects import ObjectLowering, spelled_name
+    from cython.cimports.toolgrammar.core.schema.normal.assertions import asserts_only
     from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
         ArrayPart,
         Arrays,
@@ -49,6 +50,8 @@ if cython.compiled:
     from cython.cimports.toolgrammar.core.schema.normal.normalise import Normaliser
     from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
 else:
+    from ...language import node_kinds
+    from ..normal.assertions import asserts_only
     from ..normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects
     from ..normal.inhabited import Inhabited
     from ..normal.normalise import Normaliser
@@ -59,11 +62,9 @@ else:
 #: True if this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)
 
-_TYPE = frozenset({"type"})
-_ALL_OF, _ANY_OF, _ONE_OF = frozenset({"allOf"}), frozenset({"anyOf"}), frozenset({"oneOf"})
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
 _SCALARS = frozenset(_SCALAR_ORDER)
-_UNBOUNDED = (NumberRange(), NumberRange(integer=True))
+_UNBOUNDED = (EVERY.numbers, INTEGERS)
 
 
 @cython.cclass
@@ -108,7 +109,7 @@ class Lowering:
         self.options = options
         self.nodes = nodes
         self.number = len(nodes.builders)
-        self.numbers = Numbers(nodes.terms)
+        self._numbers = None
         self.flexible = options.whitespace == "flexible"
         self.space = nodes.text(spaces(nodes.terms)) if self.flexible else nodes.EPSILON
         gap = b" " if options.whitespace == "single" else b""
@@ -135,6 +136,13 @@ class Lowering:
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
         self._plain_integers = document.age == 0 or options.plain_integers
+
+    @property
+    def numbers(self) -> Numbers:
+        """The terms of numbers; made when first needed."""
+        if self._numbers is None:
+            self._numbers = Numbers(self.nodes.terms)
+        return self._numbers
 
     def release(self) -> None:
         """Break the reference cycles with the parts of this object, which is of no use after that."""
@@ -200,7 +208,7 @@ class Lowering:
             return self.nodes.EMPTY
         if schema is True or not schema:
             return self.value(())
-        if self._direct and "type" in schema and asserted(schema) == _TYPE:
+        if self._direct and asserts_only(schema, "type"):
             types, integer = types_of(schema)
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
@@ -256,10 +264,10 @@ class Lowering:
         if isinstance(schema, bool):
             return None
         if "$ref" in schema:
-            if self.normaliser.document.ref_hides_siblings or len(asserted(schema)) == 1:
+            if self.normaliser.document.ref_hides_siblings or asserts_only(schema, "$ref"):
                 return self.normaliser.document.resolve(located)
             return None
-        if "allOf" not in schema or asserted(schema) != _ALL_OF:
+        if not asserts_only(schema, "allOf"):
             return None
         asking = [
             each
@@ -275,8 +283,8 @@ class Lowering:
         if isinstance(schema, bool):
             return None
         if "anyOf" in schema:
-            return located.items("anyOf") if asserted(schema) == _ANY_OF else None
-        if "oneOf" in schema and asserted(schema) == _ONE_OF and not any(self.normaliser.overlaps(located)):
+            return located.items("anyOf") if asserts_only(schema, "anyOf") else None
+        if asserts_only(schema, "oneOf") and not any(self.normaliser.overlaps(located)):
             return located.items("oneOf")
         return None
 
@@ -317,11 +325,13 @@ class Lowering:
         """Return the formula of one value."""
         return self.normaliser.constant(value)
 
-    def allowed(self, branch: Conjunction) -> list[Any]:
+    @cython.ccall
+    def allowed(self, branch: Conjunction) -> list:
         """Return the values that an alternative lists and that satisfy the rest of it."""
         values = self._lists.get(branch)
         if values is None:
-            values = self._lists[branch] = [value for value in branch.values or () if self.holds(branch, value)]
+            values = [value for value in branch.values or () if self.holds(branch, value)]
+            self._lists[branch] = values
         return values
 
     @cython.ccall
@@ -350,7 +360,7 @@ class Lowering:
     def branch(self, branch: Conjunction) -> cython.int:
         """Return the texts of one alternative."""
         if branch.values is not None:
-            return self.listed(self.allowed(branch), integers=branch.numbers.integer)
+            return self.listed(self.allowed(branch), branch.numbers.integer)
         parts: list = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
@@ -360,25 +370,31 @@ class Lowering:
             parts.append(self._scalars(branch))
         return parts[0] if len(parts) == 1 else self.nodes.alt(parts)
 
-    def _scalars(self, branch: Conjunction) -> int:
-        nodes, types, numbers, excluded = self.nodes, branch.types, branch.numbers, branch.not_values
-        parts = []
+    @cython.cfunc
+    def _scalars(self, branch: Conjunction) -> cython.int:
+        """Return the texts of the values of an alternative that have no parts."""
+        nodes = self.nodes
+        types: frozenset = branch.types
+        numbers = branch.numbers
+        excluded: tuple = branch.not_values
+        is_any: cython.bint
+        parts: list = []
         if "string" in types:
             is_any = branch.strings is EVERY.strings and not excluded
-            parts.append(self._scalar("string", False) if is_any else self.written_strings(branch))
+            parts.append(self._scalar("string", False) if is_any else self._written_strings(branch))
         if "number" in types:
             is_any = not excluded and numbers in _UNBOUNDED
             parts.append(self._scalar("number", numbers.integer) if is_any else nodes.text(self._number_term(branch)))
         if "boolean" in types:
-            words = {
-                self._spell(value): nodes.EPSILON
-                for value in (True, False)
-                if not any(same_value(value, other) for other in excluded)
-            }
-            parts.append(nodes.words(words) if excluded else self._scalar("boolean", False))
+            parts.append(self._booleans(excluded) if excluded else self._scalar("boolean", False))
         if "null" in types and None not in excluded:
             parts.append(self._scalar("null", False))
         return nodes.alt(parts)
+
+    def _booleans(self, excluded: tuple) -> int:
+        """Return the texts of the booleans that are none of some values."""
+        kept = [value for value in (True, False) if not any(same_value(value, other) for other in excluded)]
+        return self.nodes.words([(self._spell(value), self.nodes.EPSILON) for value in kept])
 
     # -- values that differ from others ------------------------------------------------------------------------
 
@@ -407,7 +423,7 @@ class Lowering:
             if branch.values is not None:
                 new = [value for value in self.allowed(branch) if value_key(value) not in excluded]
                 new = new if strings else [value for value in new if type(value) is not str]
-                parts.append(self.listed(new, integers=branch.numbers.integer))
+                parts.append(self.listed(new, branch.numbers.integer))
                 continue
             if "object" in branch.types:
                 parts.append(self.objects.node(branch.objects, compounds["object"]))
@@ -455,7 +471,7 @@ class Lowering:
         loose_numbers = self.flexible and not integers and not self.options.plain_integers
         value = self._ordered(goal, value)
         if self._is_loose(value, loose_numbers):
-            return self.listed([value], integers=integers)
+            return self.listed([value], integers)
         return self._spell(value)
 
     def _ordered(self, goal: Goal, value: Any) -> Any:
@@ -479,12 +495,14 @@ class Lowering:
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    def listed(self, values: list[Any], *, integers: bool = False) -> int:
+    @cython.ccall
+    def listed(self, values: list, integers: cython.bint = False) -> cython.int:
         """Return the texts of some values (``integers``: numbers among them were asked to be integers)."""
         nodes = self.nodes
-        simple, others = [], []
-        plain_integers = integers and self._plain_integers
-        loose_numbers = self.flexible and not plain_integers and not self.options.plain_integers
+        simple: dict = {}
+        others: list = []
+        plain_integers: cython.bint = integers and self._plain_integers
+        loose_numbers: cython.bint = self.flexible and not plain_integers and not self.options.plain_integers
         if plain_integers:
             values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
         if loose_numbers:
@@ -496,12 +514,14 @@ class Lowering:
             if self._is_loose(value, loose_numbers):
                 others.append(self._loose(value))
             else:
-                simple.append(value)
-        return nodes.alt([nodes.words({self._spell(value): nodes.EPSILON for value in simple}), *others])
+                simple[self._spell(value)] = node_kinds.EPSILON
+        written: cython.int = nodes.words(simple)
+        return nodes.alt([written, *others]) if others else written
 
-    def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
+    @cython.cfunc
+    def _is_loose(self, value: object, loose_numbers: cython.bint) -> cython.bint:
         """Return True if the options allow more than one spelling of a listed value."""
-        compound = isinstance(value, (dict, list, tuple)) and bool(value)
+        compound: cython.bint = isinstance(value, (dict, list, tuple)) and len(value) > 0
         if self.syntax is not None and (compound or isinstance(value, str)):
             return True
         if compound:
@@ -524,25 +544,33 @@ class Lowering:
             return nodes.text(self._equal(value))
         return self._spaced(value)
 
-    def _any_spelling(self, numbers: NumberRange) -> bool:
+    @cython.cfunc
+    def _any_spelling(self, numbers: object) -> cython.bint:
         """Return True if numbers of a range may be written in any of their spellings.
 
         In draft 4 an integer is a number "without a fraction or exponent part" (core, section 3.5): 1.0 is none.
         """
         return self.flexible and not (numbers.integer and self._plain_integers)
 
-    def _equal(self, value: Any) -> int:
+    @cython.cfunc
+    def _equal(self, value: object) -> cython.int:
         """Return every spelling of a number."""
         if is_short_integer(value):
             return self.numbers.listed([value])
         only = NumberRange(integer=exact(value) == exact(value).to_integral_value())
         return self.numbers.term(only.at_least(exact(value), False).at_most(exact(value), False), any_spelling=True)
 
-    def _spell(self, value: Any) -> bytes:
+    @cython.cfunc
+    def _spell(self, value: object) -> bytes:
         """Return the one spelling of a listed value."""
-        if self.syntax is not None and (value is None or isinstance(value, bool)):
+        if self.syntax is None:
+            if type(value) is str:  # without the encoder, which takes longer to make than to use
+                return spelled_name(value)
+            if value is None or value is True or value is False:
+                return b"null" if value is None else b"true" if value else b"false"
+        elif value is None or isinstance(value, bool):
             return self.syntax.null if value is None else self.syntax.true if value else self.syntax.false
-        if self.syntax is not None and isinstance(value, float):
+        elif isinstance(value, float):
             return self.syntax.listed_number(value)
         return json_bytes(value, separators=(self.comma.decode(), self.fixed_colon.decode()), allow_nan=False)
 
@@ -579,11 +607,13 @@ class Lowering:
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
-    def string(self, term: int) -> int:
+    @cython.ccall
+    def string(self, term: cython.int) -> cython.int:
         """Return the texts of the strings of a term."""
         return self.nodes.json_string(term) if self.syntax is None else self.syntax.string(self.nodes, term)
 
-    def written_strings(self, branch: Conjunction) -> int:
+    @cython.cfunc
+    def _written_strings(self, branch: Conjunction) -> cython.int:
         """Return the texts of the strings of an alternative."""
         grammar, term = self.string_parts(branch)
         if grammar is None:
@@ -593,27 +623,30 @@ class Lowering:
         quote = self.nodes.literal(b'"')
         return self.nodes.sequence([quote, grammar.node(self.nodes, term, json_escaped), quote])
 
-    def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
+    @cython.ccall
+    def string_parts(self, branch: Conjunction) -> tuple:
         """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
         grammar = irregular(self.nodes.terms, branch.strings)
         if grammar is None:
             return None, self.string_term(branch)
-        others = tuple(pattern for pattern in branch.strings.patterns if pattern != grammar)
+        others = tuple([pattern for pattern in branch.strings.patterns if pattern != grammar])
         return grammar, self.string_term(branch.replace(strings=branch.strings.with_patterns(others)))
 
-    def string_term(self, branch: Conjunction) -> int:
+    @cython.ccall
+    def string_term(self, branch: Conjunction) -> cython.int:
         """Return the strings (decoded) of a conjunction, as a term."""
         terms = self.nodes.terms
         term = string_term(terms, branch.strings)
         excluded = [value for value in branch.not_values if isinstance(value, str)]
         return terms.and_([term, terms.not_(terms.words(excluded))]) if excluded else term
 
-    def strings(self, goal: Goal) -> int:
+    @cython.ccall
+    def strings(self, goal: tuple) -> cython.int:
         """Return the strings (decoded) for which a goal holds, as a term."""
         term = self._strings.get(goal)
         if term is None:
             terms = self.nodes.terms
-            parts = []
+            parts: list = []
             for branch in self.branches(goal):
                 if branch.values is not None:
                     words = [word for word in self.allowed(branch) if isinstance(word, str)]
@@ -629,11 +662,13 @@ class Lowering:
         regular = all(irregular(terms, branch.strings) is None for branch in self.branches(goal))
         return regular and terms.is_cofinite(self.strings(goal))
 
-    def _number_term(self, branch: Conjunction, *, any_spelling: bool | None = None) -> int:
-        terms, asked = self.nodes.terms, branch.numbers
+    @cython.cfunc
+    def _number_term(self, branch: Conjunction) -> cython.int:
+        terms = self.nodes.terms
+        asked = branch.numbers
         if asked.is_empty:
             return terms.EMPTY
-        loose = self._any_spelling(asked) if any_spelling is None else any_spelling
+        loose: cython.bint = self._any_spelling(asked)
         parts = [self.numbers.term(asked, any_spelling=loose)]
         others = [value for value in branch.not_values if type_of(value) == "number"]
         if asked.integer and not loose:  # an integer has one spelling, but for zero

@@ -1,5 +1,6 @@
 # Declarations of `merged_objects` for other compiled modules.
 
+from ...language.nodes cimport Nodes
 from ..normal.conjunction cimport ObjectPart, Objects
 
 cdef class Member:
@@ -23,7 +24,7 @@ cdef class ObjectShape:
 
 cdef class MergedObjects:
     cdef readonly object lowering
-    cdef readonly object nodes
+    cdef readonly Nodes nodes
     cdef bint _open
     cdef dict _known
     # see `_together`

@@ -1,5 +1,6 @@
 # Declarations of `objects` for other compiled modules.
 
+from ...language.nodes cimport Nodes
 from ..normal.conjunction cimport Objects
 from .merged_objects cimport MergedObjects, ObjectShape
 from .object_plan cimport ObjectPlan
@@ -28,7 +29,7 @@ cdef class _Table:
 
 cdef class ObjectLowering:
     cdef readonly object lowering
-    cdef readonly object nodes
+    cdef readonly Nodes nodes
     cdef readonly bint any_order
     cdef object _members
     cdef bint _direct

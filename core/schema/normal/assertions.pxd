@@ -30,3 +30,5 @@ cdef class Assertions:
     cpdef bint matches(self, str pattern, str name)
     cpdef ObjectPart object_part(self, Located located)
     cpdef ArrayPart array_part(self, Located located)
+
+cpdef bint asserts_only(object schema, str keyword)

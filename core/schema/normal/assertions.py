@@ -71,7 +71,8 @@ _UNREAD = Conjunction()
 #: By the name of a type: the types that it allows, and True if numbers must be integers.
 _TYPES = {name: (frozenset((name,)), False) for name in TYPES}
 _TYPES.update({"integer": (frozenset(("number",)), True), "any": (EVERY.types, False)})
-_INTEGERS = NumberRange(integer=True)
+#: All integers.
+INTEGERS = NumberRange(integer=True)
 _ANY_STRING: Strings = EVERY.strings
 _ANY_ARRAY: Arrays = EVERY.arrays
 _ANY_OBJECT: Objects = EVERY.objects
@@ -141,7 +142,7 @@ class Assertions:
         if "type" in schema and self.asserts(located, "type"):
             types, integer = types_of(schema)
             if integer:
-                numbers = _INTEGERS
+                numbers = INTEGERS
         values = self.values(located)
         if values == () or not types:
             return None
@@ -326,6 +327,15 @@ def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
 def asserted(schema: Mapping[str, Any]) -> Set[str]:
     """Return the keywords of a schema that may constrain a value, or make others do so."""
     return schema.keys() & CONSTRAINING
+
+
+@cython.ccall
+def asserts_only(schema: object, keyword: str) -> cython.bint:
+    """Return True if `asserted` has one keyword and no other."""
+    for word in schema:
+        if word != keyword and word in CONSTRAINING:
+            return False
+    return keyword in schema
 
 
 def lists_strings(schema: Mapping[str, Any]) -> bool:

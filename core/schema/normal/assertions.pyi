@@ -6,12 +6,14 @@ from ...errors import UnsupportedSchemaError
 from ...language.terms import Terms
 from ..read.located import Located
 from ..read.resolve import Document
+from ..scalars.numbers import NumberRange
 from .conjunction import ArrayPart, Conjunction, Contains, Formula, ObjectPart
 
 COMPILED: bool
 ARRAY_PART: frozenset[str]
 CHECK_LATER: str
 NARROW: str
+INTEGERS: NumberRange
 
 class Assertions:
     document: Document
@@ -34,6 +36,7 @@ class Assertions:
     def constant(self, value: Any) -> Formula: ...
 
 def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]: ...
+def asserts_only(schema: Mapping[str, Any], keyword: str) -> bool: ...
 def asserted(schema: Mapping[str, Any]) -> Set[str]: ...
 def lists_strings(schema: Mapping[str, Any]) -> bool: ...
 def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Any, bool]]: ...

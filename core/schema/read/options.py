@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from ...options import OnUnsupported, PropertyOrder, Whitespace, require_word
@@ -47,3 +48,29 @@ class SchemaOptions:
         require_word("whitespace", self.whitespace, Whitespace)
         require_word("property_order", self.property_order, PropertyOrder)
         require_word("on_unsupported", self.on_unsupported, OnUnsupported)
+
+
+def schema_options(
+    whitespace: Whitespace,
+    additional_properties: bool,
+    property_order: PropertyOrder,
+    on_unsupported: OnUnsupported,
+    formats: bool,
+    strict_formats: bool,
+    registry: Mapping[str, Any] | Any | None,
+    plain_integers: bool,
+) -> SchemaOptions:
+    """Return the options of documents in JSON's own syntax. Without a registry they are made and checked once, since
+    requests ask for the same few."""
+    said = (whitespace, additional_properties, property_order, on_unsupported, formats, strict_formats)
+    if registry is None:
+        try:
+            return _common(said, plain_integers)
+        except TypeError:  # one of them cannot be looked up: there is an error of ours for that
+            pass
+    return SchemaOptions(*said, registry, plain_integers=plain_integers)
+
+
+@lru_cache(maxsize=64)
+def _common(said: tuple[Any, ...], plain_integers: bool) -> SchemaOptions:
+    return SchemaOptions(*said, plain_integers=plain_integers)

@@ -19,8 +19,11 @@ _SPACES = CharSet.of(" \t\n\r")
 
 def spaces(terms: Terms) -> int:
     """Return the whitespace between two tokens of JSON (RFC 8259, section 2): a short run, or an indented line."""
-    line = terms.seq(terms.literal("\n"), terms.repeat(terms.literal(" "), 0, MAX_INDENT))
-    return terms.alt([terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES), line])
+    term = terms.memo.get("spaces")
+    if term is None:
+        line = terms.seq(terms.literal("\n"), terms.repeat(terms.literal(" "), 0, MAX_INDENT))
+        term = terms.memo["spaces"] = terms.alt([terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES), line])
+    return term
 
 
 def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:

@@ -31,13 +31,13 @@ HEADING = """\
 def bytecodes() -> dict[str, bytes]:
     """Return the bytecode, by its name, of each pattern of formats that are the same on every day."""
     found: dict[str, bytes] = {}
-    compiled = module._anchored.__wrapped__
+    compiled = module.regex_code.__wrapped__
 
     def noted(pattern: str, whole: bool) -> bytes:
         code = found[module.row_name(pattern, whole)] = compiled(pattern, whole)
         return code
 
-    with patch.object(module, "_anchored", noted), patch.object(module, "_known", dict):
+    with patch.object(module, "regex_code", noted), patch.object(module, "_known", dict):
         for name in sorted(ENFORCED - dates.FORMATS.keys()):
             terms = Terms()
             terms.segments(format_term(terms, name))  # deferred parts that a text reaches first

@@ -1,0 +1,100 @@
+# Declarations of `terms` for other compiled modules.
+
+from ..compiled.arrays cimport copied, grown
+from ..compiled.hashing cimport BASIS, mix
+from ..compiled.int_map cimport IntMap
+from . cimport term_kinds
+
+cdef class Terms:
+    cdef readonly dict memo
+    cdef readonly dict toward
+    cdef public int room
+    cdef bint has_multiple
+    # terms: the kind, traits (see `term_kinds`), and the arguments, a range of `args`
+    cdef int count
+    cdef unsigned char[::1] kind
+    cdef unsigned char[::1] traits
+    cdef int[::1] arg_at
+    cdef int[::1] arg_count
+    cdef int[::1] args
+    cdef int arg_used
+    # the terms by their hashes: those of this store, and those of the store that it is a copy of
+    cdef IntMap interned
+    cdef IntMap seeded
+    # derivative rows: their indices (0: not derived yet), and the segments of all
+    cdef int[::1] row_at
+    cdef int[::1] row_count
+    cdef int[::1] starts
+    cdef int[::1] targets
+    cdef int row_used
+    cdef int row_first
+    # memoised: terms of classes and of words, ranges of classes, segments, the lists of words, cofinite terms
+    cdef dict sets
+    cdef dict spelled
+    cdef dict ranges_of
+    cdef dict segments_of
+    cdef list lists
+    cdef dict cofinite
+    # deferred terms: by their keys, and their builders
+    cdef dict keys
+    cdef dict builders
+    # scratch: the arguments of the term in construction, a set of characters as the code points where it flips, the
+    # cursors of a sweep, and the nesting of rows in derivation
+    cdef int[::1] flat
+    cdef int[::1] bounds
+    cdef int bound_count
+    cdef int[::1] spare
+    cdef int[::1] sweep
+    cdef int depth
+
+    cdef object _scratch(self)
+    cdef int _make(self, int kind, int at, int n, bint nullable, bint regular) except -1
+    cdef int _find(self, IntMap table, int kind, int at, int n, unsigned long long hashed) except -2
+    cdef int _add(self, int kind, int at, int n, bint nullable, bint regular, unsigned long long hashed) except -1
+    cdef int _arg(self, int term, int which) noexcept
+    cdef int _own(self, int term) except -1
+    cdef int _want(self, int size) except -1
+    cdef bint _flat_has(self, int term, int n) noexcept
+    cdef int _in_order(self, int n) except -1
+    cpdef int chars_of(self, object flips) except -1
+    cdef int _bound(self, int code) except -1
+    cdef int _class(self, int at) except -1
+    cdef int _meet_class(self, int chars, int wanted) except -1
+    cpdef int literal(self, object text) except -1
+    cpdef int words(self, object texts) except -1
+    cdef int _list(self, tuple ordered) except -1
+    cdef int _words(self, int which, int first, int stop, int depth) except -1
+    cdef int _find_words(self, IntMap table, unsigned long long hashed) except -2
+    cdef bint _same_words(self, int term) except -1
+    cpdef int seq(self, int left, int right) except -1
+    cdef int _seq(self, int left, int right) except -1
+    cdef int _pair(self, int left, int right, int at) except -1
+    cpdef int not_(self, int part) except -1
+    cdef int _not(self, int part) except -1
+    cpdef int repeat(self, int part, object least, object most) except -1
+    cdef int _copies(self, int part, int least, int most, int at) except -1
+    cdef int _multiple(self, int of, int places, int remainder, int decimals) except -1
+    cpdef int alt(self, object parts) except -1
+    cpdef int and_(self, object parts) except -1
+    cdef int _spread(self, int kind, int part, int n) except -1
+    cdef int _alt(self, int n) except -1
+    cdef int _and(self, int n) except -1
+    cdef bint _is_run(self, int term)
+    cdef int _common_run(self, int n) except -1
+    cpdef tuple segments(self, int term)
+    cpdef int derivative(self, int term, int code_point) except -1
+    cpdef bint matches(self, int term, object text) except -1
+    cdef int _next(self, int term, int code_point) except -1
+    cdef int _put(self, int start, int target) except -1
+    cdef int _row(self, int term) except -1
+    cdef int _derive(self, int term) except -1
+    cdef int _derive_words(self, int which, int first, int stop, int depth) except -1
+    cdef int _derive_multiple(self, int of, int places, int remainder, int decimals) except -1
+    cdef int _merge(self, int kind, int first, int n) except -1
+    cdef int _combined(self, int kind, int first, int n) except -1
+    cpdef bint nullable(self, int term) except -1
+    cpdef object run_bounds(self, int term)
+    cpdef bint is_empty(self, int term) except -1
+    cdef bint _is_dead(self, int term) except -1
+    cdef bint _search_dead(self, int term) except -1
+    cpdef object length_bounds(self, int term)
