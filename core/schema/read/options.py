@@ -72,5 +72,7 @@ def schema_options(
 
 
 @lru_cache(maxsize=64)
-def _common(said: tuple[Any, ...], plain_integers: bool) -> SchemaOptions:
+def _common(
+    said: tuple[Whitespace, bool, PropertyOrder, OnUnsupported, bool, bool], plain_integers: bool
+) -> SchemaOptions:
     return SchemaOptions(*said, plain_integers=plain_integers)
