@@ -25,6 +25,7 @@ COMPILED = (
     "schema.normal.prune",
     "schema.read.located",
     "schema.read.resolve",
+    "schema.read.schema_key",
     "automaton.byte_rows",
     "automaton.completion",
     "automaton.lazy_dfa",
