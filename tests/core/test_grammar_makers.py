@@ -42,6 +42,8 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]
     "no tables": (Grammar.sql_select, (5,), {}, "SELECT needs a table"),
     "number as tables": (Grammar.sql_select, ({"t": 5},), {}, "columns of the table 't' are 5"),
     "number as tags": (Grammar.xml, (), {"tags": 5}, "tags are 5"),
+    "list as whitespace": (Grammar.from_json_schema, ({},), {"whitespace": ["single"]}, "whitespace is \\['single'\\]"),
+    "unknown order": (Grammar.from_json_schema, ({},), {"property_order": "none"}, "property_order is 'none'"),
     "attribute twice": (Grammar.xml, (), {"tags": {"a": ["x", "x"]}}, "name 'x' twice"),
 }
 

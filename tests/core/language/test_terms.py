@@ -346,3 +346,19 @@ def test_what_does_not_fit_is_an_error() -> None:
     largest = (2**31 - 1) // 10
     assert terms.matches(terms.multiples(largest, 0), str(largest * 7_654_321))
     assert not terms.matches(terms.multiples(largest, 0), str(largest * 7_654_321 + 1))
+
+
+@given(trees(), trees())
+@settings(deadline=None)
+def test_a_copy_has_the_same_terms_and_gives_nothing_back(known: tuple, new: tuple) -> None:
+    """A copy of a store gives equal terms the same number, adds its own terms to itself alone, and is not copied."""
+    seed = Terms()
+    before = term_of(seed, known)
+    size = len(seed)
+    one, two = seed.copy(), seed.copy()
+    assert term_of(one, known) == term_of(two, known) == before
+    assert term_of(one, new) == term_of(two, new)
+    assert len(seed) == size and term_of(seed, known) == before
+    assert all(one.matches(term_of(one, new), text) == holds(new, text) for text in STRINGS[:60])
+    with pytest.raises(ValueError, match="not copied again"):
+        one.copy()
