@@ -82,8 +82,7 @@ class Terms:
         self.arg_at = grown(None, "i", 64)
         self.arg_count = grown(None, "i", 64)
         self.args = grown(None, "i", 256)
-        self.interned = IntMap()
-        self.seeded = None
+        self.interned, self.seeded = IntMap(), None
         self.row_at = grown(None, "i", 64)
         self.row_count = grown(None, "i", 64)
         self.starts = grown(None, "i", 256)
@@ -107,17 +106,12 @@ class Terms:
         self.bounds = grown(None, "i", 64)
         self.spare = grown(None, "i", 64)
         self.sweep = grown(None, "i", 64)
-        self.bound_count = 0
-        self.depth = 0
+        self.bound_count = self.depth = 0
         self.segments_of = {}
         self.row_first = self.row_used
-        return None
 
     def copy(self) -> Terms:
-        """Return a store with the same terms under the same numbers, and the same derivatives.
-
-        No term is added here later: the copy looks them up in this store's table.
-        """
+        """Return a store with the same terms under the same numbers, and the same derivatives; none is added here later."""
         other: Terms = Terms.__new__(Terms)
         other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
         other.kind = copied("B", self.kind)
@@ -128,8 +122,7 @@ class Terms:
         if self.seeded is not None:
             raise ValueError("a copy of a store is not copied again")
         other.interned, other.seeded = IntMap(), self.interned
-        other.has_multiple = self.has_multiple
-        other.row_used = self.row_used
+        other.has_multiple, other.row_used = self.has_multiple, self.row_used
         other.row_at = copied("i", self.row_at)
         other.row_count = copied("i", self.row_count)
         other.starts = copied("i", self.starts)
