@@ -111,7 +111,7 @@ class Terms:
         self.row_first = self.row_used
 
     def copy(self) -> Terms:
-        """Return a store with the same terms under the same numbers, and their rows; this one adds no term after that."""
+        """Return a store with the same terms under the same numbers, and their rows; none is added here after that."""
         other: Terms = Terms.__new__(Terms)
         other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
         other.kind = copied("B", self.kind)
