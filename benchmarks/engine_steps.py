@@ -114,7 +114,7 @@ def run_drafts(options: argparse.Namespace, with_drafts: bool) -> dict[str, Any]
     made = engine(
         options.models / "smollm2",
         16,
-        2048,
+        4096,
         structured_outputs_config={"backend": "outlines"},
         **({"speculative_config": drafts} if with_drafts else {}),
     )
@@ -166,7 +166,7 @@ def run_share(options: argparse.Namespace, backend: str) -> dict[str, Any]:
 
         setattr(StructuredOutputManager, name, outer)
 
-    made = engine(options.models / "smollm2", 16, 2048, structured_outputs_config={"backend": backend})
+    made = engine(options.models / "smollm2", 16, 4096, structured_outputs_config={"backend": backend})
     timed("grammar_bitmask")
     timed("accept_tokens")
     prompts, params, schemas = [], [], []

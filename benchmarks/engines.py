@@ -2,7 +2,7 @@
 
     python benchmarks/engines.py path/to/bfcl-dev.jsonl.gz --url http://127.0.0.1:8000/v1 --model NAME
         [--clients openai langchain toolgrammar] [--requests 168] [--at-once 16] [--first 20]
-        [--label NAME --keep] [--json FILE]
+        [--strict] [--label NAME --keep] [--json FILE]
 
 The requests are those of the Berkeley Function Calling Leaderboard, in turn under ``required``, a named tool and
 ``auto``, streamed and whole, with budgets from tiny to ample; 42 of them have each of these together once. Each call is
@@ -352,11 +352,14 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=168)
     parser.add_argument("--at-once", type=int, default=16)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--strict", action="store_true", help="ask for each tool to be enforced (OpenAI's `strict`)")
     parser.add_argument("--label", default="server")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     asked = requests(options.data, options.requests + options.first)
+    for tool in (tool for one in asked for tool in one.tools if options.strict):
+        tool["function"]["strict"] = True
     first, asked = asked[options.requests :], asked[: options.requests]
     begun = first_requests(options.url, options.model, first) if first else None
     print(json.dumps(begun), flush=True)

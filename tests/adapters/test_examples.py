@@ -84,7 +84,7 @@ NEEDS = {
 HELPERS = {"local_server.py"}
 
 # Examples that need a whole engine: `.ci/engines` runs them (`tests/adapters/vllm/test_engine_examples.py`).
-ENGINES = {"vllm_offline.py", "ray_serve_llm.py", "ray_data_llm.py"}
+ENGINES = {"sglang_offline.py", "vllm_offline.py", "ray_serve_llm.py", "ray_data_llm.py"}
 
 
 def is_installed(module: str) -> bool:
