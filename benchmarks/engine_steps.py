@@ -34,6 +34,7 @@ from typing import Any
 
 import jsonschema
 import results_io
+from report import engine_steps
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
@@ -375,42 +376,6 @@ def in_a_process(options: argparse.Namespace, part: str, variant: str) -> dict[s
     return found
 
 
-def tables(report: dict[str, Any]) -> str:
-    """The results to read."""
-    parts = []
-    if (found := report.get("drafts")) is not None:
-        rows = [
-            [name, found["calls"], found[name]["tokens"], found[name]["steps_per_call"], int(found[name]["steps"])]
-            for name in ("without", "with")
-        ]
-        parts.append(results_io.table(("drafts", "calls", "tokens", "steps of a call", "steps of the engine"), rows))
-        parts.append(results_io.table(("the two texts", "calls"), [[*pair] for pair in found["compared"].items()]))
-    if (found := report.get("share")) is not None:
-        columns = ("masks", "texts", "valid", "tokens", "step, ms", "masks, ms", "accepting, ms", "share")
-        rows = [
-            [
-                f"{backend}, {attempt}",
-                one["answers"],
-                one["valid"],
-                one["tokens"],
-                *(one[name] for name in ("step_ms", "masks_ms", "accept_ms")),
-                f"{one['share']:.2%}",
-            ]
-            for backend, both in found.items()
-            for attempt, one in both.items()
-        ]
-        parts.append(results_io.table(columns, rows))
-    if (found := report.get("budgets")) is not None:
-        columns = ("answers", "valid", "closed", "invalid")
-        parts.append(results_io.table(columns, [[found[name] for name in columns]]))
-    if (found := report.get("thinking")) is not None:
-        names = ("answers", "valid", "reasoning_only", "too_little_left", "invalid")
-        rows = [[most, *(one[name] for name in names)] for most, one in found.items()]
-        columns = ("max_tokens", "answers", "valid", "reasoning only", "too little left", "invalid")
-        parts.append(results_io.table(columns, rows))
-    return "\n\n".join(parts)
-
-
 def main() -> int:
     """Measure, print, and fail if a text parted without reason, or was not valid though it could be."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -443,7 +408,7 @@ def main() -> int:
             report[part] = {name: in_a_process(options, part, place) for name, place in names.items()}
         else:
             report[part] = in_a_process(options, part, "-")
-        results_io.show("engine_steps", report, tables(report), keep=options.keep)
+        results_io.show("engine_steps", report, engine_steps(report), keep=options.keep)
     bad = report.get("drafts", {}).get("compared", {}).get("parted where text is not forced", 0)
     bad += report.get("budgets", {}).get("invalid", 0)
     bad += sum(one["invalid"] for one in report.get("thinking", {}).values())

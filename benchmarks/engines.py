@@ -39,6 +39,7 @@ from typing import Any
 import httpx
 import jsonschema
 import results_io
+from report import engines
 
 from toolgrammar.core import BudgetError, ContextOverflowError, GenerateParams, Message, load_model
 from toolgrammar.tools import ToolSet
@@ -321,25 +322,7 @@ def keep(label: str, results: list[dict[str, Any]], first: dict[str, Any] | None
     report.pop("machine", None)
     servers = report.setdefault("servers", {})
     servers[label] = {"clients": results, **({} if first is None else {"first": first})}
-    columns = ("server", "client", "requests", *KINDS, "tokens", "steps")
-    rows = [
-        [label, one["client"], one["requests"], *(one[kind] for kind in KINDS), one["tokens"], int(one["steps"])]
-        for label, server in servers.items()
-        for one in server["clients"]
-    ]
-    text = results_io.table(columns, rows)
-    columns = ("server", "client", "choice", *KINDS)
-    rows = [
-        [label, one["client"], choice, *(one["by_choice"][choice].get(kind, 0) for kind in KINDS)]
-        for label, server in servers.items()
-        for one in server["clients"]
-        for choice in CHOICES
-    ]
-    text += "\n\n" + results_io.table(columns, rows)
-    columns = ("server", "tool sets", "refused", "first request, ms", "again, ms", "difference, ms", "longest, ms")
-    rows = [[label, *server["first"].values()] for label, server in servers.items() if "first" in server]
-    text += "\n\n" + results_io.table(columns, rows)
-    results_io.show("engines", report, text, keep=True)
+    results_io.show("engines", report, engines(report), keep=True)
 
 
 def main() -> int:

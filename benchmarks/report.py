@@ -475,6 +475,73 @@ def repair(result: Result) -> str:
     return f"{where(result)}.\n\n{table(columns, rows)}"
 
 
+def engines(result: Result) -> str:
+    """Calls of a running vLLM server: by client, by choice, and what the first request of a tool set pays."""
+    kinds = ("valid", "text", "closed", "cut", "refused", "invalid", "lost", "error")
+    clients = [(label, one) for label, server in result["servers"].items() for one in server["clients"]]
+    rows = [
+        [label, one["client"], one["requests"], *(one[kind] for kind in kinds), one["tokens"], int(one["steps"])]
+        for label, one in clients
+    ]
+    by_choice = [
+        [label, one["client"], choice, *(found.get(kind, 0) for kind in kinds)]
+        for label, one in clients
+        for choice, found in one["by_choice"].items()
+    ]
+    first = [[label, *server["first"].values()] for label, server in result["servers"].items() if "first" in server]
+    columns = ("server", "tool sets", "refused", "first request, ms", "again, ms", "difference, ms", "longest, ms")
+    return "\n\n".join(
+        (
+            table(("server", "client", "requests", *kinds, "tokens", "steps"), rows),
+            table(("server", "client", "choice", *kinds), by_choice),
+            table(columns, first),
+        )
+    )
+
+
+def engine_steps(report: Result) -> str:
+    """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
+    parts = []
+    if (found := report.get("drafts")) is not None:
+        rows = [
+            [name, found["calls"], found[name]["tokens"], found[name]["steps_per_call"], int(found[name]["steps"])]
+            for name in ("without", "with")
+        ]
+        parts.append(table(("drafts", "calls", "tokens", "steps of a call", "steps of the engine"), rows))
+        parts.append(table(("the two texts", "calls"), [[*pair] for pair in found["compared"].items()]))
+    if (found := report.get("share")) is not None:
+        columns = ("masks", "texts", "valid", "tokens", "step, ms", "masks, ms", "accepting, ms", "share")
+        rows = [
+            [
+                f"{backend}, {attempt}",
+                one["answers"],
+                one["valid"],
+                one["tokens"],
+                *(one[name] for name in ("step_ms", "masks_ms", "accept_ms")),
+                f"{one['share']:.2%}",
+            ]
+            for backend, both in found.items()
+            for attempt, one in both.items()
+        ]
+        parts.append(table(columns, rows))
+    if (found := report.get("budgets")) is not None:
+        columns = ("answers", "valid", "closed", "invalid")
+        parts.append(table(columns, [[found[name] for name in columns]]))
+    if (found := report.get("thinking")) is not None:
+        names = ("answers", "valid", "reasoning_only", "too_little_left", "invalid")
+        rows = [[most, *(one[name] for name in names)] for most, one in found.items()]
+        columns = ("max_tokens", "answers", "valid", "reasoning only", "too little left", "invalid")
+        parts.append(table(columns, rows))
+    return "\n\n".join(parts)
+
+
+def sglang_engine(result: Result) -> str:
+    """SGLang's whole engine on a CPU."""
+    columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
+    rows = [[name, *(found[column] for column in columns)] for name, found in result["backends"].items()]
+    return table(("backend", *columns), rows)
+
+
 TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench": masks,
     "maskbench_order": masks,
@@ -487,6 +554,9 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "decoding": decoding,
     "tool_sets": tool_sets,
     "memory": memory,
+    "engines": below_machine(engines),
+    "engine_steps": below_machine(engine_steps),
+    "sglang_engine": below_machine(sglang_engine),
     "vocabulary_cost": vocabulary,
     "real_model": real_model,
     "numpy_model": numpy_model,

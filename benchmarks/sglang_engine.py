@@ -28,6 +28,7 @@ from typing import Any
 
 import jsonschema
 import results_io
+from report import sglang_engine
 
 from toolgrammar.tools import ToolSet
 
@@ -42,7 +43,6 @@ TAG = {
 }
 EBNF = 'root ::= "(" root ")" | "x"'
 UNIQUE = {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True, "minItems": 2}
-COLUMNS = ("backend", "requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
 
 STAND_IN = """
 import importlib.abc, importlib.machinery, sys, types
@@ -213,8 +213,8 @@ def main() -> int:
         for backend in options.backends:
             results[backend] = measure(backend, options)
             print(json.dumps(results[backend], indent=1), flush=True)
-    rows = [[name, *(found[column] for column in COLUMNS[1:])] for name, found in results.items()]
-    results_io.show("sglang_engine", {"backends": results}, results_io.table(COLUMNS, rows), keep=options.keep)
+    report = {"backends": results}
+    results_io.show("sglang_engine", report, sglang_engine(report), keep=options.keep)
     return int(bool(results.get("toolgrammar", {}).get("invalid")))
 
 
