@@ -390,7 +390,8 @@ def main() -> None:
     failed = sorted(test.rpartition("function_call/")[2] for test in bad)
     for test, kind in collector.outcomes.items():
         parts = test.rpartition("function_call/")[2].split("::")
-        name = parts[0].removeprefix("test_").removesuffix(".py") if len(parts) < 2 else parts[1].removeprefix("Test")
+        is_class = len(parts) > 1 and parts[1].startswith("Test")
+        name = parts[1].removeprefix("Test") if is_class else parts[0].removeprefix("test_").removesuffix(".py")
         counts = files.setdefault(name, dict.fromkeys(("passed", "failed", "skipped"), 0))
         counts["passed" if kind == "expected" else kind] += 1
     causes: dict[str, dict[str, Any]] = {}
