@@ -1,18 +1,20 @@
 """Repair of broken calls: right calls of the BFCL sample, damaged in named ways, and made valid again.
 
     python benchmarks/repair.py [--each N] [--data FILE] [--seed N] [--keep]
-    python benchmarks/repair.py --long N | --cuts N
+    python benchmarks/repair.py --long N | --cuts N | --free SHEETS
 
 A case is a request whose right calls (the first of the answers that the sample accepts) are valid for its tools. They
 are written in the Hermes format and damaged in one way; `ToolSet.repair` gets the text and the tools. *Valid*: calls
 were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls before the damage. *Invented*: a call has
 a value that the damaged text does not hold; this must be 0. Beside it `json-repair`: it gets the text without the
-markers, and what it returns is validated likewise.
+markers, and what it returns is validated likewise. ``--free`` takes the free answers of a real model that
+``real_model.py --sheets`` kept, and ``--instructor`` says what instructor's reader makes of the damaged calls.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import json
 import random
@@ -263,6 +265,39 @@ def long_texts(pool: list[tuple[ToolSet, list[ToolCall]]], each: int, draw: rand
     return {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
 
 
+def free_answers(sheets: Path, data: Path) -> dict[str, Any]:
+    """Repair what a model wrote freely to requests with tools; return the sums."""
+    with gzip.open(data, "rt") as file:
+        requests = {row["id"]: row for row in map(json.loads, file)}
+    counts: dict[str, Any] = defaultdict(int)
+    times: list[float] = []
+    for sheet in map(json.loads, sheets.read_text(encoding="utf-8").splitlines()):
+        if not sheet["way"].startswith("free text, parsed") or "text" not in sheet:
+            continue
+        tools = ToolSet.from_any(requests[sheet["id"]]["functions"])
+        counts["cases"] += 1
+        begin = time.process_time()
+        try:
+            message, _ = tools.repair(sheet["text"], "hermes")
+            found = [tools.validate(call) for call in message.tool_calls]
+        except ToolGrammarError:
+            counts["refused"] += 1
+            continue
+        finally:
+            times.append((time.process_time() - begin) * 1e3)
+        counts["valid"] += 1
+        counts["invented"] += any(not holds(sheet["text"], dict(call.arguments)) for call in found)
+    return {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
+
+
+def instructor_calls(text: str, tools: ToolSet) -> list[ToolCall]:
+    """The call that instructor's reader of JSON in text finds."""
+    from instructor.v2.core.json import extract_json_from_codeblock
+
+    value = json.loads(extract_json_from_codeblock(re.sub(MARKERS, "", text)))
+    return [tools.validate(ToolCall("", value["name"], value["arguments"]))]
+
+
 def every_cut(pool: list[tuple[ToolSet, list[ToolCall]]], texts: int) -> dict[str, Any]:
     """Repair calls that are cut at each of their characters; return the sums."""
     wire = get_format("hermes")
@@ -313,6 +348,8 @@ def main() -> int:
     parser.add_argument("--show", default="", help="print the failures of this kind")
     parser.add_argument("--long", type=int, default=0, help="only this many long texts of each kind of damage")
     parser.add_argument("--cuts", type=int, default=0, help="only this many calls, cut at each character")
+    parser.add_argument("--free", type=Path, help="only the free answers in these sheets of real_model.py")
+    parser.add_argument("--instructor", action="store_true", help="also count what instructor reads")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.{json,md}")
     options = parser.parse_args()
     if not options.data.is_file():
@@ -321,8 +358,13 @@ def main() -> int:
     draw = random.Random(options.seed)
     pool = list(cases(options.data))
     draw.shuffle(pool)
+    gc.collect()
+    gc.freeze()  # a collection of the sample is nobody's repair
     if options.long:
         print(json.dumps(long_texts(pool, options.long, draw)))
+        return 0
+    if options.free:
+        print(json.dumps(free_answers(options.free, options.data)))
         return 0
     if options.cuts:
         print(json.dumps(every_cut(pool, options.cuts)))
@@ -373,6 +415,13 @@ def main() -> int:
                 theirs = json_repair_calls(broken, tools)
             except (ToolGrammarError, ValueError, TypeError, AttributeError, RecursionError):
                 theirs = []
+            if options.instructor:
+                try:
+                    read = instructor_calls(broken, tools)
+                except (ToolGrammarError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+                    read = []
+                counts["instructor valid"] += bool(read)
+                counts["instructor equal"] += same(read, wanted)
             counts["theirs valid"] += bool(theirs)
             counts["theirs equal"] += same(theirs, wanted)
         total = max(counts["cases"], 1)
@@ -407,6 +456,8 @@ def main() -> int:
         )
     )
     columns = ("damage", "cases", "valid", "equal", "invented", "ms: p50", "p99", "json-repair: valid", "equal")
+    if options.instructor:
+        print(f"instructor: {whole['instructor valid']} valid, {whole['instructor equal']} equal of {whole['cases']}")
     show("repair", report, table(columns, rows), keep=options.keep)
     return 0
 

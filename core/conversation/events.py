@@ -205,7 +205,8 @@ class Generation:
         choices: the choices among whole words, with ``GenerateParams(exact_choice=True)``.
         masses: for each value how much of the model's probability the grammar left, with
             ``GenerateParams(masses=True)``.
-        repeated: what the model repeated in a string that was closed for it (``GenerateParams.max_repetition``).
+        repeated: what the model repeated in a string or list that was closed for it, or a text that was ended
+            (``GenerateParams.max_repetition``).
     """
 
     message: Message

@@ -29,7 +29,7 @@ from .choices import MAX_BRANCHES, place_at, spelled_words
 from .completion import Completion, complete
 from .deadline import Deadline
 from .logprobs import LogProbs, log_softmax
-from .repetition import EVERY, MAX_UNIT, bound_of, repeated_unit
+from .repetition import EVERY, LEAST_LIST, MAX_UNIT, bound_of, repeated_unit
 from .retokenise import (
     CONTEXT_TOKENS,
     Speller,
@@ -154,7 +154,7 @@ class Decoding:
         cached_tokens: number of tokens of the prompt that were not computed again.
         reasoning_tokens: number of tokens of the reasoning.
         choices: those among whole words, with ``params.exact_choice``; their places are bytes.
-        repeated: what the model repeated in the string that was closed first for it.
+        repeated: what the model repeated in the value that was closed first for it.
         stop_requested: set it to end the generation after the present step.
         tracer: collects the trace or the masses, with ``params.trace`` or ``params.masses``.
     """
@@ -350,6 +350,8 @@ class Decoding:
             if self.params.exact_choice and (yield from self._choose_word(remaining)):
                 continue
             if bound and self._closes_loop(bound, remaining):
+                if self.reason == "length":
+                    return
                 continue
             among = allowed = self._among
             token_id = None if among is not None else (yield from self._draw_first())
@@ -654,36 +656,49 @@ class Decoding:
         return False
 
     def _closes_loop(self, bound: int, remaining: int) -> bool:
-        """Close the string that a loop of the model is in, as the budget would; return False if there is none."""
+        """Close the string or list that a loop of the model is in, as the budget would; a text that may end is over.
+
+        Returns:
+            False if there is no loop.
+        """
         if len(self.token_ids) < self._looks_at or self._held or self._among is not None:
             return False
-        if (
-            self.matcher.is_accepting or len(self.matcher.next_bytes()) <= MAX_BRANCHES
-        ):  # no string, or inside an escape
+        is_free, is_text = len(self.matcher.next_bytes()) > MAX_BRANCHES, self.matcher.is_accepting
+        if is_text and not is_free:
             return False
-        self._looks_at = len(self.token_ids) + EVERY
-        unit = repeated_unit(self.backend.vocabulary, self.token_ids, bound)
-        if not unit or b'"' in unit:
+        size = bound if is_free or self.params.max_repetition is not None else max(bound, LEAST_LIST)
+        unit = repeated_unit(self.backend.vocabulary, self.token_ids, size)
+        self._looks_at = len(self.token_ids) + (EVERY if is_free or not unit else 1)  # perhaps inside an escape
+        if not unit or (is_free and not is_text and b'"' in unit):
             return False
-        end = self.matcher.shortest_completion()
-        for size in range(1, min(len(end), MAX_UNIT) + 1):
-            self._force(end[:size])
-            if len(self.matcher.next_bytes()) <= MAX_BRANCHES and self._fits(remaining):
-                break
-            self.matcher.rollback(1)
-            self._held = self._ahead = b""
-        else:
+        if is_text:
+            self.reason = "length"
+        elif not self._force_end(is_free, remaining):
             return False
         repeated = unit.decode("utf-8", "replace")
         if self.params.on_budget == "error":
             raise BudgetError(
-                f"the model repeats {repeated!r} for {bound} bytes",
-                hint="let on_budget='close' close the string, or raise max_repetition",
+                f"the model repeats {repeated!r} for {size} bytes",
+                hint="let on_budget='close' close the value, or raise max_repetition",
             )
         self.repeated = self.repeated or repeated
         if self.closed_at is None:
             self.closed_at = self._written
         return True
+
+    def _force_end(self, is_string: bool, remaining: int) -> bool:
+        """Hold the end of the present string, or of the list around the present item; False, and no change, if the
+        shortest completion has none nearby."""
+        end = self.matcher.shortest_completion()
+        for size in range(1, min(len(end), MAX_UNIT) + 1):
+            if not is_string and end[size - 1 : size] != b"]":
+                continue
+            self._force(end[:size])
+            if len(self.matcher.next_bytes()) <= MAX_BRANCHES and self._fits(remaining):
+                return True
+            self.matcher.rollback(1)
+            self._held = self._ahead = b""
+        return False
 
     def _choose_again(self, denied: int, remaining: int) -> Choice:
         """Accept and return another choice of the model that fits; None if a few choices find none."""

@@ -149,9 +149,10 @@ class GenerateParams:
         response_schema: beside tools: a text answer must be JSON of this schema.
         tool_format: wire format of calls; None lets the model's tokenizer decide.
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
-        max_repetition: inside a string that the grammar leaves open, this many bytes of a short text again and again
-            are a loop: the string is closed, and named among the cut values. None: as many as the budget has tokens,
-            at least 384; 0: no bound.
+        max_repetition: inside a string that the grammar leaves open, among the items of a list and in free text, this
+            many bytes of a short text again and again are a loop: the string or list is closed and named among the cut
+            values, and a text ends. None: as many as the budget has tokens, at least 384 (in lists 1,536); 0: no
+            bound.
         jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
             the same way whatever follows.
         canonical: choose only tokens with which the tokenizer itself would go on writing the text, as in all that the

@@ -1,4 +1,4 @@
-"""Loops of a model inside a string: a short text again and again, until the token budget ends it."""
+"""Loops of a model in a string, a list or a text: a short text again and again, until the token budget ends it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 #: Least number of bytes of a repetition, by default: longer than any of 2,819 source files and licence texts has.
 LEAST_BYTES = 384
+
+#: The same between the items of a list, where equal values (zeros of a matrix) are ordinary.
+LEAST_LIST = 4 * LEAST_BYTES
 
 #: Maximum length of the text that is repeated, in bytes.
 MAX_UNIT = 64

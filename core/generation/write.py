@@ -96,7 +96,7 @@ class Writer:
                 truncated,
             )
         if generation.repeated is not None:
-            _LOG.warning("%s repeated %r in a string, which was closed", self._backend.name, generation.repeated)
+            _LOG.warning("%s repeated %r, and was stopped", self._backend.name, generation.repeated)
         yield finish
         yield generation
 

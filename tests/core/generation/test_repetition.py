@@ -76,6 +76,53 @@ def test_a_cut_call_does_not_run() -> None:
         ScriptedModel([call]).generate("Go.", max_repetition=384, on_budget="error", **options)
 
 
+ROWS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "items": {"type": ["integer", "string", "object"]}},
+        "n": {"type": "integer"},
+    },
+    "required": ["rows", "n"],
+}
+
+
+@pytest.mark.parametrize("item", [0, "ha", -12, {"a": 1}])
+def test_a_list_that_repeats_an_item_is_closed(item: Any) -> None:
+    """The list ends soon after the bound, the rest is written, and the list is named as cut."""
+    script = json.dumps({"rows": [1, 2, *[item] * 1_500], "n": 7})
+    answer = ScriptedModel([script]).generate("Go.", output_type=ROWS, max_tokens=9_000, max_repetition=600)
+    value = json.loads(answer.text)
+    assert value["rows"][:3] == [1, 2, item] and value["n"] == 7
+    assert 600 <= len(json.dumps(value["rows"])) <= 600 + 64 + 32
+    assert answer.repeated and answer.finish_reason == "length" and answer.cut[0].startswith("/rows")
+
+
+def test_a_list_of_honest_length_is_not_cut() -> None:
+    """By default 500 equal items are no loop, and items that differ never are; a list that must be long is left."""
+    for rows in ([0] * 500, list(range(2_000)), [0, 1] * 200):
+        answer = ScriptedModel([json.dumps({"rows": rows, "n": 7})]).generate("Go.", output_type=ROWS, max_tokens=1_600)
+        assert answer.repeated is None
+    fixed = {"type": "array", "items": {"type": "integer"}, "minItems": 400, "maxItems": 400}
+    zeros = ScriptedModel([json.dumps([0] * 400)]).generate(
+        "Go.", output_type=fixed, max_tokens=3_000, max_repetition=90
+    )
+    assert json.loads(zeros.text) == [0] * 400
+
+
+def test_a_text_that_repeats_itself_ends() -> None:
+    """Free text is over after the bound, told as cut by length; ordinary text is not touched."""
+    model = ScriptedModel(["Well. " + "I will do it. " * 400, "Well. " + "I will do it. " * 20])
+    answer = model.generate("Go.", max_tokens=6_000, max_repetition=384)
+    assert (
+        answer.finish_reason == "length" and len(answer.text) < 384 + 6 + 64 and answer.repeated in "I will do it. " * 2
+    )
+    assert model.generate("Go.", max_tokens=6_000).repeated is None
+    loop = ScriptedModel(["no " * 3_000] * 2)
+    assert loop.generate("Go.", max_tokens=2_000).repeated is None  # ends with its budget
+    with pytest.raises(BudgetError, match="repeats"):
+        loop.generate("Go.", max_tokens=6_000, max_repetition=384, on_budget="error")
+
+
 def test_units() -> None:
     """The shortest repeated text is found; a tail that is too short, or repeats nothing, has none."""
     from toolgrammar.core import Vocabulary
