@@ -163,7 +163,7 @@ class _Reader(RuleReader):
             position = match.end()
             name, value = match[1], match[2] or ""
             if name == "max_chars" and value.isdigit():
-                most = int(value)
+                most = self._source.number(value, at + 1)
             elif name == "lazy":
                 is_lazy = True
             elif name not in _IDLE_OPTIONS and not name.startswith("capture_hidden_"):
@@ -251,7 +251,7 @@ class _Reader(RuleReader):
         if match is None:
             source.fail(f"expected {meaning}")
         source.match(_SPACE)
-        return int(match[0])
+        return self._source.number(match[0], match.start())
 
     def _element(self) -> Expression:
         source = self._source
@@ -325,7 +325,7 @@ class _Reader(RuleReader):
         if source.peek() == '"':
             return self._string()
         if (match := source.match(_INTEGER)) is not None:
-            return int(match[0])
+            return self._source.number(match[0], match.start())
         start = source.position
         if (match := source.match(_NAME)) is not None:
             if match[0] in ("true", "false"):

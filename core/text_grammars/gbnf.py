@@ -70,14 +70,19 @@ class _Reader(RuleReader):
     def _sequence(self) -> Expression:
         source = self._source
         items: list[Expression] = []
+        repeated = 0  # how often the last item is
         while True:
             start = source.position
             if source.peek() and source.peek() in "*+?{":
                 least, most = self._bounds()
                 if not items:
                     source.fail("expected something to repeat", at=start)
+                repeated += 1
+                if repeated > MAX_NESTING:
+                    source.fail(f"more than {MAX_NESTING} repetitions of one item", at=start, hint="write one")
                 items[-1] = Repeat(items[-1], least, most)
             else:
+                repeated = 0
                 item = self._element()
                 if item is None:
                     return sequence(*items)
@@ -110,7 +115,7 @@ class _Reader(RuleReader):
         if match is None:
             self._source.fail("expected a number of repetitions")
         self._space()
-        return int(match[0])
+        return self._source.number(match[0], match.start())
 
     def _element(self) -> Expression | None:
         source = self._source
@@ -158,7 +163,7 @@ class _Reader(RuleReader):
             source.fail("expected a token: <[id]> or <text>")
         try:
             # The text of a token includes its angle brackets.
-            self._named.append(self._tokens(match[0] if match[1] is None else int(match[1])))
+            self._named.append(self._tokens(match[0] if match[1] is None else source.number(match[1], start)))
             return self._named[-1]
         except GrammarError as error:
             source.fail(error.message, at=start, hint=error.hint)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any, Protocol
 
 from ..errors import GrammarError, LimitError, ToolGrammarError, UnsupportedSchemaError
@@ -526,12 +527,13 @@ class _Reader:
             return Repeat(item, 0, 1)
         bounds = source.match(re.compile(r"~[ \t]*([0-9]+)(?:[ \t]*\.\.[ \t]*([0-9]+))?"))
         if bounds is not None:
-            least, most = int(bounds[1]), int(bounds[2] or bounds[1])
+            least, most = (source.number(digits, start) for digits in (bounds[1], bounds[2] or bounds[1]))
             return self._bounded(item, least, most, start)
         bounds = source.match(re.compile(r"\{[ \t]*([0-9]*)[ \t]*(,?)[ \t]*([0-9]*)[ \t]*\}"))
         if bounds is not None and bounds[0].strip("{} \t") not in ("", ","):
             last = bounds[3] if bounds[2] else bounds[1]
-            return self._bounded(item, int(bounds[1] or 0), int(last) if last else None, start)
+            upper = source.number(last, start) if last else None
+            return self._bounded(item, source.number(bounds[1] or "0", start), upper, start)
         if source.peek() == "{" or bounds is not None:
             source.fail("expected a repetition, {n}, {n,} or {n,m}", at=start)
         return item
@@ -671,7 +673,7 @@ class _Reader:
         match = source.match(_TOKEN)
         if match is None:
             source.fail("expected a token: <name> or <[id]>")
-        wanted: list[int | str] = [match[0]]
+        wanted: list[Iterable[int | str]] = [[match[0]]]
         if match[1] is not None:
             wanted = []
             for part in match[1].split(","):
@@ -679,9 +681,14 @@ class _Reader:
                 if ids is None:
                     hint = "name the tokens that are meant; for text, write a pattern"
                     source.fail("expected ids of tokens: <[1]>, <[1-5]>, <[1,3-5]>", at=start, hint=hint)
-                wanted += range(int(ids[1]), int(ids[2] or ids[1]) + 1)
+                first, last = (source.number(digits, start) for digits in (ids[1], ids[2] or ids[1]))
+                if last < first:
+                    source.fail(
+                        f"there are no tokens from {first} to {last}", at=start, hint="write the lower end first"
+                    )
+                wanted.append(range(first, last + 1))
         found = []
-        for token in wanted:
+        for token in chain.from_iterable(wanted):  # the first one that does not exist ends this
             try:
                 found.append(self.tokens(token))
             except GrammarError as error:

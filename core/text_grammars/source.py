@@ -11,6 +11,12 @@ from ..errors import GrammarError, Place
 MAX_SHOWN = 100
 
 
+#: Maximum number of digits of a number.
+MAX_DIGITS = 18
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
 class Source:
     """The text of a grammar, and a position in it.
 
@@ -24,6 +30,8 @@ class Source:
             raise GrammarError(f"a grammar is text, not {type(text).__name__}", hint="pass the source as a str")
         self.text = text
         self.position = 0
+        if half := _HALF.search(text):
+            self.fail("half of a surrogate pair is no character", at=half.start(), hint="pass text that UTF-8 can hold")
 
     @property
     def rest_is_empty(self) -> bool:
@@ -48,6 +56,12 @@ class Source:
             self.position = match.end()
         return match
 
+    def number(self, digits: str, at: int) -> int:
+        """Return a whole number that was read; ``at`` is its place."""
+        if len(digits) > MAX_DIGITS:
+            self.fail(f"the number has {len(digits):,} digits", at=at, hint=f"write at most {MAX_DIGITS}")
+        return int(digits)
+
     def expect(self, expected: str, after: str) -> None:
         """Advance past a text that has to come next.
 
@@ -64,7 +78,7 @@ class Source:
         start = self.text.rfind("\n", 0, at) + 1
         line = self.text.count("\n", 0, at) + 1
         column = at - start
-        shown = self.text[start:].partition("\n")[0].rstrip("\r")
+        shown = _HALF.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
         cut = max(0, column - MAX_SHOWN // 2)
         found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end of the text"
         found = found if message.startswith("expected") else ""

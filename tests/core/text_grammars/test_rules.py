@@ -195,3 +195,33 @@ def test_masks_and_endings() -> None:
     assert matcher.shortest_completion() == b"))"
     part = Grammar.literal("<") + grammar + Grammar.literal(">")
     assert part.matches("<1+(1)>") and not part.matches("<1+>")
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "message"),
+    [
+        ("gbnf", 'root ::= "a"{' + "9" * 5_000 + "}", "the number has 5,000 digits"),
+        ("ebnf", 'root ::= "a"{' + "9" * 5_000 + "}", "the number has 5,000 digits"),
+        ("lark", 'start: "a"~' + "9" * 5_000, "the number has 5,000 digits"),
+        ("lark", 'start: "a"{1,' + "9" * 5_000 + "}", "the number has 5,000 digits"),
+        ("lark", "start: <[0-99999999999999]>", "depends on the vocabulary"),
+        ("lark", "start: <[9-1]>", "no tokens from 9 to 1"),
+        ("gbnf", 'root ::= "a"' + "*" * 5_000, "more than 100 repetitions"),
+        ("gbnf", 'root ::= ("a" root?)' + "+" * 5_000, "more than 100 repetitions"),
+        ("gbnf", 'root ::= "\ud800"', "half of a surrogate pair"),
+        ("ebnf", 'root ::= "\udc00"', "half of a surrogate pair"),
+        ("lark", 'start: "\ud800"', "half of a surrogate pair"),
+    ],
+)
+def test_hostile_texts(syntax: str, text: str, message: str) -> None:
+    """Numbers, repetitions and characters that are too much of anything are errors of ours, with a place."""
+    with pytest.raises(GrammarError, match=message) as caught:
+        Grammar.from_any({"syntax": syntax, "definition": text})
+    assert str(caught.value).encode() and caught.value.place.line == 1
+
+
+def test_many_rules() -> None:
+    """Rules that go through thousands of others are read: no depth of rules is a depth of the stack."""
+    chain = "\n".join(f'r{n} ::= "a" | "b" r{n + 1}' for n in range(1_500))
+    assert Grammar.from_gbnf(f"root ::= r0\n{chain}\nr1500 ::= root").matches("bbba")
+    assert Grammar.from_gbnf(f'root ::= r0\n{chain}\nr1500 ::= "c"').matches("b" * 1_500 + "c")
