@@ -520,7 +520,8 @@ class LocalModel(Model):
 
         Law: the probabilities are the products of the probabilities of each text's tokens and its end, normalised.
         """
-        texts = list(options) if isinstance(options, Iterable) and not isinstance(options, str) else [None]
+        given: Any = options
+        texts: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
         if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
             raise ModelError("the options are no list of different texts", hint='for example ["yes", "no"]')
         resolve_params(None, {"temperature": temperature, "seed": seed})
