@@ -218,8 +218,9 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
-    if isinstance(params.grammar, (str, Mapping)):
-        params = replace(params, grammar=Grammar.from_any(params.grammar))
+    given: Any = params.grammar
+    if isinstance(given, (str, Mapping)):
+        params = replace(params, grammar=Grammar.from_any(given))
     check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
     return params if params.output_type is None else _with_shape(params)
 
