@@ -280,13 +280,16 @@ class Tracer:
 
     def masses(self, raw: str, names: Sequence[str], answer: int) -> tuple[ValueMass, ...]:
         """Return how much the grammar left of each value, in the order in which they begin; arguments as of `trace`."""
-        sums: dict[tuple[Any, ...], list[float]] = {}
+        sums: dict[tuple[Any, Any, Any, Any], list[float]] = {}
         tokens = self._placed(_Finder(raw, self, names, {}, answer), raw)
         for record, token in zip(self._records, tokens, strict=True):
             if record.kept is not None:
                 part = token.role if token.pointer is None else "value"
                 sums.setdefault((part, token.pointer, token.tool, token.call), []).append(record.kept)
-        return tuple(ValueMass(*place, len(kept), math.fsum(kept), math.exp(min(kept))) for place, kept in sums.items())
+        return tuple(
+            ValueMass(part, pointer, tool, call, len(kept), math.fsum(kept), math.exp(min(kept)))
+            for (part, pointer, tool, call), kept in sums.items()
+        )
 
     def _placed(self, finder: _Finder, raw: str) -> list[TracedToken]:
         """Return the tokens with their texts and places."""
