@@ -112,13 +112,9 @@ class _Closer:
             return schema
         result = dict(schema)
         for key, value in schema.items():
-            if key == "contains" and _ITEMS & schema.keys():
-                result[key] = self._open(value)
-            elif key in _NAMING and _may_overlap(schema):  # one value, two schemas
-                result[key] = {name: self._open(sub) for name, sub in value.items()}
-            elif key in _INSIDE:
+            if key in _INSIDE and not self._has_companion(schema, key):
                 result[key] = map_subschemas(key, value, lambda sub, *_: self.close(sub))
-            elif key in _IN_PLACE:
+            elif key in _INSIDE or key in _IN_PLACE:
                 result[key] = map_subschemas(key, value, lambda sub, *_: self._open(sub))
             elif key in DEFINITIONS and isinstance(value, dict):
                 result[key] = {name: self._definition(f"#/{key}/{escape(name)}", sub) for name, sub in value.items()}
@@ -131,6 +127,14 @@ class _Closer:
         return isinstance(reference, str) and reference in self.parts
 
     # -- looking -----------------------------------------------------------------------------------------------
+
+    def _has_companion(self, schema: Mapping[str, Any], key: str) -> bool:
+        """Return True if a value inside may follow another schema too, and have the properties that it names."""
+        if key in _NAMING:
+            return _may_overlap(schema)
+        if key == "contains":
+            return not _ITEMS.isdisjoint(schema)
+        return key in _ITEMS and self._names(schema.get("contains"))
 
     def _names(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
         """Return True if an object schema names properties, itself or through its parts."""
@@ -174,8 +178,7 @@ class _Closer:
             if key in _LISTS:
                 is_part = part or self._names(_without(schema, key)) or (key == "allOf" and len(value) > 1)
             elif key in _IN_PLACE or key in _INSIDE:
-                is_part = key in _IN_PLACE or (key == "contains" and not _ITEMS.isdisjoint(schema))
-                is_part = is_part or (key in _NAMING and _may_overlap(schema))
+                is_part = key in _IN_PLACE or self._has_companion(schema, key)
             else:
                 continue
             for _, sub in subschemas(key, value):

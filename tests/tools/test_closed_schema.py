@@ -36,6 +36,12 @@ CASES: list[tuple[str, Any, list[Any], list[Any]]] = [
         [[{"a": "x"}], []],
     ),
     (
+        "items that may have the names of what the array contains",
+        {"type": "array", "prefixItems": [{"type": "object", "patternProperties": {"^$": INT}}], "contains": A},
+        [[{"a": 1}], [{}, {"a": 1}]],
+        [[{"a": "x"}]],
+    ),
+    (
         "a dynamic reference below a condition",
         {
             "type": "object",
