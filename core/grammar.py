@@ -371,7 +371,8 @@ class Grammar:
             text: rules, terminals and directives.
             start: the name of the rule that texts are of.
             whitespace: white space in ``%json``, as in `from_json_schema`.
-            on_unsupported: treatment of keywords in ``%json``, as in `from_json_schema`.
+            on_unsupported: treatment of keywords in ``%json``, as in `from_json_schema`; and of budgets of tokens:
+                ``"error"`` refuses them, else such a rule is narrowed to the texts that are surely within its budget.
             vocabulary: that of the tokens, ``<[id]>`` and ``<name>``, as in `from_gbnf`.
 
         Raises as for `from_ebnf`.
@@ -381,7 +382,13 @@ class Grammar:
         from .text_grammars.tokens import tokens_of
 
         options = SchemaOptions(whitespace, on_unsupported=on_unsupported)
-        read = read_lark(text, start, tokens_of(vocabulary), lambda schema: compile_schema(schema, options))
+        read = read_lark(
+            text,
+            start,
+            tokens_of(vocabulary),
+            lambda schema: compile_schema(schema, options),
+            is_exact=on_unsupported == "error",
+        )
         return cls._read("lark", read, text, start, whitespace, on_unsupported)
 
     @classmethod

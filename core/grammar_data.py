@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any, cast
 
 from .errors import GrammarError, LimitError, ToolGrammarError
@@ -299,7 +300,8 @@ class _Reader:
             *arguments, named = rest
             options = SchemaOptions(arguments[2], on_unsupported=arguments[3])
             tokens = _token_reader(named)
-            read = read_lark(arguments[0], arguments[1], tokens, lambda schema: compile_schema(schema, options))
+            compiled = partial(compile_schema, options=options)
+            read = read_lark(arguments[0], arguments[1], tokens, compiled, is_exact=arguments[3] == "error")
             return make._read(kind, read, *arguments)
         if kind == "structural_tag":
             return make.from_structural_tag(rest[0], whitespace=rest[1], on_unsupported=rest[2])

@@ -160,6 +160,14 @@ Expression = (
 #: The empty text.
 EMPTY_TEXT = Sequence(())
 
+#: The characters of one, two, three and four bytes of UTF-8.
+_CHARACTERS_BY_SIZE = (
+    CharSet.range("\0", "\x7f"),
+    CharSet.range("\x80", "\u07ff"),
+    CharSet.range("\u0800", "\uffff"),
+    CharSet.range("\U00010000", "\U0010ffff"),
+)
+
 #: Any text.
 ANY_TEXT = Regular(("any",), lambda terms: terms.ALL)
 
@@ -191,6 +199,20 @@ def pattern(text: str, *, any_dot: bool = False) -> Regular:
     whole = f"(?s:{text})" if any_dot else text
     regex_term(Terms(), whole, whole=True)  # errors now, not at first use
     return Regular(("pattern", whole), lambda terms: regex_term(terms, whole, whole=True))
+
+
+def at_most_bytes(most: int) -> Regular:
+    """Return the texts of at most ``most`` bytes of UTF-8."""
+
+    def build(terms: Terms) -> int:
+        sizes = [terms.chars(charset) for charset in _CHARACTERS_BY_SIZE]
+        shorter: list[int] = []  # the texts of at most 0, 1, 2, ... bytes
+        for number in range(most + 1):
+            longer = [terms.seq(chars, shorter[number - size]) for size, chars in enumerate(sizes, 1) if size <= number]
+            shorter.append(terms.alt([terms.EPSILON, *longer]))
+        return shorter[most]
+
+    return Regular(("at most bytes", most), build)
 
 
 def substring(chunks: tuple[str, ...]) -> Regular:

@@ -33,6 +33,7 @@ from .expressions import (
     Repeat,
     Restricted,
     Stopped,
+    at_most_bytes,
     choice,
     pattern,
     sequence,
@@ -82,6 +83,9 @@ _GRAMMAR_OPTIONS = ("allow_initial_skip", "ignore_once", "no_forcing", "allow_in
 
 #: Maximum nesting of grammars.
 MAX_NESTED = 20
+
+#: Longest text of a rule with a budget of tokens, in bytes. A greater budget is narrowed to it.
+MAX_BUDGET = 2_000
 
 #: Options of rules that say something about captures or sampling, and nothing about texts.
 _IDLE_OPTIONS = ("capture", "capture_name", "stop_capture", "temperature")
@@ -139,6 +143,8 @@ def read_lark(
     start: str = "start",
     tokens: Tokens | None = None,
     compile_json: CompileJson | None = None,
+    *,
+    is_exact: bool = False,
 ) -> ReadGrammar:
     """Return the rules of a grammar.
 
@@ -147,11 +153,12 @@ def read_lark(
         start: the name of the rule that texts are of.
         tokens: returns the expression of a token; None: as without a vocabulary.
         compile_json: compiles the schemas of ``%json``; None: there is no JSON here.
+        is_exact: a budget of tokens is an error; else the rule is narrowed to texts that are surely within it.
 
     Raises:
         GrammarError: it is malformed, or says what cannot be enforced; with line and column.
     """
-    reader = _Reader(Source(text), start, tokens or tokens_of(None), compile_json)
+    reader = _Reader(Source(text), start, tokens or tokens_of(None), compile_json, is_exact=is_exact)
     reader.statements()
     return ReadGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
 
@@ -171,11 +178,12 @@ class _Options:
     is_lazy: bool = False
     suffix: Expression | None = None
     stop: Expression | None = None
+    budget: tuple[int, int] | None = None  # of tokens, and its place
 
     @property
     def is_terminal(self) -> bool:
         """True if the rule is made of terminals."""
-        return self.is_lazy or self.suffix is not None or self.stop is not None
+        return self.is_lazy or self.suffix is not None or self.stop is not None or self.budget is not None
 
     def restricted(self, item: Expression) -> Expression:
         """Return the texts of a rule. A stop that is the empty text is the end of the model's turn: it ends no text."""
@@ -194,6 +202,7 @@ class _Reader:
     compile_json: CompileJson | None
     prefix: str = ""  # of all names
     end: str = ""  # what ends the grammar, beside the end of the text
+    is_exact: bool = False
     found: dict[str, Expression] = field(default_factory=dict)
     problems: list[ToolGrammarError] = field(default_factory=list)
     narrowed: list[UnsupportedSchemaError] = field(default_factory=list)
@@ -204,6 +213,7 @@ class _Reader:
         self._uses: dict[str, int] = {}
         self._places: dict[str, int] = {}
         self._restricted: list[tuple[Expression, int]] = []  # these have to be regular
+        self._budgets: list[tuple[str, Expression, int, int]] = []  # name, without the budget, tokens, place
         self._ignores: list[Expression] = []
         self._has_ignores = "%ignore" in self._own_text()
         self._initial_skip = False
@@ -264,7 +274,43 @@ class _Reader:
                 source.fail("what &, ~, lazy, suffix or stop stands with is too large", at=at, hint="write it shorter")
             if isinstance(expression, Stopped):
                 self._check_stop(rules, expression, at)
+        for budget in self._budgets:
+            self._check_budget(rules, *budget)
         return rules
+
+    def _check_budget(self, rules: Rules, name: str, expression: Expression, tokens: int, at: int) -> None:
+        """Say what a budget of tokens leaves out.
+
+        A token has one byte at least, so a text of that many bytes is within the budget, however it is cut into tokens.
+        """
+        most = min(tokens, MAX_BUDGET)
+        terms = Terms()
+        whole, short = rules.term(terms, expression), rules.term(terms, at_most_bytes(most))
+        assert whole is not None
+        assert short is not None
+
+        def has_texts(*parts: int) -> bool:
+            try:
+                return not terms.is_empty(terms.and_(parts))
+            except LimitError:  # too hard to say
+                return True
+
+        if not has_texts(whole, short):
+            self.source.fail(
+                f"no text of the rule {name!r} has at most {most:,} bytes, so none is sure to have {tokens:,} tokens",
+                at=at,
+                hint="raise max_tokens",
+            )
+        if not tokens or not has_texts(whole, terms.not_(short)):
+            return
+        self.narrowed.append(
+            UnsupportedSchemaError(
+                f"how many tokens a text of the rule {name!r} has depends on the vocabulary",
+                hint="bound the characters instead, as in /.{0,200}/",
+                place=self.source.place(at, keyword="max_tokens"),
+                left_out=f"texts of the rule of more than {most:,} bytes, also those of at most {tokens:,} tokens",
+            )
+        )
 
     def _check_stop(self, rules: Rules, expression: Stopped, at: int) -> None:
         terms = Terms()
@@ -310,7 +356,7 @@ class _Reader:
             source.fail(f"grammars are nested more than {MAX_NESTED} levels deep", at=start, hint="write rules")
         self._inner_count += 1
         prefix = f"{self.prefix}{self._inner_count}."
-        inner = _Reader(source, "start", self.tokens, self.compile_json, prefix=prefix, end="}")
+        inner = _Reader(source, "start", self.tokens, self.compile_json, prefix, "}", self.is_exact)
         inner.statements()
         source.expect("}", "at the end of a nested grammar")
         root = inner.rule_of_texts()
@@ -319,6 +365,7 @@ class _Reader:
         self._named += inner._named
         self._schemas += inner._schemas
         self._restricted += inner._restricted
+        self._budgets += inner._budgets
         self.problems += inner.problems
         self.narrowed += inner.narrowed
         return Reference(root)
@@ -428,6 +475,10 @@ class _Reader:
         if options.is_terminal:
             expression = options.restricted(expression)
             self._restricted.append((expression, options_at))
+            if options.budget is not None:
+                tokens, budget_at = options.budget
+                self._budgets.append((match[0], expression, tokens, budget_at))
+                expression = Intersection((expression, at_most_bytes(min(tokens, MAX_BUDGET))))
             self._in_terminal = False
             expression = self._lexeme(expression)
         self.found[name] = expression
@@ -459,10 +510,9 @@ class _Reader:
                 elif has_value and source.match(_NUMBER) is None:
                     source.fail("expected a number or a string")
             elif option == "max_tokens":
-                hint = "bound the characters, as in /.{0,200}/, or the whole answer by the budget of the request"
-                source.fail("a budget of tokens is no property of a text", at=start, hint=hint)
+                options.budget = self._budget(start, has_value), start
             else:
-                known = ", ".join(("lazy", "suffix", "stop", *_IDLE_OPTIONS))
+                known = ", ".join(("lazy", "suffix", "stop", "max_tokens", *_IDLE_OPTIONS))
                 source.fail(f"there is no option {option!r}", at=start, hint=f"known ones: {known}")
             source.match(_BLANK)
             if source.peek() != "]":
@@ -470,6 +520,17 @@ class _Reader:
         if options.suffix is not None and options.stop is not None:
             source.fail("a rule has a suffix or a stop, not both", at=source.position - 1, hint="leave one of them out")
         return options
+
+    def _budget(self, start: int, has_value: bool) -> int:
+        """Read a budget of tokens."""
+        source = self.source
+        match = source.match(_INTEGER) if has_value else None
+        if match is None:
+            source.fail("expected a number of tokens: max_tokens=10")
+        if self.is_exact:
+            hint = "bound the characters, as in /.{0,200}/, or the whole answer by the budget of the request"
+            source.fail("a budget of tokens is no property of a text", at=start, hint=hint)
+        return source.number(match[0], start)
 
     # -- expressions -----------------------------------------------------------------------------------------------
 

@@ -72,15 +72,19 @@ class Source:
         if not self.take(expected):
             self.fail(f"expected {expected!r} {after}")
 
+    def place(self, at: int, keyword: str | None = None) -> Place:
+        """Return the line and column of a place, with the keyword that is there."""
+        start = self.text.rfind("\n", 0, at) + 1
+        return Place(line=self.text.count("\n", 0, at) + 1, column=at - start + 1, keyword=keyword)
+
     def fail(self, message: str, *, at: int | None = None, hint: str | None = None) -> NoReturn:
         """Raise an error at a place: the message, what is there, the line and a caret."""
         at = self.position if at is None else at
         start = self.text.rfind("\n", 0, at) + 1
-        line = self.text.count("\n", 0, at) + 1
         column = at - start
         shown = _HALF.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
         cut = max(0, column - MAX_SHOWN // 2)
         found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end of the text"
         found = found if message.startswith("expected") else ""
         caret = f"\n{shown[cut : cut + MAX_SHOWN]}\n{' ' * (column - cut)}^\n"
-        raise GrammarError(message + found + caret, hint=hint, place=Place(line=line, column=column + 1))
+        raise GrammarError(message + found + caret, hint=hint, place=self.place(at))

@@ -55,7 +55,7 @@ def _regex(text: str) -> Rules:
 
 #: Readers of the syntaxes. Regular expressions are Rust's, as in OpenAI's custom tools.
 READERS: Mapping[str, Callable[[str], Rules]] = {
-    "lark": lambda text: read_lark(text).rules,
+    "lark": lambda text: read_lark(text, is_exact=True).rules,  # a string is spelled in more bytes than it has
     "regex": _regex,
     "gbnf": read_gbnf,
     "ebnf": read_ebnf,
