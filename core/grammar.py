@@ -337,7 +337,8 @@ class Grammar:
     def from_gbnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
         """Return the texts of a grammar in GBNF as llama.cpp reads it.
 
-        Rules may be recursive in any way, left-recursive too, which llama.cpp refuses.
+        Rules may be recursive in any way, left-recursive too, which llama.cpp refuses. ``!<token>*`` is narrowed to
+        text, as `narrowed` says.
 
         Args:
             text: rules, ``name ::= ...``.
@@ -348,10 +349,9 @@ class Grammar:
         Raises as for `from_ebnf`.
         """
         from .text_grammars.gbnf import read_gbnf
-        from .text_grammars.rules import ReadGrammar
         from .text_grammars.tokens import tokens_of
 
-        return cls._read("gbnf", ReadGrammar(read_gbnf(text, root, tokens_of(vocabulary))), text)
+        return cls._read("gbnf", read_gbnf(text, root, tokens_of(vocabulary)), text)
 
     @classmethod
     def from_lark(

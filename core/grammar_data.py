@@ -17,7 +17,7 @@ from .errors import GrammarError, LimitError, ToolGrammarError
 from .regex.foreign import to_ecma
 from .schema import SchemaOptions, compile_schema
 from .schema.scalars import value_syntax
-from .schema.scalars.value_syntax import Arguments
+from .schema.scalars.value_syntax import Arguments, NestedTags
 from .text_grammars.ebnf import read_ebnf
 from .text_grammars.expressions import Control, Literal
 from .text_grammars.gbnf import read_gbnf
@@ -140,8 +140,8 @@ def _plain(value: Any) -> Any:
 def _syntax(data: Any) -> Any:
     """Return the syntax that `_plain` wrote."""
     if isinstance(data, dict):
-        kind = {"Arguments": Arguments}.get(data["is"]) or getattr(value_syntax, str(data["is"]), None)
-        if not (isinstance(kind, type) and (kind is Arguments or issubclass(kind, value_syntax.ValueSyntax))):
+        kind = getattr(value_syntax, str(data["is"]), None)
+        if not (isinstance(kind, type) and issubclass(kind, (Arguments, NestedTags, value_syntax.ValueSyntax))):
             raise GrammarError(f"{data['is']!r} is no syntax of values", hint="was it written by a newer version?")
         values = {name: _syntax(item) for name, item in data.items() if name != "is"}
         for item in fields(cast(Any, kind)):
@@ -293,9 +293,10 @@ class _Reader:
             return self._schema(*rest)
         if kind == "regex":
             return make.from_regex(rest[0])
-        if kind in ("ebnf", "gbnf"):
-            rules = (read_ebnf if kind == "ebnf" else read_gbnf)(rest[0], rest[1], _token_reader(rest[2]))
-            return make._read(kind, ReadGrammar(rules), rest[0])
+        if kind == "ebnf":
+            return make._read(kind, ReadGrammar(read_ebnf(rest[0], rest[1], _token_reader(rest[2]))), rest[0])
+        if kind == "gbnf":
+            return make._read(kind, read_gbnf(rest[0], rest[1], _token_reader(rest[2])), rest[0])
         if kind == "lark":
             *arguments, named = rest
             options = SchemaOptions(arguments[2], on_unsupported=arguments[3])

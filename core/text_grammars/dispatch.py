@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..errors import GrammarError
+from ..errors import GrammarError, Place, UnsupportedSchemaError
 from ..language.free_text import containing
 from ..language.terms import Terms
-from .expressions import Control, Expression, Literal, Regular, Repeat, choice, sequence
+from ..unicode.charset import CharSet
+from .expressions import Chars, Control, Expression, Intersection, Literal, Regular, Repeat, choice, sequence
 
 
 def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular:
@@ -19,6 +20,32 @@ def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular
         return free if most is None else terms.and_([free, terms.repeat(terms.ANY, 0, most)])
 
     return Regular(("free text", words, most), build)
+
+
+def any_tokens(excluding: Iterable[Control | Literal], least: int) -> Expression:
+    """Return what is surely within any number of tokens, each other than some: text.
+
+    An excluded control token is no text; one that is text is not contained, however it is spelled. No control token is
+    written, because any of them, the prompt's own marks too, would be in the language.
+
+    Args:
+        excluding: the tokens.
+        least: the least number of tokens, 0 or 1.
+    """
+    free = free_text(token.text for token in excluding if isinstance(token, Literal))
+    return Intersection((free, Repeat(Chars(CharSet.full()), least, None))) if least else free
+
+
+def left_out_of_tokens(excluding: Iterable[Control | Literal], place: Place) -> UnsupportedSchemaError:
+    """Return the report that `any_tokens` leaves something out."""
+    words = sorted({token.text for token in excluding if isinstance(token, Literal)})
+    spelled = f", and texts that contain {' or '.join(map(repr, words))}, spelled as other tokens" if words else ""
+    return UnsupportedSchemaError(
+        "tokens other than some are read as text",
+        hint="name the control tokens that may be written",
+        place=place,
+        left_out=f"control tokens that the grammar does not name there{spelled}",
+    )
 
 
 def dispatch(

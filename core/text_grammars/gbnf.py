@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ..errors import GrammarError
+from ..errors import GrammarError, UnsupportedSchemaError
 from ..unicode.charset import CharSet
+from .dispatch import any_tokens, left_out_of_tokens
 from .ebnf import character, character_class
-from .expressions import Chars, Expression, Literal, Reference, Repeat, choice, sequence
+from .expressions import Chars, Control, Expression, Literal, Reference, Repeat, choice, sequence
 from .reader import MAX_NESTING, RuleReader
-from .rules import Rules
+from .rules import ReadGrammar, Rules
 from .tokens import Tokens, tokens_of
 
 _SPACE = re.compile(r"(?:[ \t]|#[^\r\n]*)*")
@@ -25,21 +26,28 @@ _CODES = (
 )
 
 
-def read_gbnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Rules:
+def read_gbnf(text: str, root: str = "root", tokens: Tokens | None = None, *, is_exact: bool = False) -> ReadGrammar:
     """Return the rules of a grammar.
 
     Args:
         text: the grammar.
         root: the name of the rule that texts are of.
         tokens: returns the expression of a token; None: as without a vocabulary.
+        is_exact: tokens other than some are an error; else any number of them is narrowed to text.
 
     Raises:
         GrammarError: it is malformed, or says what cannot be enforced; with line and column.
     """
-    return _Reader(text, root, tokens or tokens_of(None)).read()
+    reader = _Reader(text, root, tokens or tokens_of(None), is_exact)
+    return ReadGrammar(reader.read(), narrowed=tuple(reader.narrowed))
 
 
 class _Reader(RuleReader):
+    def __init__(self, text: str, root: str, tokens: Tokens, is_exact: bool) -> None:
+        super().__init__(text, root, tokens)
+        self._is_exact = is_exact
+        self.narrowed: list[UnsupportedSchemaError] = []
+
     def read(self) -> Rules:
         source = self._source
         source.match(_SPACE_AND_LINES)
@@ -133,8 +141,8 @@ class _Reader(RuleReader):
             return Chars(character_class(source, self._character, start))
         if source.take("."):
             return Chars(CharSet.full())
-        if source.peek() == "!":
-            source.fail("one token other than some cannot be enforced, only text can", hint="write a character class")
+        if source.take("!"):
+            return self._other_tokens(start)
         if source.peek() == "<":
             return self._token(start)
         if source.take("("):
@@ -156,17 +164,35 @@ class _Reader(RuleReader):
         self._depth -= 1
         return inner
 
-    def _token(self, start: int) -> Expression:
+    def _other_tokens(self, start: int) -> Expression:
+        """Read the rest of ``!<token>*`` or ``!<token>+``."""
+        source = self._source
+        excluded = self._token(start)
+        self._space()
+        if source.peek() not in ("*", "+"):
+            source.fail(
+                "one token other than some has no texts of its own: what one token writes, others may write too",
+                at=start,
+                hint="write !<token>* or !<token>+, which is free text, or a character class",
+            )
+        if self._is_exact:
+            source.fail("a token has no place in a string", at=start, hint="write a character class")
+        self.narrowed.append(left_out_of_tokens([excluded], source.place(start)))
+        least = 0 if source.take("*") else int(source.take("+"))
+        return any_tokens([excluded], least)
+
+    def _token(self, start: int) -> Control | Literal:
         source = self._source
         match = source.match(_TOKEN)
         if match is None:
             source.fail("expected a token: <[id]> or <text>")
         try:
             # The text of a token includes its angle brackets.
-            self._named.append(self._tokens(match[0] if match[1] is None else source.number(match[1], start)))
-            return self._named[-1]
+            token = self._tokens(match[0] if match[1] is None else source.number(match[1], start))
         except GrammarError as error:
             source.fail(error.message, at=start, hint=error.hint)
+        self._named.append(token)
+        return token
 
     def _character(self) -> str:
         return character(self._source, _CODES, _ESCAPES)

@@ -19,12 +19,14 @@ from ..language.terms import Terms
 from ..regex.foreign import to_ecma
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
+from .dispatch import any_tokens, left_out_of_tokens
 from .ebnf import character
 from .expressions import (
     EMPTY_TEXT,
     Buildable,
     Chars,
     Complement,
+    Control,
     Expression,
     Intersection,
     Literal,
@@ -735,9 +737,10 @@ class _Reader:
         if match is None:
             source.fail("expected a token: <name> or <[id]>")
         wanted: list[Iterable[int | str]] = [[match[0]]]
+        is_other = match[1] is not None and (match[1] == "*" or match[1].startswith("^"))
         if match[1] is not None:
             wanted = []
-            for part in match[1].split(","):
+            for part in match[1].lstrip("^").split(",") if match[1] != "*" else ():
                 ids = _IDS.fullmatch(part.strip())
                 if ids is None:
                     hint = "name the tokens that are meant; for text, write a pattern"
@@ -748,14 +751,29 @@ class _Reader:
                         f"there are no tokens from {first} to {last}", at=start, hint="write the lower end first"
                     )
                 wanted.append(range(first, last + 1))
-        found = []
+        found: list[Control | Literal] = []
         for token in chain.from_iterable(wanted):  # the first one that does not exist ends this
             try:
                 found.append(self.tokens(token))
             except GrammarError as error:
                 source.fail(error.message, at=start, hint=error.hint)
         self._named += found
-        return choice(*found)
+        return self._other_tokens(found, start) if is_other else choice(*found)
+
+    def _other_tokens(self, excluded: Sequence[Control | Literal], start: int) -> Expression:
+        """Read what repeats ``<[*]>`` or ``<[^...]>``."""
+        source = self.source
+        self._space()
+        if source.peek() not in ("*", "+"):
+            source.fail(
+                "any one token has no texts of its own: what one token writes, others may write too",
+                at=start,
+                hint="write <[*]>* or <[*]>+, which is free text, or a pattern",
+            )
+        if self.is_exact:
+            source.fail("any token cannot be enforced, only any text", at=start, hint="write /(?s:.*)/")
+        self.narrowed.append(left_out_of_tokens(excluded, source.place(start)))
+        return any_tokens(excluded, 0 if source.take("*") else int(source.take("+")))
 
     def _json(self) -> Any:
         """Read a JSON value."""

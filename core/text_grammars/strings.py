@@ -57,7 +57,7 @@ def _regex(text: str) -> Rules:
 READERS: Mapping[str, Callable[[str], Rules]] = {
     "lark": lambda text: read_lark(text, is_exact=True).rules,  # a string is spelled in more bytes than it has
     "regex": _regex,
-    "gbnf": read_gbnf,
+    "gbnf": lambda text: read_gbnf(text, is_exact=True).rules,
     "ebnf": read_ebnf,
 }
 

@@ -137,11 +137,52 @@ def test_tokens() -> None:
         matcher = grammar.bind(vocabulary).matcher()
         assert all(matcher.accept(token) for token in (2, 0, 0)) and matcher.is_accepting
     assert Grammar.from_gbnf("root ::= <|x|>").specials == {"<|x|>"}
-    for text in ("root ::= <[2]>", "root ::= !<|x|>"):
-        with pytest.raises(GrammarError):
-            Grammar.from_gbnf(text)
+    with pytest.raises(GrammarError, match="depends on the vocabulary"):
+        Grammar.from_gbnf("root ::= <[2]>")
     with pytest.raises(GrammarError, match="part of a character"):
         Grammar.from_gbnf("root ::= <[1]>", vocabulary=vocabulary)
+
+
+def test_tokens_other_than_some() -> None:
+    """``!<token>*`` is text: no control token is written, an excluded token that is text is not in it in any spelling,
+    and what is left out is named with its place."""
+    vocabulary = Vocabulary([b"a", b"<b>", b"<", b"b", b">", None, None, None], eos=[7], special={"<x>": 5, "<y>": 6})
+    named, numbered, textual = (
+        Grammar.from_gbnf(text, vocabulary=vocabulary)
+        for text in ("root ::= <x> r <x>\nr ::= !<x>*", "root ::= <[5]> !<[5]> * <[5]>", "root ::= <x> !<[1]>+ <x>")
+    )
+    for grammar, texts in ((named, [[5, 5], [5, 0, 2, 3, 4, 1, 5]]), (numbered, [[5, 5]]), (textual, [[5, 0, 2, 5]])):
+        assert grammar.specials == {"<x>"}
+        for text in texts:
+            matcher = grammar.bind(vocabulary).matcher()
+            assert all(matcher.accept(token) for token in text) and matcher.is_accepting and not matcher.accept(0)
+        assert Grammar.loads(grammar.dumps()) == grammar
+        assert Grammar.loads(grammar.dumps()).narrowed[0].place == grammar.narrowed[0].place
+    matcher = textual.bind(vocabulary).matcher()
+    assert matcher.accept(5) and sorted(matcher.allowed_tokens()) == [0, 2, 3, 4]
+    assert matcher.accept(2) and matcher.accept(3) and 4 not in matcher.allowed_tokens()
+    assert "contain '<b>'" in str(textual.narrowed[0].left_out) and "contain" not in str(named.narrowed[0].left_out)
+    assert (named.narrowed[0].place.line, named.narrowed[0].place.column) == (2, 7)
+
+
+def test_tokens_other_than_some_as_llama_reads_them() -> None:
+    """Every sequence of tokens that is written under ``!<token>*`` is one without that token, as llama.cpp asks."""
+    vocabulary = Vocabulary(
+        [*(bytes([byte]) for byte in range(256)), b"ab", b"<b>", None, None, None],
+        eos=[260],
+        special={"<x>": 258, "<y>": 259},
+    )
+    bound = Grammar.from_gbnf("root ::= !<x>* <x> !<[257]>+", vocabulary=vocabulary).bind(vocabulary)
+    for seed in range(100):
+        rng, matcher, written = random.Random(seed), bound.matcher(), [[]]
+        while len(written[0]) + len(written[-1]) < 40 and not (matcher.is_accepting and rng.random() < 0.1):
+            allowed = [token for token in matcher.allowed_tokens() if token != 260]
+            token = 258 if 258 in allowed and rng.random() < 0.1 else rng.choice(allowed)
+            assert matcher.accept(token)
+            written += [[]] if token == 258 else []
+            written[-1] += [token] if token != 258 else []
+        assert 259 not in written[0] + written[-1] and len(written) <= 2
+        assert len(written) == 1 or 257 not in written[1]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +198,10 @@ def test_tokens() -> None:
         ("gbnf", 'root ::= "a"{3,2}', 1, 13, "between 3 and 2"),
         ("gbnf", 'rot ::= "a"', 1, 12, "expected a rule 'root'"),
         ("gbnf", 'root = "a"', 1, 6, "expected '::='"),
+        ("gbnf", "root ::= !<|x|>", 1, 10, "one token other than some"),
+        ("gbnf", "root ::= !<|x|>{3}", 1, 10, "one token other than some"),
+        ("gbnf", "root ::= !x*", 1, 11, "expected a token"),
+        ("gbnf", "root ::= !<[2]>*", 1, 10, "depends on the vocabulary"),
         ("ebnf", 'root ::= "a"\nroot ::= "b"', 2, 1, "defined twice"),
         ("ebnf", 'root ::= x y ::= "a"', 1, 12, "does not begin its line"),
         ("ebnf", "root ::= [a\n]", 1, 10, "expected ']'"),

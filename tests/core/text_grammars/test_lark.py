@@ -283,6 +283,21 @@ def test_tokens() -> None:
         Grammar.from_lark("start: <[1]>", vocabulary=vocabulary)
 
 
+def test_any_tokens() -> None:
+    """``<[*]>*`` and ``<[^...]>*`` are text, which is named as narrower; an excluded token is not in it."""
+    vocabulary = Vocabulary([b"a", b"<b>", b"<", b"b", b">", None, None], eos=[6], special={"<x>": 5})
+    anything = Grammar.from_lark("start: <[*]>* <x>\n")
+    assert anything.specials == {"<x>"} and anything.begins("a\n<b>")
+    others = Grammar.from_lark("start: <[^1,5]> + <x>", vocabulary=vocabulary)
+    assert others.begins("<b") and not others.begins("<b>")
+    matcher = others.bind(vocabulary).matcher()
+    assert sorted(matcher.allowed_tokens()) == [0, 2, 3, 4] and matcher.accept(0) and matcher.accept(5)
+    assert "contain '<b>'" in str(others.narrowed[0].left_out) and len(anything.narrowed) == 1
+    assert Grammar.loads(others.dumps()) == others
+    with pytest.raises(GrammarError, match="any token cannot be enforced"):
+        Grammar.from_lark("start: <[*]>*", on_unsupported="error")
+
+
 @pytest.mark.parametrize(
     ("text", "message", "line", "column"),
     [
@@ -323,7 +338,9 @@ def test_tokens() -> None:
         ('start: %json {"type": "array",}', "expected JSON", 1, 31),
         ('start: "x" %json {"type": "foo"}', "schema is refused", 1, 12),
         ("start: <[5]>", "depends on the vocabulary", 1, 8),
-        ("start: <[^5]>", "expected ids", 1, 8),
+        ("start: <[*]>", "any one token has no texts", 1, 8),
+        ("start: <[^5]>*", "depends on the vocabulary", 1, 8),
+        ("start: <[^*]>*", "expected ids", 1, 8),
         ("start: @other", "grammars beside this one", 1, 8),
         ('start: "b".."a"', "expected a range", 1, 8),
         ('start: "a"~3..2', "nothing is repeated", 1, 8),
