@@ -78,10 +78,13 @@ def require_ended(finish: Finish) -> None:
 
 
 def server_details(end: Finish | Generation) -> dict[str, Any]:
-    """Return how an answer of a server came to be: ``form``, ``left_out`` and ``attempts``; empty for a local model."""
+    """Return how an answer of a server came to be; empty for a local model.
+
+    ``form``, ``left_out``, ``attempts`` and ``guarantee``, which is known for certain only now that it has ended.
+    """
     if not isinstance(end, (RemoteFinish, RemoteGeneration)):
         return {}
-    return {"form": end.form, "left_out": list(end.left_out), "attempts": end.attempts}
+    return {"form": end.form, "left_out": list(end.left_out), "attempts": end.attempts, "guarantee": end.guarantee}
 
 
 def forced_share(usage: Usage) -> float:

@@ -13,7 +13,6 @@ from typing import Any
 
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import ToolCall, new_call_id
-from ...errors import ModelError
 from ...language.json_text import read_json
 from ...options import ENVELOPE_VERSION
 from .answer_judge import CUT, Task, Verdict
@@ -36,6 +35,9 @@ async def has_plugin(transport: Transport, model: str) -> bool:
     """Return True if a server has the plug-in, its backend and its tool parser.
 
     It is asked for one token under an envelope that the plug-in refuses; a server without it may write that token.
+
+    Raises:
+        ServerError: the server did not answer, so that nothing is known of it; the request itself would fail so too.
     """
     body = {
         "model": model,
@@ -49,8 +51,6 @@ async def has_plugin(transport: Transport, model: str) -> bool:
         await transport.fetch("chat/completions", body)
     except RefusedError as refusal:
         return "toolgrammar" in refusal.reason and "envelope" in refusal.reason
-    except ModelError:  # the request itself will say what is wrong
-        return False
     return False
 
 

@@ -472,7 +472,7 @@ class RemoteModel(Model):
             )
 
     async def _enforces(self, kind: str) -> bool:
-        """Return True if the server has our plug-in; it is asked once."""
+        """Return True if the server has our plug-in; it is asked until it has answered once."""
         if self._has_plugin is None:
             self._has_plugin = kind == "vllm" and await has_plugin(self._transport, self._name)
         return self._has_plugin

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
 from .answer_judge import Verdict
+from .servers import ENFORCED
+
+Guarantee = Literal["constrained", "validated"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,11 @@ class RemoteGeneration(Generation):
     left_out: tuple[str, ...] = ()
     attempts: int = 1
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """``"constrained"``: a server with our plug-in chose each token under the grammar; else ``"validated"``."""
+        return _guarantee(self.form)
+
 
 @dataclass(frozen=True)
 class RemoteFinish(Finish):
@@ -34,6 +43,15 @@ class RemoteFinish(Finish):
     form: str = "text"
     left_out: tuple[str, ...] = ()
     attempts: int = 1
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """As in `RemoteGeneration`."""
+        return _guarantee(self.form)
+
+
+def _guarantee(form: str) -> Guarantee:
+    return "constrained" if form == ENFORCED else "validated"
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:

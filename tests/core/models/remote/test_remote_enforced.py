@@ -10,8 +10,20 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 from toolgrammar.adapters import _shared
-from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, Finish, GenerateParams, TextDelta, ToolCallError
+from toolgrammar.core import (
+    ArgumentsDelta,
+    AuthenticationError,
+    CallEnd,
+    CallStart,
+    Finish,
+    GenerateParams,
+    ServerConnectionError,
+    ServerTimeoutError,
+    TextDelta,
+    ToolCallError,
+)
 from toolgrammar.core.generation import JsonMode
+from toolgrammar.core.models.remote import RemoteFinish, RemoteModel
 from toolgrammar.tools import ToolSet
 
 TOOLS = ToolSet.from_any(
@@ -77,6 +89,24 @@ def test_the_guarantee_is_constrained(serve: Any, complete: Any) -> None:
     assert answer.form == "toolgrammar" and answer.attempts == 1
     assert _shared.guarantee(model, params) == "constrained"
     assert _shared.guarantee(model, GenerateParams(tools=TOOLS, tool_format="hermes")) == "validated"
+    assert answer.guarantee == "constrained"
+    assert model.generate("Go", tools=TOOLS, tool_format="hermes").guarantee == "validated"
+
+
+def test_the_first_stream_says_that_it_was_constrained(serve: Any, complete: Any) -> None:
+    """Its end says so, and LangChain's metadata, though nothing was known of the server when it began."""
+    from langchain_core.messages import AIMessageChunk
+
+    from toolgrammar.adapters.langchain import ChatToolGrammar
+
+    server = serve(complete(None, ("look", {"city": "Oslo"})), plugin=True)
+    *_, end = server.model(server="vllm").stream("Go", tools=TOOLS)
+    assert isinstance(end, RemoteFinish) and end.guarantee == "constrained"
+    chat = ChatToolGrammar(model=server.model(server="vllm")).bind_tools(TOOLS.to_openai())
+    whole = AIMessageChunk("")
+    for chunk in chat.stream("Go"):
+        whole += chunk
+    assert whole.response_metadata["guarantee"] == "constrained"
 
 
 def test_json_is_streamed_as_it_comes(serve: Any, complete: Any) -> None:
@@ -133,8 +163,31 @@ def test_a_server_without_the_plugin_is_asked_as_before(serve: Any, complete: An
     assert len(probes) == 1
 
 
-def test_a_server_that_fails_at_the_probe_is_asked_all_the_same(serve: Any, complete: Any) -> None:
-    """What is wrong with the server is said by the request itself."""
-    server = serve(httpx.Response(401, json={"error": {"message": "who are you?"}}))
-    with pytest.raises(Exception, match="who are you"):
-        server.model(server="vllm").generate("Go", tools=TOOLS)
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        (httpx.ReadTimeout("slow"), ServerTimeoutError),
+        (httpx.ConnectError("refused"), ServerConnectionError),
+        (httpx.Response(401, json={"error": {"message": "who are you?"}}), AuthenticationError),
+    ],
+)
+def test_a_server_that_fails_at_the_probe_is_probed_again(
+    serve: Any, complete: Any, failure: Any, error: type[Exception]
+) -> None:
+    """The failure is told at once, and a later request finds the plug-in."""
+    server = serve(complete(None, ("look", {"city": "Oslo"})), plugin=True)
+    failures = [failure]
+
+    async def first_fails(request: httpx.Request) -> httpx.Response:
+        if not failures:
+            return await server(request)
+        failed = failures.pop()
+        if isinstance(failed, Exception):
+            raise failed
+        return failed
+
+    model = RemoteModel("m@http://model.test/v1", server="vllm", transport=httpx.MockTransport(first_fails))
+    with pytest.raises(error, match=r"http://model\.test/v1"):
+        model.generate("Go", tools=TOOLS)
+    assert not server.asked
+    assert model.generate("Go", tools=TOOLS).guarantee == "constrained"
