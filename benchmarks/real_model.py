@@ -383,10 +383,17 @@ def main() -> int:
     parser.add_argument(
         "--most-prompt", type=int, default=900, help="leave out requests with longer prompts, in tokens"
     )
-    parser.add_argument("--ways", default="", help="only ways whose name contains this text")
+    parser.add_argument(
+        "--ways", default="", help="only ways whose name is or contains one of these texts; separated by ;"
+    )
     parser.add_argument("--peers", default="", help="of xgrammar, llguidance; they need torch")
     parser.add_argument("--sheets", type=Path, help="keep each answer in this file, and go on from it")
-    parser.add_argument("--keep", action="store_true", help="keep the result for docs/performance.md")
+    parser.add_argument(
+        "--keep",
+        nargs="?",
+        const="real_model",
+        help="keep the result for docs/performance.md, by default as real_model",
+    )
     options = parser.parse_args()
     sheets: list[Sheet] = []
     if options.sheets and options.sheets.is_file():
@@ -394,7 +401,11 @@ def main() -> int:
     done = {(sheet["way"], sheet["id"]) for sheet in sheets}
     model = load_model(options.model)
     bench = Bench(model, options.max_tokens)
-    ways = {name: way for name, way in WAYS.items() if options.ways in name}
+    ways = {
+        name: way
+        for name, way in WAYS.items()
+        if any(name == text if text in WAYS else text in name for text in options.ways.split(";"))
+    }
     ways |= {f"{name}'s masks": peer_way(name, model) for name in options.peers.split(",") if name}
     asked = 0
     for case in cases(options.data, options.requests):
@@ -423,7 +434,7 @@ def main() -> int:
         "ways": summary(sheets),
         "differing": differing,
     }
-    show("real_model", result, worth_table(result), keep=options.keep)
+    show(options.keep or "real_model", result, worth_table(result), keep=options.keep is not None)
     for sheet in sheets:
         if "error" in sheet:
             print(f"{sheet['way']}, {sheet['id']}: {sheet['error'][:200]}", file=sys.stderr)

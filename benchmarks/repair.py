@@ -6,9 +6,10 @@
 A case is a request whose right calls (the first of the answers that the sample accepts) are valid for its tools. They
 are written in the Hermes format and damaged in one way; `ToolSet.repair` gets the text and the tools. *Valid*: calls
 were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls before the damage. *Invented*: a call has
-a value that the damaged text does not hold; this must be 0. Beside it `json-repair`: it gets the text without the
-markers, and what it returns is validated likewise. ``--free`` takes the free answers of a real model that
-``real_model.py --sheets`` kept, and ``--instructor`` says what instructor's reader makes of the damaged calls.
+a value that the damaged text does not hold; this must be 0. Beside it, as far as they are installed: `json-repair` and
+instructor's reader of JSON, which get the text without the markers, and the coercion of BAML (`baml_reader.py`), which
+gets the text and the types of the tools; what they return is validated likewise. ``--free`` takes the free answers of a
+real model that ``real_model.py --sheets`` kept.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import gc
 import gzip
+import importlib.metadata
 import json
 import random
 import re
@@ -339,6 +341,33 @@ def json_repair_calls(text: str, tools: ToolSet) -> list[ToolCall]:
     return calls
 
 
+def baml_calls(text: str, tools: ToolSet) -> list[ToolCall]:
+    """The calls that BAML's coercion finds."""
+    from baml_reader import BamlReader
+
+    return BamlReader(tools).calls(text)
+
+
+PEERS: dict[str, tuple[str, Callable[[str, ToolSet], list[ToolCall]]]] = {
+    "json-repair": ("json-repair", json_repair_calls),
+    "instructor": ("instructor", instructor_calls),
+    "BAML": ("baml-py", baml_calls),
+}
+
+
+def installed_peers() -> dict[str, Callable[[str, ToolSet], list[ToolCall]]]:
+    """The peers that are installed; says of the others that they are not."""
+    found = {}
+    for name, (package, read) in PEERS.items():
+        try:
+            importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name} is left out: {package} is not installed", file=sys.stderr)
+        else:
+            found[name] = read
+    return found
+
+
 def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -349,7 +378,6 @@ def main() -> int:
     parser.add_argument("--long", type=int, default=0, help="only this many long texts of each kind of damage")
     parser.add_argument("--cuts", type=int, default=0, help="only this many calls, cut at each character")
     parser.add_argument("--free", type=Path, help="only the free answers in these sheets of real_model.py")
-    parser.add_argument("--instructor", action="store_true", help="also count what instructor reads")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.{json,md}")
     options = parser.parse_args()
     if not options.data.is_file():
@@ -369,7 +397,7 @@ def main() -> int:
     if options.cuts:
         print(json.dumps(every_cut(pool, options.cuts)))
         return 0
-    wire = get_format("hermes")
+    wire, peers = get_format("hermes"), installed_peers()
     rows, report, all_times, whole = [], {}, [], defaultdict(int)
     for kind, damage in DAMAGES.items():
         counts: dict[str, int] = defaultdict(int)
@@ -411,30 +439,23 @@ def main() -> int:
                 print("other:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
             elif invented and kind == options.show:
                 print("invented:", broken, [(c.name, dict(c.arguments)) for c in found], sep="\n", end="\n\n")
-            try:
-                theirs = json_repair_calls(broken, tools)
-            except (ToolGrammarError, ValueError, TypeError, AttributeError, RecursionError):
-                theirs = []
-            if options.instructor:
+            for name, read in peers.items():
                 try:
-                    read = instructor_calls(broken, tools)
-                except (ToolGrammarError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-                    read = []
-                counts["instructor valid"] += bool(read)
-                counts["instructor equal"] += same(read, wanted)
-            counts["theirs valid"] += bool(theirs)
-            counts["theirs equal"] += same(theirs, wanted)
+                    theirs = read(broken, tools)
+                except Exception:  # each peer refuses a text in its own ways
+                    theirs = []
+                counts[f"{name} valid"] += bool(theirs)
+                counts[f"{name} equal"] += same(theirs, wanted)
         total = max(counts["cases"], 1)
-        shares = [counts[name] / total for name in ("valid", "equal", "theirs valid", "theirs equal")]
         rows.append(
             (
                 kind,
                 counts["cases"],
-                *(f"{share:.0%}" for share in shares[:2]),
+                *(f"{counts[name] / total:.0%}" for name in ("valid", "equal")),
                 counts["invented"],
                 percentile(times, 0.5),
                 percentile(times, 0.99),
-                *(f"{share:.0%}" for share in shares[2:]),
+                *(f"{counts[f'{name} {what}'] / total:.0%}" for name in peers for what in ("valid", "equal")),
             )
         )
         report[kind] = {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
@@ -452,12 +473,11 @@ def main() -> int:
             whole["invented"],
             percentile(all_times, 0.5),
             percentile(all_times, 0.99),
-            *(f"{whole[name] / total:.1%}" for name in ("theirs valid", "theirs equal")),
+            *(f"{whole[f'{name} {what}'] / total:.1%}" for name in peers for what in ("valid", "equal")),
         )
     )
-    columns = ("damage", "cases", "valid", "equal", "invented", "ms: p50", "p99", "json-repair: valid", "equal")
-    if options.instructor:
-        print(f"instructor: {whole['instructor valid']} valid, {whole['instructor equal']} equal of {whole['cases']}")
+    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99"]
+    columns += [head for name in peers for head in (f"{name}: valid", "equal")]
     show("repair", report, table(columns, rows), keep=options.keep)
     return 0
 

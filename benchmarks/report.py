@@ -463,15 +463,18 @@ def exports_table(result: Result) -> str:
 def repair(result: Result) -> str:
     """The machine, and the table of damaged calls."""
     rows = []
+    whole = result["all but cut"]
+    peers = [name.removesuffix(" valid") for name in whole if name.endswith(" valid")]
     for damage, counts in result.items():
         if damage == "machine":
             continue
         total = counts["cases"]
         shares = [f"{counts.get(name, 0) / total:.1%}" for name in ("valid", "equal")]
-        theirs = [f"{counts.get(f'theirs {name}', 0) / total:.1%}" for name in ("valid", "equal")]
+        theirs = [f"{counts.get(f'{peer} {name}', 0) / total:.1%}" for peer in peers for name in ("valid", "equal")]
         times = [figures(counts[f"{share}_ms"]) for share in ("p50", "p99")]
         rows.append([damage, total, *shares, counts.get("invented", 0), *times, *theirs])
-    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99", "json-repair: valid", "equal"]
+    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99"]
+    columns += [head for peer in peers for head in (f"{peer}: valid", "equal")]
     return f"{where(result)}.\n\n{table(columns, rows)}"
 
 
@@ -559,6 +562,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "sglang_engine": below_machine(sglang_engine),
     "vocabulary_cost": vocabulary,
     "real_model": real_model,
+    "real_model_choice": real_model,
     "numpy_model": numpy_model,
     "templates": below_machine(templates_table),
     "turns": below_machine(turns_table),

