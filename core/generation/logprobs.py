@@ -45,15 +45,19 @@ class LogProbs:
 
 def log_mass(logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> float:
     """Return the logarithm of the probability of some tokens together; a logit that is NaN counts as never."""
-    wide = logits.astype(np.float64)
-    if len(allowed) == len(wide):
+    if len(allowed) == len(logits):
         return 0.0
-    return min(0.0, _log_sum(wide.take(allowed)) - _log_sum(wide))
+    return min(0.0, _log_sum(logits.take(allowed)) - _log_sum(logits))
 
 
-def _log_sum(values: npt.NDArray[np.float64]) -> float:
-    best = float(np.fmax.reduce(values))
-    return best + float(np.log(np.nansum(np.exp(values - best)))) if np.isfinite(best) else best
+def _log_sum(values: npt.NDArray[np.float32]) -> float:
+    """Return the logarithm of the sum of powers; each is right to single precision, and so is the sum."""
+    best = np.fmax.reduce(values)
+    if not np.isfinite(best):
+        return float(best)
+    powers = np.exp(values - best)
+    total = float(powers.sum(dtype=np.float64))
+    return float(best) + float(np.log(total if total == total else np.nansum(powers, dtype=np.float64)))
 
 
 def log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from toolgrammar.core import Grammar, load_model
+from toolgrammar.core import Grammar, Message, load_model
 from toolgrammar.core.generation.choices import place_at
 from toolgrammar.core.generation.driver import look_ahead
 from toolgrammar.core.generation.loop import Forward
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
+
+from ..backends import Noise
 
 UNITS = ["celsius", "centi", "kelvin", "kelvins", "fahrenheit", "f"]
 
@@ -65,8 +69,6 @@ def enumerated(model: LocalModel, prompt: list[int], words: list[str], head: str
 
 def prompt_of(model: LocalModel, text: str) -> list[int]:
     """Return the tokens of a prompt."""
-    from toolgrammar.core import Message
-
     return model.backend.encode_prompt([Message("user", text)])
 
 
@@ -240,3 +242,55 @@ def test_where_choices_are(model: LocalModel) -> None:
     assert words({"type": "string"}, '"') is None
     assert words({"type": "array", "items": {"type": "boolean"}}, "[") is None
     assert words({"enum": [f"value {number}" for number in range(65)]}, '"') is None
+
+
+class Opening(Noise):
+    """Noise that likes to go on with the opening of a call, in any tokens."""
+
+    opening = b"<tool_call>"
+
+    def logits(self, ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Noise, and more for what goes on with the opening."""
+        logits = super().logits(ids) * np.float32(0.3)
+        text = self.vocabulary.decode(ids)
+        size = next(size for size in range(len(self.opening), -1, -1) if text.endswith(self.opening[:size]))
+        rest = self.opening[size:]
+        for token, data in enumerate(self.vocabulary.tokens):
+            if data and rest and (rest.startswith(data) or data.startswith(rest)):
+                logits[token] += 5.5
+        return logits
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_calls_beside_text_are_as_likely_as_their_opening(exact: bool) -> None:
+    """Beside free text calls are drawn as often as all token paths that spell their opening have probability."""
+    texts = ("<tool", "_call>", "tool_", "call>", "<tool_call>", "call>\n", ">.", "l>", "<t")
+    backend = Opening(texts=texts, scale=1.0)
+    model, vocabulary = LocalModel(backend), backend.vocabulary
+    grammar = TOOLS.grammar("hermes", tool_choice="auto")
+    matcher = grammar.bind(vocabulary).matcher()
+    prompt, paths = prompt_of(model, "Weather?"), 0
+
+    def opened(path: list[int], rest: bytes) -> float:
+        """Return the probability that a call is opened, after the tokens of a path that leave this rest of it."""
+        nonlocal paths
+        allowed = sorted(matcher.allowed_tokens())
+        shares = np.exp(backend.logits([*prompt, *path])[allowed].astype(np.float64))
+        total = 0.0
+        for token, share in zip(allowed, shares / shares.sum(), strict=True):
+            data = vocabulary.tokens[token] or b"."
+            if data.startswith(rest):
+                paths += 1
+                total += share
+            elif rest.startswith(data):
+                assert matcher.accept(token)
+                total += share * opened([*path, token], rest[len(data) :])
+                matcher.rollback(1)
+        return total
+
+    wanted = opened([], backend.opening)
+    assert paths > 10 and 0.2 < wanted < 0.8
+    options: dict[str, Any] = {"temperature": 1.0, "exact_choice": exact, "max_tokens": 120}
+    answers = [model.generate("Weather?", grammar=grammar, seed=seed, **options) for seed in range(200)]
+    drawn = sum(answer.raw.encode().startswith(backend.opening) for answer in answers)
+    assert abs(drawn / 200 - wanted) < 0.12

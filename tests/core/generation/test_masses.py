@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import Finish, Generation, Grammar, JsonMode, Message, load_model
+from toolgrammar.core.generation.logprobs import log_mass
 from toolgrammar.core.models import LocalModel
 from toolgrammar.tools import ToolSet
 
@@ -120,3 +121,20 @@ def test_streams_tell_them_at_their_end_and_only_if_asked(model: LocalModel) -> 
     assert isinstance(finish, Finish) and finish.masses == whole.masses and finish.choices == whole.choices
     plain = model.generate("Who?", **options)
     assert plain.masses == () and plain.trace is None and plain.raw == whole.raw
+
+
+def test_single_precision_is_enough_for_a_mass() -> None:
+    """The mass of some tokens is that in double precision, however small it is; NaN counts as never."""
+    random = np.random.default_rng(0)
+    for count in (1, 2, 50, 4_000, 4_999, 5_000):
+        for scale in (0.1, 4.0, 200.0):
+            logits = (random.normal(size=5_000) * scale).astype(np.float32)
+            allowed = np.sort(random.choice(5_000, count, replace=False)).astype(np.intp)
+            wide = logits.astype(np.float64)
+            wanted = np.logaddexp.reduce(wide[allowed]) - np.logaddexp.reduce(wide)
+            assert abs(log_mass(logits, allowed) - wanted) < 1e-5
+            logits[allowed[0]] = np.nan
+            wide = np.where(np.isnan(logits), -np.inf, logits.astype(np.float64))
+            if count not in (1, 5_000):
+                wanted = np.logaddexp.reduce(wide[allowed]) - np.logaddexp.reduce(wide)
+                assert abs(log_mass(logits, allowed) - wanted) < 1e-5
