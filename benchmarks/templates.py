@@ -357,6 +357,9 @@ def written(render: Renderer, case: Case) -> tuple[str, bool]:
         else:
             at = next((n for n in range(min(len(prompt), len(best))) if prompt[n] != best[n]), len(best))
             begin = max(best.rfind(mark, 0, at) + len(mark) for mark in (">", "\n", "]"))
+            if "What is new?" in best[begin:]:  # the question looks otherwise once it is answered
+                spoken = render([USER, {"role": "assistant", "content": "Saying this."}]).rpartition("Saying this.")[0]
+                begin = len(spoken) if best.startswith(spoken) else begin
     body = best[begin:]
     values = [value for value in leaves(case.calls[-1][1]) if isinstance(value, str) and len(value) > 3]
     words = [case.calls[-1][0], *values]

@@ -110,7 +110,7 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
         whole = written(text, calls)
         if whole is None:
             continue
-        body = _end(_begin(whole, prompt, calls[0].name), after, ends)
+        body = _end(_begin(whole, prompt, spoken or "", calls[0].name), after, ends)
         if all(name in body for call in calls for name in (call.name, *call.arguments)) and text in body:
             found[name] = body
     if "one" not in found:
@@ -140,13 +140,19 @@ def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
     return ReasoningMarkers(before, end[1], after[end.end() :].strip())
 
 
-def _begin(whole: str, prompt: str, name: str) -> str:
-    """Return what a conversation holds after the prompt of its last turn, without reasoning."""
+def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
+    """Return what a conversation holds after the prompt of its last turn, without reasoning.
+
+    ``spoken`` is the same conversation with a turn of text.
+    """
     rest = "Question." + prompt.rpartition("Question.")[2]
     begun = whole.rfind(rest)
     if begun >= 0:
         return _answer(whole[begun + len(rest) :], name)
     at = next((at for at in range(min(len(prompt), len(whole))) if prompt[at] != whole[at]), len(whole))
+    before, said, _ = spoken.rpartition("Saying this.")
+    if "Question." in whole[at:] and said and whole.startswith(before):  # a question looks otherwise once answered
+        return _answer(whole[len(before) :], name)
     if at < len(prompt):  # the prompt goes on with reasoning, or with less than the turn has
         before = prompt[:at]
         at = max((before.rfind(mark) + len(mark) for mark in (">", "\n", "]") if mark in before), default=0)

@@ -236,7 +236,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         anchored=True,
         special=("<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|start|>"),
         openers=("to=",),
-        head=rf"(?P<name>{WORD})<\|channel\|>(?:analysis|commentary)\s*<\|constrain\|>xml<\|message\|>",
+        head=rf"(?P<name>{WORD})<\|channel\|>(?:analysis|commentary)\s*(?:<\|constrain\|>xml)?<\|message\|>",
         skips=("<|end|>", "<|start|>assistant", "<|call|>"),
         frames=("<|start|>assistant", "<|end|>", "<|return|>", "<|call|>"),
         prose=False,

@@ -80,6 +80,20 @@ def test_turns(text: str, reasoning: str | None, said: str, calls: list[Any], is
     assert TOOLS.grammar(BEAM, reasoning="optional").matches(text) == is_admitted
 
 
+@pytest.mark.parametrize("spacing", [" ", ""])
+def test_the_word_before_the_message_may_be_missing(spacing: str) -> None:
+    """A call is a call without ``<|constrain|>xml``, and with its values on the lines of their tags; both are named."""
+    body = '<rfl:parameter name="count">7</rfl:parameter>'
+    text = f"{THOUGHT} to=set_count<|channel|>analysis{spacing}<|message|>{body}<|call|>"
+    message = TOOLS.parse(text, BEAM)
+    assert (message.reasoning, message.text) == ("plan", "")
+    assert [(each.name, dict(each.arguments), each.error) for each in message.tool_calls] == [
+        ("set_count", {"count": 7}, None)
+    ]
+    assert [edit.why for edit in message.leniencies] == ["other_markup"]
+    assert not TOOLS.grammar(BEAM, reasoning="optional").matches(text.removesuffix("<|call|>"))
+
+
 def test_values_hold_to_the_schema() -> None:
     """A value of a wrong type, and an argument of another tool, are not in the grammar."""
     grammar = TOOLS.grammar(BEAM, tool_choice="required")

@@ -304,3 +304,18 @@ def test_python_calls_with_other_commas_and_text_after_them_are_learned() -> Non
         message = tools.parse(written + said, wire)
         assert message.text.strip() == said
         assert [dict(call.arguments) for call in message.tool_calls] == [{"city": "Rome", "days": 3}]
+
+
+def test_a_question_that_looks_otherwise_once_it_is_answered_is_no_part_of_the_turn() -> None:
+    """A template may write its last question in other words than the ones before: the turn begins after it all the same."""
+    ask = "{{ 'ask' if loop.last else 'asked' }}"
+    source = _HEAD + (
+        f"{{% for m in messages %}}{{% if m.role == 'assistant' %}}{{{{ m.content or '' }}}}"
+        f"{{% for c in m.tool_calls or [] %}}<call>{_OBJECT}</call>{{% endfor %}}<end>"
+        f"{{% else %}}<{ask}>{{{{ m.content }}}}</{ask}>{{% endif %}}{{% endfor %}}"
+    )
+    wire = detect_format(source)
+    assert wire is not None
+    grammar = TOOLS.grammar(wire, tool_choice="required")
+    assert grammar.matches('<call>{"name": "now", "arguments": {}}</call>')
+    assert not grammar.matches('</asked><call>{"name": "now", "arguments": {}}</call>')
