@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
+from ...language.nodes import Nodes
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
@@ -34,7 +35,6 @@ class Reading:
 
     def __init__(self, arguments: NestedArguments, goals: tuple[Goal, ...]) -> None:
         self._arguments = arguments
-        self._goals = goals
         self._branches = [branch for goal in goals for branch in arguments.branches(goal)]
         self._members: dict[str, Reading] = {}
         self._items: dict[int, Reading] = {}
@@ -86,7 +86,7 @@ class NestedArguments:
         self._style = style
         self._shapes = ObjectLowering(lowering, merged)
         self._readings: dict[tuple[Goal, ...], Reading] = {}
-        self._objects: dict[Reading, ObjectLowering] = {}
+        self._object_lowerings: dict[Reading, ObjectLowering] = {}
         self._root = goal
 
     @property
@@ -142,12 +142,13 @@ class NestedArguments:
     def _check(self, objects: Objects) -> None:
         shape = self._shapes.shape(objects)
         for member in shape.members:
-            if not self._is_name(member.name) and not self._lowering.is_false(member.goal):
+            if not self.is_name(member.name) and not self._lowering.is_false(member.goal):
                 raise _refused(f"the name {member.name!r}", f"/properties/{member.name}")
         if shape.others and shape.most != 0:
             raise _refused("properties that the schema does not declare", "", "additionalProperties")
 
-    def _is_name(self, name: str) -> bool:
+    def is_name(self, name: str) -> bool:
+        """Return True if a tag can have this name."""
         return re.fullmatch(self._style.names, name) is not None
 
     # -- elements ----------------------------------------------------------------------------------------------
@@ -194,6 +195,7 @@ class NestedArguments:
                 parts.append(self._object(reading, branch.objects))
             if "array" in branch.types:
                 parts.append(self._array(reading, branch.arrays))
+        # A string that reads as a value of another kind would be read as that value.
         clear = terms.not_(terms.alt([regex_term(terms, READINGS[kind], whole=True) for kind in kinds - {"string"}]))
         raw = "".join(text for text, _ in self._style.mark)
         parts.append(nodes.text(without(terms, terms.and_([terms.alt(strings), clear]), raw)))
@@ -206,7 +208,7 @@ class NestedArguments:
         shape = self._shapes.shape(objects)
         names = [member.name for member in shape.members]
         is_clear = "array" not in reading.kinds or self._style.item not in names
-        if (shape.others and shape.most != 0) or not all(map(self._is_name, names)) or not is_clear:
+        if (shape.others and shape.most != 0) or not all(map(self.is_name, names)) or not is_clear:
             return self._as_json(EVERY.replace(types=frozenset({"object"}), objects=objects))
         if reading.kinds.isdisjoint({"string", "array"}):
             return self._in_tags(reading, objects)
@@ -216,9 +218,10 @@ class NestedArguments:
         return self._nodes.alt([some, none])
 
     def _in_tags(self, reading: Reading, objects: Objects) -> int:
-        if reading not in self._objects:
-            self._objects[reading] = ObjectLowering(self._lowering, self._merged, _Members(self, reading, self._style))
-        return self._objects[reading].node(objects)
+        if reading not in self._object_lowerings:
+            members = _Members(self._nodes, self, reading, self._style)
+            self._object_lowerings[reading] = ObjectLowering(self._lowering, self._merged, members)
+        return self._object_lowerings[reading].node(objects)
 
     def _array(self, reading: Reading, arrays: Arrays) -> int:
         """Return the arrays of a conjunction: in tags, or as JSON where their items must not repeat."""
@@ -263,8 +266,8 @@ class NestedArguments:
 class _Members:
     """Syntax of the members of an object in tags."""
 
-    def __init__(self, arguments: NestedArguments, reading: Reading, style: NestedTags) -> None:
-        nodes = arguments._nodes
+    def __init__(self, nodes: Nodes, arguments: NestedArguments, reading: Reading, style: NestedTags) -> None:
+        self._nodes = nodes
         self._arguments = arguments
         self._reading = reading
         self.separator = nodes.EPSILON
@@ -272,16 +275,16 @@ class _Members:
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name."""
-        return (name.encode(),) if self._arguments._is_name(name) else ()
+        return (name.encode(),) if self._arguments.is_name(name) else ()
 
     def name(self, names: int) -> int:
         """Return nothing: names that the schema does not declare are not written in tags."""
-        return self._arguments._nodes.EMPTY
+        return self._nodes.EMPTY
 
     def value(self, name: str | None, goal: Goal) -> int:
         """Return the rest of an element after its name."""
         if name is None:
-            return self._arguments._nodes.EMPTY
+            return self._nodes.EMPTY
         return self._arguments.element(name, self._arguments.body(self._reading.member(name), goal))
 
 

@@ -77,6 +77,7 @@ class NestedCalls(TemplateFormat):
 
     @property
     def _call_end(self) -> str:
+        """What follows the arguments of a call."""
         return self.call.partition("$args")[2].strip(SPACE)
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:

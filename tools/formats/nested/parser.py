@@ -55,9 +55,9 @@ class _Element:
                 self.items = []
             else:
                 self.members = {}
-        if self.items is not None:
-            return None if self.reading is None else self.reading.item(len(self.items))
-        return None if self.reading is None else self.reading.member(name)
+        if self.reading is None:
+            return None
+        return self.reading.member(name) if self.items is None else self.reading.item(len(self.items))
 
     def add(self, name: str, value: Any) -> bool:
         """Take the value of an element; return True if it has the name of one before."""
@@ -89,6 +89,16 @@ class NestedCallsParser(TemplateParser):
 
     Besides the history form it takes white space between elements, JSON where an object, an array or a number is due,
     elements of one name in an object (a list), and a last element without its end.
+
+    Args:
+        mark: the markup before each tag.
+        tag: a regular expression of a tag, with groups ``end`` (its slash, or nothing) and ``name``.
+        item: the name of the elements of items.
+        call_end: what follows the arguments of a call.
+        reading: what the arguments of a tool may be, by its name; None: not known.
+        syntax: markup of calls, text and reasoning.
+        finish: makes the final call of a call that was read.
+        new_id: makes the id of a call that has none.
     """
 
     def __init__(
