@@ -111,8 +111,10 @@ class Grammar:
                 self._specials |= part._specials
             left_out += part._unenforced
             narrowed_here += part._narrowed
-        self._unenforced: tuple[ToolGrammarError, ...] = tuple(left_out)
-        self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(narrowed_here)
+        self._unenforced: tuple[ToolGrammarError, ...] = tuple(
+            dict.fromkeys(left_out)
+        )  # of a part that occurs twice, once
+        self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(dict.fromkeys(narrowed_here))
         self._program: Program | None = None
         self._program_in_use: weakref.ref[Program] | None = None
         self._lock = threading.Lock()
@@ -626,7 +628,8 @@ class Grammar:
         """The keywords that were left out under ``on_unsupported="validate"``, each with its place and the reason."""
         if not self._has_rules:
             return self._unenforced
-        return tuple(problem for part in reached_from(self) if not part._has_rules for problem in part._unenforced)
+        parts = [part for part in reached_from(self) if not part._has_rules]
+        return tuple(dict.fromkeys(problem for part in parts for problem in part._unenforced))
 
     @property
     def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
@@ -639,7 +642,8 @@ class Grammar:
         met = () if program is None else program.narrowed
         if not self._has_rules:
             return (*self._narrowed, *met)
-        return (*(problem for part in reached_from(self) if not part._has_rules for problem in part._narrowed), *met)
+        parts = [part for part in reached_from(self) if not part._has_rules]
+        return (*dict.fromkeys(problem for part in parts for problem in part._narrowed), *met)
 
     @property
     def specials(self) -> frozenset[str]:

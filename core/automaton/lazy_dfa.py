@@ -190,7 +190,8 @@ class LazyAutomaton:
         self.nodes.exceed(
             LimitError(
                 f"a text can be read in more than {most:,} ways at once",
-                hint="give each alternative of anyOf, oneOf and not a property with its own const",
+                hint="give each alternative of anyOf, oneOf and not a property with its own const; in a grammar as "
+                "text, write fewer alternatives or optional parts at one place",
             )
         )
         ranked = sorted(

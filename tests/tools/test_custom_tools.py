@@ -80,6 +80,22 @@ def test_a_raw_input_does_not_hold_the_mark_that_ends_it(wire: WireFormat) -> No
     assert grammar.matches(written.replace("TEXT", f"{end[:3]}({end[:3]}x)"))
     assert not grammar.matches(written.replace("TEXT", end))
     assert not grammar.matches(written.replace("TEXT", f"{end[:3]}({end})"))
+    (narrowed,) = grammar.narrowed
+    assert (narrowed.place.tool, narrowed.place.parameter, narrowed.place.keyword) == ("tag", "input", "x-grammar")
+    assert narrowed.left_out == f"texts that contain {end!r}"
+
+
+@each_format
+def test_inputs_that_are_left_out_are_named(wire: WireFormat) -> None:
+    """What is narrowed for a custom tool is named, in a tool set of several tools too; where no text of the grammar
+    holds the mark, or where texts are JSON, nothing is."""
+    anything = Tool.custom("any", definition='start: "[" part "]"\npart: /(?s:.*)/ | "(" part ")"')
+    narrowed = ToolSet([DATE, anything]).grammar(wire).narrowed
+    assert {problem.place.tool for problem in narrowed} <= {"any"}
+    if isinstance(wire, XmlCalls):
+        assert len(narrowed) == 1 and wire.parameter_end in str(narrowed[0].left_out)
+    elif narrowed:
+        assert wire.name == "minimax-m3"
 
 
 def test_calls_run() -> None:

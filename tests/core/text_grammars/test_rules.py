@@ -225,3 +225,16 @@ def test_many_rules() -> None:
     chain = "\n".join(f'r{n} ::= "a" | "b" r{n + 1}' for n in range(1_500))
     assert Grammar.from_gbnf(f"root ::= r0\n{chain}\nr1500 ::= root").matches("bbba")
     assert Grammar.from_gbnf(f'root ::= r0\n{chain}\nr1500 ::= "c"').matches("b" * 1_500 + "c")
+
+
+def test_too_many_ways_to_begin_are_named_at_bind() -> None:
+    """Where more rules may come first than a state can hold, those left out are named as soon as the grammar is bound."""
+    count = 2_100
+    optional = " ".join(f"r{number}?" for number in range(count))
+    rules = "\n".join(f'r{number} ::= "x" | "({number}" r{number} ")"' for number in range(count))
+    grammar = Grammar.from_gbnf(f'root ::= {optional} "!"\n{rules}')
+    assert grammar.narrowed == ()
+    grammar.bind(Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256]))
+    (met,) = grammar.narrowed
+    assert "more than 2,048 ways" in str(met) and met.left_out == "what exceeds this limit"
+    assert grammar.matches("!") and not grammar.matches("(2099x)!")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from toolgrammar.core.errors import Place, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.errors import LimitError, Place, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.language.free_text import containing
 from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
 from toolgrammar.core.schema.lower.nested_arguments import Reading
-from toolgrammar.core.schema.read.keywords import TYPES
+from toolgrammar.core.schema.read.keywords import GRAMMAR, TYPES
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, NestedTags, ValueSyntax
+from toolgrammar.core.text_grammars.strings import string_grammar
 
 from ...tool import Tool, not_enforced
 from ..base import TurnSpec
@@ -59,8 +61,38 @@ def arguments_grammar(
         ("schema", compiled),
         compiled.problems,
         specials=compiled.controls,
-        narrowed=(*compiled.narrowed, *narrowed),
+        narrowed=(*compiled.narrowed, *narrowed, *_ends_in_texts(tool.name, schema, arguments)),
     )
+
+
+def _ends_in_texts(
+    tool: str, schema: Any, arguments: Arguments | NestedTags | None
+) -> Iterator[UnsupportedSchemaError]:
+    """Yield a report for each argument under a grammar that loses texts, because they contain what ends a raw text."""
+    if isinstance(arguments, NestedTags):
+        ends = ["".join(text for text, _ in arguments.mark)]
+    elif arguments is not None and arguments.raw_end is not None:
+        block_end = "" if arguments.block is None else "".join(text for text, _ in arguments.block[1])
+        ends = [end for end in (arguments.raw_end, block_end) if end]
+    else:
+        return
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        if not (isinstance(value, Mapping) and GRAMMAR in value):
+            continue
+        nodes = Nodes()
+        within = nodes.terms.and_([containing(nodes.terms, (end,)) for end in ends])
+        try:
+            if nodes.is_empty(string_grammar(value[GRAMMAR]).node(nodes, within, None)):
+                continue
+        except LimitError:  # too hard to say
+            pass
+        yield UnsupportedSchemaError(
+            f"a raw text cannot contain {ends[-1]!r}, which ends it",
+            hint="exclude it in the grammar, or choose a format that writes JSON for this tool, such as hermes",
+            place=Place(tool=tool, parameter=name, keyword=GRAMMAR),
+            left_out=f"texts that contain {' and '.join(map(repr, ends))}",
+        )
 
 
 def _names_nothing(schema: Any) -> bool:
