@@ -102,7 +102,7 @@ class Grammar:
         self._specials = frozenset(specials)
         self.schema: Any = None
         left_out, narrowed_here = list(unenforced), list(narrowed)
-        for part in parts:  # one loop, as a request may have hundreds of tools
+        for part in parts:  # one loop, as a request may have hundreds of tools, or one twice
             if part._has_rules:
                 self._has_rules = True
             if self._workspace is None:
@@ -111,9 +111,7 @@ class Grammar:
                 self._specials |= part._specials
             left_out += part._unenforced
             narrowed_here += part._narrowed
-        self._unenforced: tuple[ToolGrammarError, ...] = tuple(
-            dict.fromkeys(left_out)
-        )  # of a part that occurs twice, once
+        self._unenforced: tuple[ToolGrammarError, ...] = tuple(dict.fromkeys(left_out))
         self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(dict.fromkeys(narrowed_here))
         self._program: Program | None = None
         self._program_in_use: weakref.ref[Program] | None = None
