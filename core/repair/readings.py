@@ -54,6 +54,7 @@ _BOUNDARY = re.compile(rb"[,:}\]\n]")
 _AFTER_STRING = re.compile(rb"\s*(?:[,:}\])]|$|</)")
 _INNER_STRUCTURE = re.compile(rb"[\"'`]\s*[,:}\]]")
 _BARE = re.compile(rb"[^,:{}\[\]\n<>]+")
+_UNOPENED = re.compile(rb"([^\"'`:{}\[\]\n<>]+)\"(?=\s*[,}\]])")
 _CLOSER = re.compile(rb"\s*(?:[,}\])]|$)")
 _ESCAPE = re.compile(r"\\(?:u\{([0-9a-fA-F]+)\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
@@ -123,6 +124,9 @@ def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
         end = at + len(bare.group().rstrip())
         if content:
             yield Reading(end, _dumped(content), 0.5, "a missing pair of quotes")
+        unopened = _UNOPENED.match(data, at) if data.startswith(b",", bare.end()) else None
+        if unopened and not unopened.group(1)[-1:].isspace():  # `San Jose, CA"`: a comma of its own, and the end
+            yield Reading(unopened.end(), _dumped(unopened.group(1)), 0.5, "a missing opening quote")
     if data.startswith(b",", at):
         trailing = _CLOSER.match(data, at + 1)
         yield Reading(at + 1, b"", 2 * SPELLING if trailing else EDIT, "a comma too many")

@@ -255,3 +255,20 @@ def test_another_value_is_marked(text: str) -> None:
     with pytest.raises(ParseError, match="does not fit"):
         repair(text, grammar)
     assert repair(text, grammar, invent=True).is_invented
+
+
+def test_a_string_with_commas_may_lack_its_opening_quote() -> None:
+    """A string with commas and a closing quote is read in one piece, at the cost of one without commas."""
+    schema = {
+        "type": "object",
+        "properties": {"place": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["place", "tags"],
+        "additionalProperties": False,
+    }
+    grammar = Grammar.from_json_schema(schema, whitespace="flexible")
+    for begin, end in (('{"place": ', ', "tags": ["a, b"]}'), ('{"place": "x", "tags": [', ', "y"]}')):
+        broken = f'{begin}San Jose, CA, USA"{end}'
+        assert not grammar.matches(broken)
+        repaired, plain = repair(broken, grammar), repair(broken.replace(", CA, USA", ""), grammar)
+        assert repaired.text == f'{begin}"San Jose, CA, USA"{end}'
+        assert repaired.cost == plain.cost and len(repaired.edits) == 1
