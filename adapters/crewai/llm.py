@@ -273,7 +273,7 @@ class _Turn:
         if tools and self.answer_model is None and not self.functions:
             self.answer_model = answer_model(agent, task)
         schema = None if self.answer_model is None else _shared.closed(self.answer_model)
-        if tools or schema is not None or self.in_text:
+        if (tools and asked != "none") or schema is not None or self.in_text:
             params = replace(params, grammar=None)
         params = llm._loaded.with_tools(params, tools, asked, schema)
         if self.in_text:

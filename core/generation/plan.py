@@ -16,7 +16,7 @@ from typing import Any, Union
 
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
-from ..errors import ModelError
+from ..errors import GrammarError, ModelError
 from ..grammar import Grammar
 from ..logs import logger_of
 from ..options import Whitespace
@@ -220,7 +220,11 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
         params = replace(params, stop=(params.stop,))
     given: Any = params.grammar
     if isinstance(given, (str, Mapping)):
-        params = replace(params, grammar=Grammar.from_any(given))
+        try:
+            params = replace(params, grammar=Grammar.from_any(given))
+        except GrammarError as error:
+            hint = error.hint or "give a Grammar, Grammar.dumps(), or text in Lark or GBNF"
+            raise ModelError(f"grammar is malformed: {error.message}", hint=hint, place=error.place) from error
     check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
     return params if params.output_type is None else _with_shape(params)
 

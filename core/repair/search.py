@@ -271,7 +271,7 @@ class Search:
     def _next(self) -> _Node | None:
         """Return the cheapest node that was not put aside; one of those when there is no other."""
         while self._heap or self._aside:
-            if not self._heap:
+            if not self._heap or (self._aside and self._heap[0][0] > self._most):
                 self._heap, self._aside, self._settled = self._aside, [], 0
             entry = heappop(self._heap)
             node = entry[3]

@@ -175,7 +175,7 @@ NO_PLACE: dict[tuple[str, str], set[str]] = {
         (name, "made"): {"logit_bias", "thinking_markers", "prefix", "grammar"}
         for name in ("langchain", "langchain_bound", "langchain_agent")
     },
-    ("crewai", "made"): {"thinking_markers", "prefix", "grammar"},
+    ("crewai", "made"): {"thinking_markers", "prefix"},
     ("crewai", "called"): set(VALUES),
 }
 

@@ -45,7 +45,7 @@ TAGS = sayable()
 
 def test_most_formats_have_one() -> None:
     """Most formats can be said; the others are refused with a way out."""
-    assert len(TAGS) >= 0.75 * len(format_names())
+    assert len(TAGS) >= 0.7 * len(format_names())
     assert {"hermes", "qwen3-coder", "glm-4.5", "kimi-k2", "deepseek-v3.1", "mistral-v13"} <= set(TAGS)
     assert "pythonic" not in TAGS
 
