@@ -11,23 +11,17 @@ cause (`CAUSES`), as by ``vllm_parsers.py``.
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib.abc
-import importlib.machinery
 import json
 import re
 import sys
-import types
 import unittest
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from report import vllm_parsers_table
-from results_io import show
-from vllm_parsers import Collector, Value, Words
+from vllm_parsers import Collector, Finder, Value, Words, show_outcomes
 
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool as OurTool
@@ -130,12 +124,6 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"missing_arguments", "choice", "a call without arguments has none"),
     (r"malformed|invalid|mismatched|without_value|orphan_key|case_sensitive", "choice", _BROKEN),
 )
-
-
-def cause_of(test: str) -> tuple[str, str]:
-    """Return whose the failure of a test is, and its cause."""
-    found = ((whose, cause) for pattern, whose, cause in CAUSES if re.search(pattern, test))
-    return next(found, ("ours", "not looked into"))
 
 
 class ToolCallItem(Value):
@@ -302,53 +290,16 @@ def detector_class(name: str) -> Any:
     return CLASSES[name]
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules of ``sglang``, made as they are imported; constants are read from the sources."""
-
-    def __init__(self, sources: Path) -> None:
-        self._sources = sources
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Take every module below ``sglang``, and xgrammar, which only tests of grammars use."""
-        if name.partition(".")[0] in ("sglang", "xgrammar"):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec: Any) -> Any:
-        """Return a module whose names are found when they are asked for."""
-        module = types.ModuleType(spec.name)
-        constants = dict(self._constants(spec.name))
-
-        def name_of(name: str) -> Any:
-            if name.startswith("__"):
-                raise AttributeError(name)
-            if name in ("CustomTestCase", "TestCase"):
-                return unittest.TestCase
-            if name in constants:
-                return constants[name]
-            own = globals().get(name)
-            if own is not None and name[0].isupper() and name not in ("CLASSES", "FORMATS"):
-                return own
-            if name.endswith("Detector"):
-                return detector_class(name)
-            return type(name, (Value,), {}) if name[0].isupper() else partial(_nothing, name)
-
-        module.__getattr__ = name_of  # type: ignore[method-assign]
-        return module
-
-    def exec_module(self, module: Any) -> None:
-        """Nothing is run."""
-
-    def _constants(self, name: str) -> Iterator[tuple[str, Any]]:
-        source = self._sources / (name.replace(".", "/") + ".py")
-        for node in ast.parse(source.read_text()).body if source.exists() else ():
-            targets = node.targets if isinstance(node, ast.Assign) else ()
-            for target in targets:
-                if isinstance(target, ast.Name):
-                    try:
-                        yield target.id, ast.literal_eval(node.value)  # type: ignore[union-attr]
-                    except ValueError:
-                        continue
+def stand_in(name: str) -> Any:
+    """Return what stands for a name of SGLang that is no constant."""
+    if name in ("CustomTestCase", "TestCase"):
+        return unittest.TestCase
+    own = globals().get(name)
+    if own is not None and name[0].isupper() and name not in ("CLASSES", "FORMATS"):
+        return own
+    if name.endswith("Detector"):
+        return detector_class(name)
+    return type(name, (Value,), {}) if name[0].isupper() else partial(_nothing, name)
 
 
 def _nothing(name: str, *given: Any, **options: Any) -> Any:
@@ -359,16 +310,6 @@ def _nothing(name: str, *given: Any, **options: Any) -> Any:
         raise NotImplementedError(f"SGLang's own function {name}")
 
 
-class Outcomes(Collector):
-    """Outcomes of the tests, by test."""
-
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave out what is not about reading calls."""
-        items[:] = [
-            i for i in items if re.search(self._only, i.nodeid) and not any(re.search(o, i.nodeid) for o in OUT)
-        ]
-
-
 def main() -> None:
     """Run the tests, and print what failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -377,10 +318,10 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
-    sys.meta_path.insert(0, Finder(options.source / "python"))
+    sys.meta_path.insert(0, Finder("sglang", options.source / "python", stand_in))
     root = options.source / "test/registered"
     folders = [each for each in (root / "function_call", root / "unit/function_call") if each.exists()]
-    collector = Outcomes(options.only)
+    collector = Collector(options.only, OUT)
     given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
     given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(options.source), "-c", "/dev/null"]
     given.append("--import-mode=importlib")
@@ -394,15 +335,7 @@ def main() -> None:
         name = parts[1].removeprefix("Test") if is_class else parts[0].removeprefix("test_").removesuffix(".py")
         counts = files.setdefault(name, dict.fromkeys(("passed", "failed", "skipped"), 0))
         counts["passed" if kind == "expected" else kind] += 1
-    causes: dict[str, dict[str, Any]] = {}
-    for test in failed:
-        whose, cause = cause_of(test)
-        kept = causes.setdefault(f"{whose}: {cause}", {"whose": whose, "cause": cause, "tests": 0})
-        kept["tests"] += 1
-    result = {"files": files, "causes": list(causes.values()), "failed": failed}
-    show("sglang_parsers", result, vllm_parsers_table(result), keep=options.keep)
-    for test in failed:
-        print(test, "|", *cause_of(test))
+    show_outcomes("sglang_parsers", files, failed, CAUSES, keep=options.keep)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +147,9 @@ CAUSES = (
 )
 
 
-def cause_of(test: str) -> tuple[str, str]:
-    """Return whose the failure of a test is, and its cause."""
-    found = ((whose, cause) for pattern, whose, cause in CAUSES if re.search(pattern, test))
+def cause_of(test: str, causes: Sequence[tuple[str, str, str]]) -> tuple[str, str]:
+    """Return whose the failure of a test is, and its cause, by the first pattern of its name."""
+    found = ((whose, cause) for pattern, whose, cause in causes if re.search(pattern, test))
     return next(found, ("ours", "not looked into"))
 
 
@@ -459,15 +459,37 @@ def detokenize_incrementally(
     return [word], word, prefix_offset, read_offset
 
 
-class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Modules of ``vllm``, made as they are imported."""
+def stand_in(name: str) -> Any:
+    """Return what stands for a name of vLLM that is no constant."""
+    own = globals().get(name)
+    if own is not None and name[0].isupper():
+        return own
+    if name.endswith("Parser") and name != "ToolParser":
+        return parser_class(name)
+    if name == "get_tokenizer":
+        return lambda *given, **options: Words()
+    if name == "detokenize_incrementally":
+        return detokenize_incrementally
+    return type(name, (Value,), {})
 
-    def __init__(self, sources: Path) -> None:
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Modules of an engine, made as they are imported; constants are read from the sources.
+
+    Args:
+        package: the engine's package.
+        sources: the folder that holds it.
+        stand_in: gives what stands for a name that is no constant.
+    """
+
+    def __init__(self, package: str, sources: Path, stand_in: Callable[[str], Any]) -> None:
+        self._package = package
         self._sources = sources
+        self._stand_in = stand_in
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Take every module below ``vllm``, and xgrammar, which only tests of vLLM's grammars use."""
-        if name.partition(".")[0] in ("vllm", "xgrammar"):
+        """Take every module of the package, and xgrammar, which only tests of the engine's grammars use."""
+        if name.partition(".")[0] in (self._package, "xgrammar"):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -479,18 +501,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         def name_of(name: str) -> Any:
             if name.startswith("__"):
                 raise AttributeError(name)
-            if name in constants:
-                return constants[name]
-            own = globals().get(name)
-            if own is not None and name[0].isupper():
-                return own
-            if name.endswith("Parser") and name != "ToolParser":
-                return parser_class(name)
-            if name == "get_tokenizer":
-                return lambda *given, **options: Words()
-            if name == "detokenize_incrementally":
-                return detokenize_incrementally
-            return type(name, (Value,), {})
+            return constants[name] if name in constants else self._stand_in(name)
 
         module.__getattr__ = name_of  # type: ignore[method-assign]
         return module
@@ -511,17 +522,23 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Collector:
-    """Outcomes of the tests, by test."""
+    """Outcomes of the tests, by test.
 
-    def __init__(self, only: str) -> None:
+    Args:
+        only: a pattern of the names of the tests to run.
+        out: patterns of the names of tests that are not about reading calls.
+    """
+
+    def __init__(self, only: str, out: Sequence[str]) -> None:
         self.outcomes: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         self._only = only
+        self._out = out
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         """Leave out what is not about reading calls."""
         items[:] = [
-            i for i in items if re.search(self._only, i.nodeid) and not any(re.search(o, i.nodeid) for o in OUT)
+            i for i in items if re.search(self._only, i.nodeid) and not any(re.search(o, i.nodeid) for o in self._out)
         ]
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -535,6 +552,21 @@ class Collector:
             self.outcomes[report.nodeid] = kind
             if kind in ("failed", "skipped"):
                 self.notes[report.nodeid] = str(report.longrepr)[-1_500:]
+
+
+def show_outcomes(
+    name: str, files: dict[str, Any], failed: list[str], patterns: Sequence[tuple[str, str, str]], *, keep: bool
+) -> None:
+    """Print the outcomes, with the failed tests by their causes, and keep them as the results of that name."""
+    causes: dict[str, dict[str, Any]] = {}
+    for test in failed:
+        whose, cause = cause_of(test, patterns)
+        kept = causes.setdefault(f"{whose}: {cause}", {"whose": whose, "cause": cause, "tests": 0})
+        kept["tests"] += 1
+    result = {"files": files, "causes": list(causes.values()), "failed": failed}
+    show(name, result, vllm_parsers_table(result), keep=keep)
+    for test in failed:
+        print(test, "|", *cause_of(test, patterns))
 
 
 def main() -> None:
@@ -554,7 +586,7 @@ def main() -> None:
         registry = (root / "vllm/tool_parsers/__init__.py").read_text()
         for name, cls in re.findall(r'"([\w-]+)": \([^"]*"\w+",[^"]*"(\w+)"', registry):
             ToolParserManager.names[name] = cls
-        sys.meta_path.insert(0, Finder(root))
+        sys.meta_path.insert(0, Finder("vllm", root, stand_in))
         import transformers
 
         transformers.AutoTokenizer.from_pretrained = lambda *given, **more: Words()  # type: ignore[method-assign]
@@ -564,7 +596,7 @@ def main() -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
         (root / "pytest.ini").write_text("[pytest]\nmarkers =\n    skip_global_cleanup\n    slow_test\n    cpu_test\n")
-        collector = Collector(options.only)
+        collector = Collector(options.only, OUT)
         ini = root / "pytest.ini"
         given = ["-q", "--no-header", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
         given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(root), "-c", str(ini)]
@@ -575,15 +607,7 @@ def main() -> None:
         counts = files.setdefault(file, dict.fromkeys(("passed", "failed", "skipped"), 0))
         counts["passed" if kind == "expected" else kind] += 1
     failed = sorted(test.partition("tool_parsers/")[2] for test, kind in collector.outcomes.items() if kind == "failed")
-    causes: dict[str, dict[str, Any]] = {}
-    for test in failed:
-        whose, cause = cause_of(test)
-        kept = causes.setdefault(f"{whose}: {cause}", {"whose": whose, "cause": cause, "tests": 0})
-        kept["tests"] += 1
-    result = {"files": files, "causes": list(causes.values()), "failed": failed}
-    show("vllm_parsers", result, vllm_parsers_table(result), keep=options.keep)
-    for test in failed:
-        print(test, "|", *cause_of(test))
+    show_outcomes("vllm_parsers", files, failed, CAUSES, keep=options.keep)
 
 
 if __name__ == "__main__":
