@@ -186,6 +186,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.check.problems", "MAX_LEAST_LENGTH"),
         ("core.schema.check.problems", "MAX_LEAST_ITEMS"),
         ("core.schema.check.problems", "MAX_LEAST_PROPERTIES"),
+        ("core.schema.check.vast", "MAX_LEAST_TEXT"),
         ("core.schema.check.problems", "MAX_LOOSE"),
         ("core.schema.normal.negation", "MAX_DIFFERENT"),
         ("core.automaton.lazy_dfa", "MAX_TEXT"),

@@ -55,7 +55,7 @@ STORE_BYTES = 140_000
 MAX_PLANS = 4_096
 
 #: Maximum length of a completion, in bytes.
-MAX_TEXT = 2**22
+MAX_TEXT = 2**26
 
 #: Weight of a string whose spelling is not that of `json.dumps` among those that are tried to pass a DYNAMIC place: it
 #: comes after all others, since a name has exponentially many spellings, all of them repeated if one is.

@@ -34,6 +34,7 @@ from ..read.options import SchemaOptions
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.formats import ENFORCED, REFUSED
 from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
+from .vast import MAX_LEAST_TEXT, LeastSizes
 
 try:
     import cython
@@ -69,6 +70,11 @@ _LEAST = {
     "minContains": MAX_LEAST_ITEMS,
     "minProperties": MAX_LEAST_PROPERTIES,
 }
+
+#: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
+#: And the number of parts up to which no value is too long, if each has some 40 bytes.
+PER_REFERENCE = cython.declare(cython.double, 3 ** (1 / 3))
+FEW_PARTS = cython.declare(cython.double, MAX_LEAST_TEXT / 40)
 
 #: Values that are left out where ``uniqueItems`` must not hold.
 NOT_UNIQUE = 'arrays that repeat no simple value: null, true, false, 0, 1, "", "a", [], {}, or one that items lists'
@@ -203,6 +209,9 @@ class _Pass:
     forking: list
     # pairs of a schema and those that it applies
     uses: list
+    # places that ask for members, or for several items; a bound of how often parts of them are repeated: see `_vast`
+    large: list
+    product: cython.double
 
     def __init__(self, document: Document, options: SchemaOptions, normaliser: Normaliser) -> None:
         self.document = document
@@ -225,6 +234,8 @@ class _Pass:
         self.risky = document.risky
         self.forking = document.forking
         self.uses = []
+        self.large = []
+        self.product = 1.0
 
     def run(self) -> list:
         """Return all problems, and set what the document knows by its check."""
@@ -237,9 +248,23 @@ class _Pass:
         self.document.entries = self.entries
         if clean:
             self._expand()
+        if self.large and self.product * self.entries > FEW_PARTS and not self.found:
+            self._vast()
         if self.risky or self.document.demanding:
             self._note_users()
         return self.found
+
+    @cython.cfunc
+    def _vast(self) -> object:
+        """Note the places whose values are too long for any model, since counts and references multiply."""
+        sizes = LeastSizes(self.document)
+        for located in self.large:
+            size = sizes.least(located)
+            if size > MAX_LEAST_TEXT and located.key in self.holding:
+                message = f"each value has at least {size:,} bytes, and no model writes more than {MAX_LEAST_TEXT:,}"
+                hint = "lower required, minItems and minProperties, of the subschemas that it is made of too"
+                self.found.append((located, LimitError(message, hint=hint, place=Place(pointer=located.pointer))))
+                return
 
     @cython.cfunc
     def _note_users(self) -> object:
@@ -339,6 +364,7 @@ class _Pass:
                     self._invalid(located, keyword, f"{keyword} must list property names")
                 else:
                     self.entries += len(value)
+                    self.large.append(located)
             elif shape == VALUES or shape == VALUE:
                 self._list(located, keyword, value, shape, refused)
             elif shape == UPPER_COUNT or shape == LOWER_COUNT or shape == BOUND or shape == STEP:
@@ -388,6 +414,9 @@ class _Pass:
             elif shape == LOWER_COUNT and value > _LEAST[keyword]:
                 message = f"{keyword} is {value:,}, and no model writes more than {_LEAST[keyword]:,}"
                 self._beyond(located, keyword, message, f"lower {keyword}")
+            elif shape == LOWER_COUNT and value > 1:
+                self.product *= value
+                self.large.append(located)
         elif not isinstance(value, (int, float)):
             self._misfit(located, keyword, value)
         elif shape == STEP:
@@ -510,6 +539,7 @@ class _Pass:
                     broken = True
                     continue
                 if target is not None:
+                    self.product *= PER_REFERENCE
                     if keyword == "$ref" and self.hides:
                         child = (target, positive)
                         self.uses.append((schema, [child]))

@@ -19,6 +19,7 @@ from .writing import VOCABULARY, Tally, WritingError, judge_seed
 
 NAMES = [f"p{number}" for number in range(400)]
 INTEGERS = {name: {"type": "integer"} for name in NAMES}
+ARRAY, TEXT = {"type": "array"}, {"type": "string"}
 MANY: dict[str, Any] = {
     "members in any order": {
         "type": "object",
@@ -128,6 +129,47 @@ def test_names_with_many_spellings(pattern: str) -> None:
     assert matcher.accept_bytes(b'{"\\u') if "u0001" in pattern else matcher.accept_bytes(b'{"')
     completion = matcher.shortest_completion()
     assert matcher.accept_bytes(completion) and matcher.is_accepting
+
+
+VAST: dict[str, tuple[Any, str]] = {
+    "items of items": ({"properties": {"a": {**ARRAY, "minItems": 3_000, "items": {**ARRAY, "minItems": 3_000}}}}, "/properties/a"),
+    "items of a tuple": (
+        {"properties": {"a": {"prefixItems": [{**ARRAY, "minItems": 9_000, "items": {**TEXT, "minLength": 900}}], **ARRAY, "minItems": 1}}},
+        "/properties/a/prefixItems/0",
+    ),
+    "texts among items": ({"properties": {"a": {**ARRAY, "contains": {**TEXT, "minLength": 90_000}, "minContains": 90}}}, "/properties/a"),
+    "members twice on each level": (
+        {
+            "$defs": {
+                str(level): {"type": "object", "required": ["a", "b"], "additionalProperties": {"$ref": f"#/$defs/{level + 1}"}, "properties": {name: {"$ref": f"#/$defs/{level + 1}"} for name in "ab"}}
+                for level in range(40)
+            }
+            | {"40": {}},
+            "properties": {"a": {"anyOf": [{"$ref": "#/$defs/0"}, {"$ref": "#/$defs/1"}]}},
+        },
+        "/$defs/",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VAST)
+def test_values_that_no_model_finishes(name: str) -> None:
+    """Counts and references that multiply are refused with their place; a text that was begun cannot meet them."""
+    schema, place = VAST[name]
+    with pytest.raises(LimitError, match="each value has at least") as raised:
+        Grammar.from_json_schema({"type": "object", **schema})
+    assert raised.value.place.pointer.startswith(place)
+
+
+def test_values_that_are_long() -> None:
+    """What is below the limit can be finished, also several times inside of itself."""
+    inner = {**ARRAY, "minItems": 900, "items": {"type": "boolean"}}
+    schema = {"properties": {"more": {"$ref": "#"}, "a": {**ARRAY, "minItems": 700, "items": inner}}, "required": ["a"]}
+    matcher = Grammar.from_json_schema({"type": "object", **schema}).bind(VOCABULARY).matcher()
+    assert matcher.accept_bytes(b'{"more": {"more": ')
+    assert len(matcher.shortest_completion()) > 3 * 700 * 900 * 4
+    recursive = {"anyOf": [{**ARRAY, "minItems": 9_000, "items": {"$ref": "#"}}, {"type": "null"}]}
+    assert Grammar.from_json_schema(recursive).matches("null")
 
 
 def test_a_rule_beyond_a_limit_is_left_out() -> None:
