@@ -68,7 +68,7 @@ class Sequence:
         self._constraint = constraint
         self._spelling = spelling
         self._ends = ends
-        self._budget = Budget(spelling)
+        self._budget = Budget()
         self.room: Callable[[], int] | None = None
         self.reset()
 
@@ -179,7 +179,8 @@ class Sequence:
 
     def _narrow(self, row: npt.NDArray[np.uint32]) -> None:
         ends = self._ends
-        if self.matcher.is_accepting:
+        is_whole = self.matcher.is_accepting
+        if is_whole:
             if ends.foreign is not None:
                 row &= ~ends.foreign
             row |= ends.mask
@@ -189,6 +190,8 @@ class Sequence:
                     row[token >> 5] &= ~np.uint32(1 << (token & 31))
         if self.room is not None:
             self._budget.narrow(self.matcher, self.tokens, row, self.room())
+            if is_whole:  # an end for the engine alone is no token of the grammar
+                row |= ends.mask
 
     def _may_end_with(self, token: int) -> bool:
         """Return True for a control token that the grammar wants, and that makes the text whole.

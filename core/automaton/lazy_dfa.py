@@ -296,17 +296,12 @@ class LazyAutomaton:
     def completion_length(self, state: int, before: Written) -> int:
         """Return the length of `shortest_completion`, where a control token counts as one byte; mostly without making
         it."""
-        plan = self._plan(state)
+        plan = self.plan(state)
         return (
             plan.length
             if plan.is_certain or plan.length > MAX_TEXT
             else sum(map(_length, self.shortest_completion(state, before)))
         )
-
-    def certain_length(self, state: int) -> int:
-        """Return `completion_length` where it does not depend on the text so far, else -1."""
-        plan = self._plan(state)
-        return plan.length if plan.is_certain else -1
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
         """Return a short completion of the text: the shortest, unless a DYNAMIC place forbids it.
@@ -321,7 +316,7 @@ class LazyAutomaton:
         Raises:
             LimitError: it has more than `MAX_TEXT` bytes.
         """
-        plan = self._plan(state)
+        plan = self.plan(state)
         if plan.length > MAX_TEXT:
             raise LimitError(
                 f"the shortest text that ends here has at least {plan.length:,} bytes",
@@ -331,7 +326,7 @@ class LazyAutomaton:
         done: list[bytes | str] = []
         tried: dict[tuple[int, ...], Iterator[bytes]] = {}
         while not self.automaton.accepts(state):
-            plan = self._plan(state)
+            plan = self.plan(state)
             if plan.is_certain:
                 return joined([*done, *plan.pieces()])
             left = plan.length
@@ -449,7 +444,7 @@ class LazyAutomaton:
                     else:
                         heappush(heap, (size, longer, then, ending))
 
-    def _plan(self, state: int) -> Rope:
+    def plan(self, state: int) -> Rope:
         """Return the shortest completion, as if DYNAMIC places forbade nothing."""
         found = self._plans.get(state)
         if found is not None:

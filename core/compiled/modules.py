@@ -36,6 +36,7 @@ COMPILED = (
     "masks.masks",
     "masks.matcher",
     "masks.self_loops",
+    "masks.token_costs",
     "masks.token_set",
     "masks.token_sets",
     "masks.trie",

@@ -36,11 +36,13 @@ if cython.compiled:
     from cython.cimports.toolgrammar.core.automaton.states import Automaton
     from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
     from cython.cimports.toolgrammar.core.masks.masks import Mask, Masks
+    from cython.cimports.toolgrammar.core.masks.token_costs import Costs, TokenCosts
 else:
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.int_map import IntMap
     from .masks import Masks
+    from .token_costs import TokenCosts
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -53,8 +55,9 @@ MASK_MEMORY = 64 * 2**20
 #: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
 
-#: In `Matcher.lengths_after`: a length that depends on more than the state.
-UNSURE = -1
+#: Results of `Matcher.narrow`, as bits: one token was cleared; several were; some depend on more than the state; the
+#: completion of the text itself is longer than the room, or is not known to lie within the mask.
+NARROWED, NARROWED_MORE, UNSURE, UNSTEADY = 1, 2, 4, 8
 
 #: Maximum number of bytes of the tokens of a mask where that of all tokens would take more than a whole store.
 BRIEF = cython.declare(cython.int, 2)
@@ -92,7 +95,8 @@ class MaskEngine:
     _brief: Masks
     _briefs: set
     _specials: dict
-    _longest: dict
+    # What tokens cost, None until it is needed.
+    _costs: TokenCosts
     _known: cython.int
     # Where tokens led from states that no DYNAMIC place followed.
     _steps: IntMap
@@ -108,14 +112,9 @@ class MaskEngine:
         self._brief = None
         self._briefs = set()
         self._specials = {}
-        self._longest = {}
+        self._costs = None
         self._known = 0
         self._steps = IntMap()
-
-    @property
-    def longest(self) -> dict[int, int]:
-        """By state, the largest length of `Matcher.lengths_after`; kept for those who ask for it again."""
-        return self._longest
 
     @property
     def program(self) -> LazyAutomaton:
@@ -177,10 +176,20 @@ class MaskEngine:
         self._steps = IntMap()  # some lead from there by longer tokens
         return None
 
+    @cython.cfunc
+    def token_costs(self) -> TokenCosts:
+        """Return the costs of tokens; the caller holds the lock."""
+        if self._costs is None:
+            index = self._index
+            loops = self._masks.token_sets.loops
+            self._costs = TokenCosts(self._program, index.trie, loops, index.tokens, self._token_ids, self._eos)
+        return self._costs
+
     def byte_count(self) -> int:
-        """Return the size of the masks and the memoised steps, in bytes."""
+        """Return the size of the masks, the costs of tokens and the memoised steps, in bytes."""
         brief = 0 if self._brief is None else self._brief.byte_count()
-        return self._masks.byte_count() + brief + self._steps.byte_count()
+        costs = 0 if self._costs is None else self._costs.byte_count()
+        return self._masks.byte_count() + brief + costs + self._steps.byte_count()
 
 
 def _brief_index(vocabulary: Vocabulary) -> VocabularyIndex:
@@ -612,41 +621,74 @@ class Matcher:
                 self._make_room(error, tries)
             tries += 1
 
-    def lengths_after(self, token_ids: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return, for tokens that the mask allows, where each leads and how long the shortest completion is from there.
+    def narrow(self, row: npt.NDArray[np.uint32], room: int) -> int:
+        """Clear, in the mask of the next token, those after which the text cannot be completed within a budget.
+
+        The completion that counts is the shortest text, in as few tokens as possible. The token that ends the text
+        needs none. Tokens after which it depends on more than the state are left as they are: see `unsure_tokens`.
 
         Args:
-            token_ids: int64, ids of text tokens that are allowed.
+            row: the mask, as `fill_mask` writes it.
+            room: number of tokens that may still be written, the next one among them.
 
         Returns:
-            Two int64 arrays, one number for each token. The state after it: tokens with equal states can be followed by
-            the same texts; negative where the state does not tell. And the length in bytes and control tokens, as
-            `shortest_length` gives it after `accept`; `UNSURE` where it depends on more than the state.
+            Bits: `NARROWED` or `NARROWED_MORE`, `UNSURE` and `UNSTEADY`; 0 if every token fits.
         """
-        states = np.full(len(token_ids), -1, np.int64)
-        lengths = np.full(len(token_ids), UNSURE, np.int64)
-        place: cython.Py_ssize_t
-        then: cython.longlong
-        known: dict = {}
-        tokens: tuple = self._tokens
+        if self._state == encoding.FINISHED:
+            return 0
+        engine: MaskEngine = self._engine
+        costs: Costs = None
+        most: cython.int = min(room, 1 << 30)
+        words: cython.uint[::1] = row
+        if _IS_FREE and engine._costs is not None:
+            costs = engine._costs.known_of(cython.cast(cython.int, self._state))
+        if costs is None:
+            costs = self._find_costs()
+            engine = self._engine
+        found: cython.int = UNSURE if costs.unsure_count else 0
+        if costs.longest < most:
+            return found
+        if words.shape[0] < engine._costs.words:
+            raise ValueError(f"a mask takes {engine._costs.words} words of 32 bits, not {words.shape[0]}")
+        found |= engine._costs.clear(costs, words, most)
+        return found if costs.is_steady and costs.least <= most else found | UNSTEADY
+
+    @cython.cfunc
+    def _find_costs(self) -> Costs:
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    return self._engine.token_costs().of(cython.cast(cython.int, self._state))
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
+
+    def unsure_tokens(self, row: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Take the tokens out of a mask after which the completion depends on more than the state, and return them.
+
+        Args:
+            row: the mask, after `narrow`.
+
+        Returns:
+            Two int64 arrays: the tokens, and the state that each leads to; -1 where the state does not tell.
+        """
+        costs: Costs = self._find_costs()
+        engine: MaskEngine = self._engine
+        with engine._lock:
+            found = engine._costs.unsure(costs, row)
+            engine._costs.clear_unsure(costs, row)
+        return found
+
+    def closing_tokens(self) -> list[int]:
+        """Return the shortest completion in as few tokens as possible, without the one that ends the text.
+
+        Raises:
+            DecodingError: the vocabulary cannot write it.
+        """
+        parts = self.shortest_parts()
         with self._engine._lock:
-            program = self._engine._program
-            for place, token in enumerate(token_ids.tolist()):
-                data = tokens[token]
-                if not data:
-                    continue
-                try:
-                    then = self._automaton.advance(cython.cast(cython.int, self._state), data)
-                    if then < 0:
-                        continue
-                    length = known.get(then)
-                    if length is None:
-                        length = known[then] = program.certain_length(then)
-                except LimitError:
-                    continue
-                states[place] = then
-                lengths[place] = length
-        return states, lengths
+            return self._engine.token_costs().spell(parts)
 
     def describe(self) -> dict[str, Any]:
         """Return a summary of the present state, to debug a grammar."""

@@ -1,0 +1,137 @@
+"""Masks of the rows of a batch as the vLLM plug-in fills them, under ample and narrow token budgets. No vLLM is needed.
+
+    python benchmarks/engine_rows.py path/to/bfcl-dev.jsonl.gz --tokenizer PATH [--rows 1 32 256]
+        [--max-tokens 2048 32 16] [--open] [--keep]
+
+``PATH`` is a folder of ``transformers`` (the model ``smollm2`` of `engine_models.py`, say). Each row writes JSON of the
+arguments of one function of the Berkeley Function Calling Leaderboard, random tokens under its masks, to the end of its
+budget; a row that is over begins again. ``--open`` leaves ``additionalProperties`` as it is, so that names may be added. A budget that is less than the shortest answer is raised to it. Times are those
+of `fill_batch`, by row, in processor time: the first texts derive their masks, the second ones are the same texts. Each
+text is checked to end within its budget, and to be valid.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+from results_io import show, table
+
+from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
+from toolgrammar.adapters.vllm.spelling import Spelling
+from toolgrammar.core import ConstraintCache, Grammar, Vocabulary
+from toolgrammar.tools import ToolSet
+
+STEPS = 64
+
+
+class Row:
+    """A row of the batch: one text after the other under one grammar."""
+
+    def __init__(self, spelling: Spelling, ends: Ends, constraint: Any, schema: Any, most: int, seed: str) -> None:
+        self.schema, self.spelling, self.seed = schema, spelling, seed
+        self.text = Sequence(constraint, spelling, ends)
+        self.budget = max(most, self.text.matcher.shortest_length())
+        self.text.room = lambda: self.budget - self.text.steps
+        self.invalid = self.texts = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the next text."""
+        self.text.reset()
+        self.rng = random.Random(f"{self.seed} {self.texts}")
+        self.texts += 1
+
+    def step(self, mask: Any) -> None:
+        """Write a random token of a mask."""
+        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        token = int(self.rng.choice(allowed))
+        assert self.text.accept([token])
+        if self.text.is_over or self.text.steps >= self.budget:
+            self.check()
+            self.begin()
+
+    def check(self) -> None:
+        """Count a text that is not valid."""
+        written = self.spelling.vocabulary.decode(self.text.tokens)
+        try:
+            jsonschema.Draft202012Validator(self.schema).validate(json.loads(written))
+        except (ValueError, jsonschema.ValidationError):
+            self.invalid += 1
+
+
+def walk(rows: list[Row], words: int) -> list[float]:
+    """Fill and write; return the microseconds of each step, by row."""
+    masks = np.zeros((len(rows), words), np.uint32)
+    spent = []
+    for _ in range(STEPS):
+        begin = time.process_time()
+        fill_batch([row.text for row in rows], masks)
+        spent.append(1e6 * (time.process_time() - begin) / len(rows))
+        for row, mask in zip(rows, masks, strict=True):
+            row.step(mask)
+    return spent
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 32, 256])
+    parser.add_argument("--max-tokens", type=int, nargs="+", default=[2048, 32, 16])
+    parser.add_argument("--open", action="store_true", help="objects may have further members")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/engine_rows.{json,md}")
+    options = parser.parse_args()
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(options.tokenizer)
+    with gzip.open(options.data, "rt", encoding="utf-8") as lines:
+        sets = [ToolSet.from_any(json.loads(line)["functions"]).to_openai(closed=not options.open) for line in lines]
+    schemas = [tool["function"]["parameters"] for tools in sets for tool in tools]
+    report: dict[str, Any] = {}
+    for count in options.rows:
+        for most in options.max_tokens:
+            # Nothing is known at first: neither of the grammars nor of the vocabulary.
+            vocabulary = Vocabulary.from_transformers(tokenizer)
+            spelling = Spelling(vocabulary, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
+            ends, cache = Ends(spelling, vocabulary.eos), ConstraintCache()
+            constraints = [
+                cache.bind(Grammar.from_json_schema(schema), vocabulary)
+                for schema in (schemas * (count // len(schemas) + 1))[:count]
+            ]
+            found = report[f"{count} rows, max_tokens {most}"] = {}
+            for attempt in ("first", "again"):
+                rows = [
+                    Row(spelling, ends, constraint, schema, most, str(number))
+                    for number, (constraint, schema) in enumerate(zip(constraints, schemas * count, strict=False))
+                ]
+                spent = walk(rows, (vocabulary.size + 31) // 32)
+                found[attempt] = {
+                    "median": statistics.median(spent),
+                    "mean": statistics.mean(spent),
+                    "longest": max(spent),
+                    "texts": sum(row.texts for row in rows),
+                    "invalid": sum(row.invalid for row in rows),
+                }
+    rendered = table(
+        ["batch", "texts", "invalid", "µs a row, first texts: median", "mean", "longest", "again: median", "mean", "longest"],
+        [
+            [name, found["again"]["texts"], found["first"]["invalid"] + found["again"]["invalid"]]
+            + [found[attempt][what] for attempt in ("first", "again") for what in ("median", "mean", "longest")]
+            for name, found in report.items()
+        ],
+    )
+    show("engine_rows", report, rendered, keep=options.keep)
+
+
+if __name__ == "__main__":
+    main()
