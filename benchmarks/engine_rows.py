@@ -5,9 +5,11 @@
 
 ``PATH`` is a folder of ``transformers`` (the model ``smollm2`` of `engine_models.py`, say). Each row writes JSON of the
 arguments of one function of the Berkeley Function Calling Leaderboard, random tokens under its masks, to the end of its
-budget; a row that is over begins again. ``--open`` leaves ``additionalProperties`` as it is, so that names may be added. A budget that is less than the shortest answer is raised to it. Times are those
-of `fill_batch`, by row, in processor time: the first texts derive their masks, the second ones are the same texts. Each
-text is checked to end within its budget, and to be valid.
+budget; a row that is over begins again. ``--open`` leaves ``additionalProperties`` as it is: names may be added. A
+budget that is less than the length of the shortest answer is raised to it.
+
+Times are those of `fill_batch`, by row, in processor time: the first texts derive their masks, the second ones are the
+same texts. Each text is checked to be valid at the end of its budget.
 """
 
 from __future__ import annotations
@@ -123,7 +125,17 @@ def main() -> None:
                     "invalid": sum(row.invalid for row in rows),
                 }
     rendered = table(
-        ["batch", "texts", "invalid", "µs a row, first texts: median", "mean", "longest", "again: median", "mean", "longest"],
+        [
+            "batch",
+            "texts",
+            "invalid",
+            "µs a row, first texts: median",
+            "mean",
+            "longest",
+            "again: median",
+            "mean",
+            "longest",
+        ],
         [
             [name, found["again"]["texts"], found["first"]["invalid"] + found["again"]["invalid"]]
             + [found[attempt][what] for attempt in ("first", "again") for what in ("median", "mean", "longest")]

@@ -72,15 +72,13 @@ class Budget:
         if not found:
             return
         cleared = found & (NARROWED | NARROWED_MORE)
-        if found & UNSURE:
-            tokens, states = matcher.unsure_tokens(row)
-            fitting = tokens.tolist()
-            if self._unsure_length(matcher, tokens, states, written) + _SPARE >= room:
-                fitting = [token for token in fitting[:_TRIALS] if self._fits_after(matcher, token, room)]
-                found |= UNSTEADY
-            cleared += len(tokens) - len(fitting)
+        if found & UNSURE and self._unsure_length(matcher, row, written) + _SPARE >= room:
+            unsure = matcher.take_unsure(row)
+            fitting = [token for token in unsure[:_TRIALS].tolist() if self._fits_after(matcher, token, room)]
             for token in fitting:
                 row[token >> 5] |= np.uint32(1 << (token & 31))
+            cleared += len(unsure) - len(fitting)
+            found |= UNSTEADY
         if found & UNSTEADY and (path := self._completion(matcher, written)):
             word, bit = path[0] >> 5, np.uint32(1 << (path[0] & 31))
             if not row[word] & bit:
@@ -89,19 +87,14 @@ class Budget:
         if cleared > 0 and self.closed_at is None:
             self.closed_at = len(written)
 
-    def _unsure_length(
-        self,
-        matcher: Matcher,
-        texts: npt.NDArray[np.int64],
-        states: npt.NDArray[np.int64],
-        written: Sequence[int],
-    ) -> int:
-        """Return the largest length of a completion after some tokens, one of them for each state that they lead to."""
-        groups, first = np.unique(states, return_index=True)
+    def _unsure_length(self, matcher: Matcher, row: npt.NDArray[np.uint32], written: Sequence[int]) -> int:
+        """Return the largest length of a completion after tokens that depend on the text, one for each state that they
+        lead to."""
+        groups = matcher.unsure_groups(row)
         if len(groups) > _TRIALS:
             return sys.maxsize - _SPARE
         most = 0
-        for state, token in zip(groups.tolist(), texts[first].tolist(), strict=True):
+        for state, token in groups:
             length, at = self._unsure.get(state, (0, -_FRESH))
             if at + _FRESH <= len(written):
                 length = self._length_after(matcher, token)

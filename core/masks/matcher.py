@@ -625,7 +625,7 @@ class Matcher:
         """Clear, in the mask of the next token, those after which the text cannot be completed within a budget.
 
         The completion that counts is the shortest text, in as few tokens as possible. The token that ends the text
-        needs none. Tokens after which it depends on more than the state are left as they are: see `unsure_tokens`.
+        needs none. Tokens after which it depends on more than the state are left as they are: see `take_unsure`.
 
         Args:
             row: the mask, as `fill_mask` writes it.
@@ -664,20 +664,26 @@ class Matcher:
                 self._make_room(error, tries)
             tries += 1
 
-    def unsure_tokens(self, row: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def unsure_groups(self, row: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
+        """Return tokens of a mask after which the completion depends on more than the state: one for each state that
+        they lead to, and that state; -1 is the state of all those whose state the text decides.
+
+        Args:
+            row: the mask, after `narrow`.
+        """
+        costs: Costs = self._find_costs()
+        words: cython.uint[::1] = row
+        return self._engine._costs.unsure_groups(costs, words)
+
+    def take_unsure(self, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         """Take the tokens out of a mask after which the completion depends on more than the state, and return them.
 
         Args:
             row: the mask, after `narrow`.
-
-        Returns:
-            Two int64 arrays: the tokens, and the state that each leads to; -1 where the state does not tell.
         """
         costs: Costs = self._find_costs()
-        engine: MaskEngine = self._engine
-        with engine._lock:
-            found = engine._costs.unsure(costs, row)
-            engine._costs.clear_unsure(costs, row)
+        found = self._engine._costs.unsure(costs, row)
+        self._engine._costs.clear_unsure(costs, row)
         return found
 
     def closing_tokens(self) -> list[int]:

@@ -70,4 +70,5 @@ cdef class TokenCosts:
     cdef Costs of(self, int state)
     cdef Costs known_of(self, int state)
     cdef int clear(self, Costs costs, unsigned int[::1] row, int room) noexcept
+    cdef list unsure_groups(self, Costs costs, unsigned int[::1] row)
     cdef object clear_unsure(self, Costs costs, unsigned int[::1] row)

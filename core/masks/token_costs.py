@@ -2,8 +2,8 @@
 """Costs of tokens: for each token that a state allows, the number of tokens that complete the text after it.
 
 The completion of a state is its shortest text, written in as few tokens as possible. A budget of ``room`` tokens allows
-those tokens whose cost is less than ``room``. Most tokens of a state cost the same (all that stay inside a string, say),
-so the costs of a state are a few lists of tokens beside the many. Compiled where that is possible;
+those tokens whose cost is less than ``room``. Most tokens of a state cost the same (those that stay inside a string,
+say), so the costs of a state are a few lists of tokens beside the many. Compiled where that is possible;
 ``token_costs.pxd`` declares its C interface.
 """
 
@@ -479,9 +479,10 @@ class TokenCosts:
                 else:
                     found.ids[place[level]] = token
                     place[level] += 1
+        ranks = np.argsort(np.asarray(leads)[:unsure_count], kind="stable")  # equal states side by side
         found.unsure_count = unsure_count
-        found.unsure_ids = unsure
-        found.unsure_states = leads
+        found.unsure_ids = np.asarray(unsure)[ranks]
+        found.unsure_states = np.asarray(leads)[ranks]
         found.least = self._cost(state)
         found.is_steady = self._is_steady(state, found)
         return found
@@ -593,15 +594,28 @@ class TokenCosts:
                 row[i] ^= lost
         return min(cleared, 2)
 
-    def unsure(self, costs: Costs, row: npt.NDArray[np.uint32]) -> tuple:
-        """Return the `UNSURE` tokens that are set in a mask, and where each leads: the state, -1 where it does not tell.
-
-        Both are int64.
-        """
+    def unsure(self, costs: Costs, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """Return the `UNSURE` tokens that are set in a mask."""
         ids = np.asarray(costs.unsure_ids)[: costs.unsure_count]
-        states = np.asarray(costs.unsure_states)[: costs.unsure_count]
-        is_set = (row[ids >> 5] >> (ids & 31).astype(np.uint32) & 1).astype(bool)
-        return ids[is_set], states[is_set]
+        return ids[(row[ids >> 5] >> (ids & 31).astype(np.uint32) & 1).astype(bool)]
+
+    @cython.cfunc
+    def unsure_groups(self, costs: Costs, row: cython.uint[::1]) -> list:
+        """Return, for each state that an `UNSURE` token leads to, the state and one such token that is set in a mask;
+        -1 is the state of all those whose state the text decides."""
+        found: list = []
+        i: cython.int = 0
+        token: cython.int
+        state: cython.longlong
+        while i < costs.unsure_count:
+            state = costs.unsure_states[i]
+            token = cython.cast(cython.int, costs.unsure_ids[i])
+            i += 1
+            if row[token >> 5] >> (token & 31) & 1:
+                found.append((state, token))
+                while i < costs.unsure_count and costs.unsure_states[i] == state:
+                    i += 1
+        return found
 
     @cython.cfunc
     def clear_unsure(self, costs: Costs, row: cython.uint[::1]) -> object:

@@ -62,8 +62,9 @@ def check(matcher: Matcher, rng: random.Random) -> tuple[int, int]:
     whole = least_tokens(matcher.shortest_parts())
     assert len(matcher.closing_tokens()) == whole
     open_row = base.copy()
-    matcher.unsure_tokens(open_row)
+    taken = matcher.take_unsure(open_row)
     unsure = allowed(base) - allowed(open_row)
+    assert unsure == set(taken.tolist()) >= {token for _, token in matcher.unsure_groups(base)}
     if not matcher.constraint.program.store.is_dynamic:
         assert not unsure
     sure = {cost for token, cost in costs.items() if token not in unsure}
@@ -144,9 +145,7 @@ def test_strings_cost_the_same_wherever_they_are_counted(schema: dict[str, Any])
 
 def test_control_tokens_cost_one() -> None:
     """A control token of a completion is one token; one that the mask allows costs what follows it."""
-    vocabulary = Vocabulary(
-        [*(bytes((byte,)) for byte in range(256)), None, None], eos=[256], special={"<end>": 257}
-    )
+    vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), None, None], eos=[256], special={"<end>": 257})
     grammar = Grammar.from_lark('start: "ab" (<end> "cd" | "efghi")')
     matcher = grammar.bind(vocabulary).matcher()
     assert matcher.closing_tokens() == [97, 98, 257, 99, 100]
