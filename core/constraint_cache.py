@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import GrammarError
 from .grammar import Grammar
 from .logs import logger_of
-from .masks.matcher import SharedEngine
+from .masks.mask_engine import SharedEngine
 
 if TYPE_CHECKING:
     from .language.nodes import Nodes

@@ -32,6 +32,7 @@ COMPILED = (
     "automaton.positions",
     "automaton.states",
     "masks.character_counts",
+    "masks.mask_engine",
     "masks.mask_logits",
     "masks.masks",
     "masks.matcher",

@@ -19,6 +19,7 @@ def _unchanged(target: T) -> T:
 cclass = cfunc = inline = ccall = no_gc = _unchanged
 
 int = uint = short = ushort = uchar = schar = longlong = ulonglong = bint = int
+double = float
 void = None
 nogil = nullcontext()
 

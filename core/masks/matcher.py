@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from operator import index
-from threading import Lock
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ..automaton.lazy_dfa import LazyAutomaton, Program
+from ..automaton.lazy_dfa import Program
 from ..errors import GrammarError, LimitError
 from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
-from .index_files import index_of
+from .mask_engine import BRIEF, MASK_MEMORY, engine_of
 from .masks import COMPILED
-from .vocabulary_index import VocabularyIndex
 from .warming import WARM_SECONDS, Frontier, Warmed
 
 try:
@@ -34,23 +32,17 @@ if cython.compiled:
     from cython.cimports.libc.string import memcpy
     from cython.cimports.toolgrammar.core.automaton import encoding
     from cython.cimports.toolgrammar.core.automaton.states import Automaton
-    from cython.cimports.toolgrammar.core.compiled.int_map import IntMap
+    from cython.cimports.toolgrammar.core.masks.mask_engine import MaskEngine
     from cython.cimports.toolgrammar.core.masks.masks import Mask, Masks
-    from cython.cimports.toolgrammar.core.masks.token_costs import Costs, TokenCosts
+    from cython.cimports.toolgrammar.core.masks.token_costs import Costs
 else:
     from ..automaton import encoding
     from ..automaton.states import Automaton
-    from ..compiled.int_map import IntMap
+    from .mask_engine import MaskEngine
     from .masks import Masks
-    from .token_costs import TokenCosts
 
 if TYPE_CHECKING:
-    from threading import RLock
-
     import numpy.typing as npt
-
-#: Maximum size of the memoised masks of one constraint, in bytes.
-MASK_MEMORY = 64 * 2**20
 
 #: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
@@ -59,143 +51,11 @@ FORCED_LIMIT = 4096
 #: completion of the text itself is longer than the room, or is not known to lie within the mask.
 NARROWED, NARROWED_MORE, UNSURE, UNSTEADY = 1, 2, 4, 8
 
-#: Maximum number of bytes of the tokens of a mask where that of all tokens would take more than a whole store.
-BRIEF = cython.declare(cython.int, 2)
-
 #: Maximum number of times that one step of a text makes room.
 MAX_ROOMS = cython.declare(cython.int, 8)
 
 #: True if this module and `masks` are compiled: only then are memoised steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
-
-#: Maximum number of memoised steps of one engine; then all are dropped.
-MAX_STEPS = cython.declare(cython.int, 1 << 15)
-
-
-@cython.cclass
-class MaskEngine:
-    """A store of states, and the masks of these states over a vocabulary.
-
-    It does not hold the vocabulary, which may hold it (see `Vocabulary.derived`).
-
-    Args:
-        program: the store.
-        vocabulary: the vocabulary.
-        mask_memory: maximum size of the memoised masks, in bytes.
-    """
-
-    _program: object
-    _index: object
-    _eos: frozenset
-    _token_ids: object
-    _automaton: Automaton
-    _lock: object
-    _masks: Masks
-    # The masks of tokens of at most `BRIEF` bytes, None until they are needed; and the states that have these alone.
-    _brief: Masks
-    _briefs: set
-    _specials: dict
-    # What tokens cost, None until it is needed.
-    _costs: TokenCosts
-    _known: cython.int
-    # Where tokens led from states that no DYNAMIC place followed.
-    _steps: IntMap
-
-    def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory):
-        self._program = program
-        self._index = index_of(vocabulary)
-        self._eos = vocabulary.eos
-        self._token_ids = vocabulary.special
-        self._automaton = program.automaton
-        self._lock = program.lock
-        self._masks = Masks(program.automaton, self._index, sorted(vocabulary.eos), {}, mask_memory)
-        self._brief = None
-        self._briefs = set()
-        self._specials = {}
-        self._costs = None
-        self._known = 0
-        self._steps = IntMap()
-
-    @property
-    def program(self) -> LazyAutomaton:
-        """The store."""
-        return self._program
-
-    @property
-    def masks(self) -> Masks:
-        """The masks of the store's states."""
-        return self._masks
-
-    @property
-    def lock(self) -> RLock:
-        """The store's lock: one derivation at a time."""
-        return self._lock
-
-    @cython.ccall
-    def special_number(self, token_id: cython.longlong) -> object:
-        """Return the automaton's number of a control token, or None if no grammar of the store names it."""
-        names: list = self._program.specials
-        while self._known < len(names):
-            # A name that the vocabulary lacks belongs to a grammar that was bound to another.
-            known = self._token_ids.get(names[self._known])
-            if known is not None:
-                self._specials[known] = self._known
-                self._masks.set_special(self._known, known)
-                if self._brief is not None:
-                    self._brief.set_special(self._known, known)
-            self._known += 1
-        return self._specials.get(token_id) if token_id >= 0 else None
-
-    @cython.cfunc
-    @cython.exceptval(-9, check=False)
-    def _step(self, state: cython.longlong, token: cython.longlong) -> cython.longlong:
-        """Return the memoised state after a token, else `UNKNOWN`.
-
-        Compiled, nothing can interrupt it, so it needs no lock.
-        """
-        return self._steps.get((state << 32 | token) + 1, encoding.UNKNOWN)
-
-    @cython.cfunc
-    def _keep_step(self, state: cython.longlong, token: cython.longlong, then: cython.longlong) -> object:
-        """Memoise the state after a token; the caller holds the lock."""
-        if self._steps.count >= MAX_STEPS:
-            self._steps = IntMap()
-        if self._step(state, token) == encoding.UNKNOWN:
-            self._steps.add((state << 32 | token) + 1, then)
-        return None
-
-    @cython.cfunc
-    def _shorten(self, state: cython.longlong, vocabulary) -> object:
-        """Let the mask of a state have short tokens only; the caller holds the lock."""
-        if self._brief is None:
-            brief = Masks(self._automaton, vocabulary.derived(_brief_index), sorted(self._eos), {}, MASK_MEMORY)
-            for token, number in self._specials.items():
-                brief.set_special(number, token)
-            self._brief = brief
-        self._briefs.add(state)
-        self._steps = IntMap()  # some lead from there by longer tokens
-        return None
-
-    @cython.cfunc
-    def token_costs(self) -> TokenCosts:
-        """Return the costs of tokens; the caller holds the lock."""
-        if self._costs is None:
-            index = self._index
-            loops = self._masks.token_sets.loops
-            self._costs = TokenCosts(self._program, index.trie, loops, index.tokens, self._token_ids, self._eos)
-        return self._costs
-
-    def byte_count(self) -> int:
-        """Return the size of the masks, the costs of tokens and the memoised steps, in bytes."""
-        brief = 0 if self._brief is None else self._brief.byte_count()
-        costs = 0 if self._costs is None else self._costs.byte_count()
-        return self._masks.byte_count() + brief + costs + self._steps.byte_count()
-
-
-def _brief_index(vocabulary: Vocabulary) -> VocabularyIndex:
-    """Return the index of the short tokens of a vocabulary."""
-    tokens = [token if token is not None and len(token) <= BRIEF else None for token in vocabulary.tokens]
-    return index_of(Vocabulary(tokens, eos=(), cache_dir=False))
 
 
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
@@ -798,7 +658,7 @@ class Constraint:
         self._refill = refill
         self.mask_memory = mask_memory
         self._frontier: Frontier | None = None
-        self._bound = program, _engine(program.store, vocabulary, mask_memory)
+        self._bound = program, engine_of(program.store, vocabulary, mask_memory)
         _ = program.start  # what exceeds a limit there does so at once
 
     def __repr__(self) -> str:
@@ -828,7 +688,7 @@ class Constraint:
         program, engine = self._bound
         if program.is_full:
             program = self._refill()
-            engine = _engine(program.store, self.vocabulary, self.mask_memory)
+            engine = engine_of(program.store, self.vocabulary, self.mask_memory)
             self._bound = program, engine
         return program, engine
 
@@ -894,35 +754,3 @@ class Constraint:
             automaton: dict[str, int] = engine.program.automaton.counters()
             masks: dict[str, int] = engine.masks.counters()
         return {**automaton, **{f"mask_{name}": value for name, value in masks.items()}}
-
-
-class SharedEngine:
-    """Holder of the engine of the store that many grammars share; each vocabulary has one (`Vocabulary.derived`).
-
-    Attributes:
-        engine: the engine of the newest such store; None while nobody needs it.
-    """
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.engine: MaskEngine | None = None
-        self._lock = Lock()
-
-    def of(self, store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
-        """Return the engine of a store; the engine of another store is dropped."""
-        with self._lock:
-            engine = self.engine
-            if engine is None or engine.program is not store:
-                engine = self.engine = MaskEngine(store, vocabulary, mask_memory)
-            return engine
-
-    def release(self) -> None:
-        """Drop the engine: it is made again when a grammar needs it."""
-        with self._lock:
-            self.engine = None
-
-
-def _engine(store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
-    """Return the engine of a store: one for all constraints if the store is shared."""
-    if not store.is_shared:
-        return MaskEngine(store, vocabulary, mask_memory)
-    return vocabulary.derived(SharedEngine).of(store, vocabulary, mask_memory)

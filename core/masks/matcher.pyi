@@ -1,13 +1,13 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Callable, Collection, Sequence
-from threading import RLock
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ..automaton.lazy_dfa import LazyAutomaton, Program
+from ..automaton.lazy_dfa import Program
 from ..vocabulary.vocabulary import Vocabulary
+from .mask_engine import MaskEngine
 from .masks import Masks
 from .warming import Warmed
 
@@ -15,14 +15,6 @@ NARROWED: Final[int]
 NARROWED_MORE: Final[int]
 UNSURE: Final[int]
 UNSTEADY: Final[int]
-
-class MaskEngine:
-    def __init__(self, program: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> None: ...
-    program: Final[LazyAutomaton]
-    masks: Final[Masks]
-    lock: Final[RLock]
-    def special_number(self, token_id: int) -> int | None: ...
-    def byte_count(self) -> int: ...
 
 class Matcher:
     def __init__(
@@ -89,9 +81,3 @@ class Constraint:
     def counters(self) -> dict[str, int]: ...
 
 def fill_known(matchers: Sequence[Matcher | None], out: npt.NDArray[np.uint32]) -> list[int]: ...
-
-class SharedEngine:
-    engine: MaskEngine | None
-    def __init__(self, vocabulary: Vocabulary) -> None: ...
-    def of(self, store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine: ...
-    def release(self) -> None: ...

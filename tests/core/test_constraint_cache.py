@@ -24,7 +24,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.automaton import lazy_dfa as program_module
 from toolgrammar.core.automaton.lazy_dfa import Workspace
-from toolgrammar.core.masks.matcher import SharedEngine
+from toolgrammar.core.masks.mask_engine import SharedEngine
 from toolgrammar.core.models import Model
 from toolgrammar.core.testing import ScriptedModel
 

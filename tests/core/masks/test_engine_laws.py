@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
 from toolgrammar.core.automaton import completion as shortest
-from toolgrammar.core.masks.matcher import MaskEngine
+from toolgrammar.core.masks.mask_engine import MaskEngine
 
 from ...vocabularies import BYTES
 
