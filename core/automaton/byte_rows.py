@@ -15,6 +15,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable
 
+from ..language.queries import open_class
 from ..language.shortest import preference, shortest
 from ..language.term_kinds import END
 from .encoding import DEAD, DONE, FACTS, OPEN, QUOTED, RAW
@@ -443,21 +444,22 @@ class ByteRows:
     @cython.exceptval(-9, check=False)
     def _load(self, term: cython.int, kind: cython.int) -> cython.int:
         """Load the pieces of a term's derivatives into ``bound``, with row states as targets, and dead ones pruned."""
-        starts, targets = self.terms.segments(term)
-        count: cython.int = len(starts)
+        terms: Terms = self.terms
+        first: cython.int = terms.row_of(term)
+        count: cython.int = terms.row_count[term]
         if 2 * count + 1 > self.bound_room:
             self.bound = _ZERO * max(64, 4 * count)
             self.bound_room = len(self.bound)
-        i: cython.int = 0
-        for start in starts:
-            self.bound[i] = start
-            i += 2
-        self.bound[i] = _END
+        i: cython.int
+        for i in range(count):  # a copy, since what follows may derive more rows
+            self.bound[2 * i] = terms.starts[first + i]
+            self.bound[2 * i + 1] = terms.targets[first + i]
+        self.bound[2 * count] = _END
         target: cython.int
         state: cython.int
         dead: cython.int = self.nothing
-        i = 1
-        for target in targets:
+        for i in range(1, 2 * count, 2):
+            target = self.bound[i]
             if target == self.nothing or target == dead:
                 state = _DEAD
             elif kind == _RAW and target == self.epsilon:
@@ -465,12 +467,12 @@ class ByteRows:
             else:
                 state = self._find(kind, target)
                 if state < 0:
-                    if self.terms.is_empty(target):
+                    if terms.is_empty(target):
                         dead = target
+                        state = _DEAD
                     else:
                         state = self._add(kind, target)
             self.bound[i] = state
-            i += 2
         self.bounds = count
         return 0
 
@@ -510,7 +512,7 @@ class ByteRows:
             for i in range(at, at + 0x20):
                 row[i] = _DEAD
             row[at + 0x22] = encoding.DONE if self.terms.nullable(term) else _DEAD
-            row[at + 0x5C] = self._state(_ESCAPE, term) if self._has_escape(term) else _DEAD
+            row[at + 0x5C] = self._escape(term == self.everything)
 
     @cython.cfunc
     def _derive_leads(self, piece: cython.int, row: cython.int[::1], at: cython.int) -> object:
@@ -554,25 +556,36 @@ class ByteRows:
             row[at + lead] = self._made(_UTF8 + count)
 
     @cython.cfunc
-    @cython.exceptval(check=False)
-    def _has_escape(self, term: cython.int) -> cython.bint:
-        """Return True if some next character can be written with a backslash (see `_derive_escape`)."""
-        i: cython.int
-        for i in range(self.bounds):
-            low: cython.int = self.bound[2 * i]
-            high: cython.int = self.bound[2 * i + 2] - 1
-            if self.bound[2 * i + 1] == _DEAD or (low >= 0xD800 and high <= 0xDFFF):
-                continue
-            if term == self.everything or low < 0x20 or high > 0x7E:
-                return True
-            if low <= 0x22 <= high or low <= 0x2F <= high or low <= 0x5C <= high:
-                return True
-        return False
+    @cython.exceptval(-9, check=False)
+    def _escape(self, is_free: cython.bint) -> cython.int:
+        """Return the state after the backslash of the loaded term, whose rest is a function of the characters that may
+        be escaped: most terms have it in common with many others."""
+        self.cuts = 0
+        if is_free:
+            self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
+        else:  # a constrained string has printable ASCII as itself only, but for what has a short escape
+            self._put_part(self.bound, self.bounds, 0, 0x20, 0)
+            self._put(0x20, _DEAD)
+            for code in (0x22, 0x2F, 0x5C):
+                self._put_part(self.bound, self.bounds, code, code + 1, 0)
+                self._put(code + 1, _DEAD)
+            self._put_part(self.bound, self.bounds, 0x7F, 0xD800, 0)
+        self._put(0xD800, _DEAD)
+        self._put_part(self.bound, self.bounds, 0xE000, _END, 0)
+        return self._made(_ESCAPE)
 
     @cython.cfunc
-    def _derive_escape(self, term: cython.int, row: cython.int[::1], at: cython.int) -> object:
-        self._load(term, _QUOTED)
+    def _derive_escape(self, about: cython.int, row: cython.int[::1], at: cython.int) -> object:
+        pieces: cython.int[::1] = array("i", self.functions[about])
+        count: cython.int = len(pieces) // 2
         i: cython.int
+        if 2 * count + 1 > self.bound_room:
+            self.bound = _ZERO * max(64, 4 * count)
+            self.bound_room = len(self.bound)
+        for i in range(2 * count):
+            self.bound[i] = pieces[i]
+        self.bound[2 * count] = _END
+        self.bounds = count
         for byte, code in SHORT_ESCAPES.items():
             i = 0
             while self.bound[2 * i + 2] <= code:
@@ -591,10 +604,13 @@ class ByteRows:
                 while self.bound[2 * i] < begin:
                     i += 1
                 begin = self.bound[2 * i] & ~0x3FF
+        i = 0
+        while self.bound[2 * i + 2] <= 0x41:
+            i += 1
         self.cuts = 0
-        if term == self.everything:
+        if self.bound[2 * i + 1] != _DEAD:  # the free string
             self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
-        else:  # a constrained string has printable ASCII as itself only
+        else:
             self._put_part(self.bound, self.bounds, 0, 0x20, 0)
             self._put(0x20, _DEAD)
             self._put_part(self.bound, self.bounds, 0x7F, 0xD800, 0)
@@ -616,24 +632,26 @@ class ByteRows:
             return DONE
         return self.state(QUOTED if quoted else RAW, term)
 
-    def shared(self, state: int) -> tuple[Hashable | None, int | None, int]:
+    def shared(self, state: int) -> tuple[Hashable | None, int | None]:
         """Return the sources from which the token set of a state may be derived.
 
         Returns:
-            A key that is the same in every store, for states of the free string and of a seed. For other states between
-            two characters of a JSON string: the state of the free string there, and the number of a wide class of
-            which any characters may follow (-1: none).
+            A key that is the same in every store, for states of the free string and of a seed. For other states before
+            the opening quote of a JSON string or between two of its characters: the state of the free string there.
         """
         kind, term = self.what(state)
         if OPEN <= kind <= QUOTED and term == self.terms.ALL:
-            return free_key(kind), None, -1
+            return free_key(kind), None
         if state < self.seeded():
-            return ("seed", state), None, -1
-        if kind != QUOTED:
-            return None, None, -1
-        chars = self.terms.open_class(term)
-        number = -1 if chars is None or not self._is_wide(chars) else self.class_number(chars)
-        return None, self.state(QUOTED, self.terms.ALL), number
+            return ("seed", state), None
+        return None, self.state(kind, self.terms.ALL) if kind in (OPEN, QUOTED) else None
+
+    def open_class(self, state: int) -> int:
+        """Return the number of a wide class of which any characters may follow, for a state between two characters of a
+        JSON string; -1 if there is none."""
+        kind, term = self.what(state)
+        chars = open_class(self.terms, term) if kind == QUOTED else None
+        return -1 if chars is None or not self._is_wide(chars) else self.class_number(chars)
 
     def without_bound(self, state: int) -> tuple[int, int, int, int] | None:
         """Return ``(state, least, most, margin)``, of the state in the same language without its bound on the length,

@@ -94,11 +94,13 @@ def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
 @cython.cclass
 class Bracket:
     """An open object or array, read up to its last comma (or its bracket): the index of the bracket, its own names (of
-    an array: its items that are strings), the indices of its own commas, and its items."""
+    an array: its items that are strings), how the first of them are spelled, the indices of its own commas, and its
+    items."""
 
     at: cython.Py_ssize_t
     opening: cython.Py_ssize_t
     names: list
+    spelled: list
     commas: list
     items: list
 
@@ -106,6 +108,7 @@ class Bracket:
         self.opening = opening
         self.at = opening + 1
         self.names = []
+        self.spelled = []
         self.commas = []
         self.items = []
 
@@ -276,14 +279,15 @@ class Written:
 
     @cython.cfunc
     def _place(self, end: cython.Py_ssize_t) -> list:
-        """Return the names at a place, and how they are spelled (or None); neither list is to be changed."""
+        """Return the names at a place, how they are spelled (or None), and the bracket; neither list is to be
+        changed."""
         found = self._places.get(end)
         if found is not None:
             return found
         names: list = self._look_back(end)[0]
         if self._bracket is not None:
             names = self._bracket.names + names
-        place: list = [names, None]
+        place: list = [names, None, self._bracket]
         if end <= self._size:  # else the text may change before it
             if len(self._places) >= _MAX_NAMED:
                 self._places = {}
@@ -299,7 +303,15 @@ class Written:
         """Return `_names` as `json.dumps` writes them."""
         place: list = self._place(end)
         if place[1] is None:
-            place[1] = [_spelled(name) for name in place[0]]
+            names: list = place[0]
+            bracket: Bracket = place[2]
+            if bracket is None:
+                place[1] = [_spelled(name) for name in names]
+            else:  # its names come first; it may have read more since
+                count: cython.Py_ssize_t = min(len(bracket.names), len(names))
+                while len(bracket.spelled) < count:
+                    bracket.spelled.append(_spelled(bracket.names[len(bracket.spelled)]))
+                place[1] = bracket.spelled[:count] + [_spelled(name) for name in names[count:]]
         return place[1]
 
     def names(self) -> list[str]:
@@ -359,9 +371,11 @@ class Written:
         written: bytes = bytes(text[start:])
         spelled: bytes
         if b"\\" not in written:
-            for spelled in self._spelled_names(start):
-                if spelled.startswith(written):
-                    found.append(spelled[len(written) :])
+            size: cython.Py_ssize_t = len(written)
+            last: cython.int = written[size - 1]
+            for spelled in self._spelled_names(start):  # none is as short: they are complete
+                if len(spelled) > size and spelled[size - 1] == last and spelled.startswith(written):
+                    found.append(spelled[size:])
             return list(dict.fromkeys(found)), False
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')

@@ -1,8 +1,8 @@
-"""Queries of languages that search their derivatives."""
+"""Queries of languages, answered by the shapes of their terms or by a search of their derivatives."""
 
 from __future__ import annotations
 
-from .term_kinds import END, SURROGATES, SURROGATES_END
+from .term_kinds import ALT, AND, ANY, END, SEQ, SURROGATES, SURROGATES_END
 from .terms import Terms
 
 #: Maximum number of states that `is_roomy` inspects.
@@ -56,3 +56,24 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
         if len(texts) + len(level) > most:  # each prefix belongs to one string at least
             return None
     return texts
+
+
+def open_class(terms: Terms, term: int) -> int | None:
+    """Return a class of characters such that every string of them is a prefix of one in the language; None if the
+    term's shape shows none.
+
+    Examples: patterns that may match anywhere (all characters), ``.+:[0-9]`` (all but line ends), and languages that
+    lack finitely many strings. Derivatives by characters of the class keep it.
+    """
+    kind, args = terms.shape(term)
+    if kind == SEQ:
+        part, follows = args
+        bounds = terms.run_bounds(part)
+        return bounds[0] if bounds is not None and bounds[2] is None and not terms.is_empty(follows) else None
+    if kind == ALT:
+        found = [each for each in (open_class(terms, part) for part in args) if each is not None]
+        return max(found, key=lambda chars: sum(high - low for low, high in terms.ranges(chars)), default=None)
+    if kind == AND:  # with infinitely many continuations, finitely many may be missing
+        rest = [part for part in args if not terms.is_cofinite(part)]
+        return ANY if not rest else open_class(terms, rest[0]) if len(rest) == 1 else None
+    return ANY if terms.is_cofinite(term) else None

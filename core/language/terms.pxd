@@ -82,6 +82,7 @@ cdef class Terms:
     cdef bint _is_run(self, int term)
     cdef int _common_run(self, int n) except -1
     cpdef tuple segments(self, int term)
+    cdef int row_of(self, int term) except -1
     cpdef int derivative(self, int term, int code_point) except -1
     cpdef bint matches(self, int term, object text) except -1
     cdef int _next(self, int term, int code_point) except -1

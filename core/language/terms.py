@@ -764,13 +764,20 @@ class Terms:
         ``targets``: ``targets[i]`` holds on ``starts[i] <= code point < starts[i + 1]``."""
         found = self.segments_of.get(term)
         if found is None:
-            self.depth = 0
-            self._row(self._own(term))
-            at: cython.int = self.row_at[term]
+            at: cython.int = self.row_of(term)
             stop: cython.int = at + self.row_count[term]
             starts = tuple([self.starts[i] for i in range(at, stop)])
             found = self.segments_of[term] = starts, tuple([self.targets[i] for i in range(at, stop)])
         return found
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def row_of(self, term: cython.int) -> cython.int:
+        """Return the index of the first of the `segments` of a term in ``starts`` and ``targets``; ``row_count`` has
+        their number."""
+        self.depth = 0
+        self._row(self._own(term))
+        return self.row_at[term]
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
@@ -1159,29 +1166,6 @@ class Terms:
                 known = kind == term_kinds.ALT and any(map(self.is_cofinite, args))
             self.cofinite[term] = known
         return known
-
-    def open_class(self, term: int) -> int | None:
-        """Return a class of characters such that every string of them is a prefix of one in the language; None if the
-        term's shape shows none.
-
-        Examples: patterns that may match anywhere (all characters), ``.+:[0-9]`` (all but line ends), and languages
-        that lack finitely many strings. Derivatives by characters of the class keep it.
-        """
-        kind, args = self.shape(term)
-        if kind == term_kinds.SEQ:
-            part, follows = args
-            bounds = self.run_bounds(part)
-            return bounds[0] if bounds is not None and bounds[2] is None and not self.is_empty(follows) else None
-        if kind == term_kinds.ALT:
-            found = [each for each in map(self.open_class, args) if each is not None]
-            return max(found, key=self._width, default=None)
-        if kind == term_kinds.AND:  # with infinitely many continuations, finitely many may be missing
-            rest = [part for part in args if not self.is_cofinite(part)]
-            return term_kinds.ANY if not rest else self.open_class(rest[0]) if len(rest) == 1 else None
-        return term_kinds.ANY if self.is_cofinite(term) else None
-
-    def _width(self, chars: int) -> int:
-        return sum(high - low for low, high in self.ranges(chars))
 
     def _is_finite(self, term: int) -> bool:
         waiting, seen = [term], {term}  # sequences are thousands of parts long

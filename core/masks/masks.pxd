@@ -3,7 +3,7 @@
 from ..compiled.arrays cimport grown
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
-from .token_set cimport TokenSet
+from .token_set cimport TokenSet, dense_copy
 from .token_sets cimport TokenSets
 from .trie cimport Trie
 from .trie_walk cimport TrieWalk

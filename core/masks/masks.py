@@ -17,7 +17,7 @@ if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.arrays import grown
-    from .token_set import TokenSet
+    from .token_set import TokenSet, dense_copy
     from .token_sets import TokenSets
     from .trie import Trie
     from .trie_walk import TrieWalk
@@ -399,7 +399,10 @@ class Masks:
                 if first:
                     for j in range(words):
                         out[j] = source[j]
+                    for j in range(token_set.less_count):
+                        out[token_set.less[j] >> 5] ^= cython.cast(cython.uint, 1) << (token_set.less[j] & 31)
                 else:
+                    source = source if token_set.less_count == 0 else dense_copy(token_set)
                     for j in range(words):
                         out[j] |= source[j]
                 first = False

@@ -8,6 +8,8 @@ cdef class TokenSet:
     cdef int[::1] ids
     cdef int count
     cdef bint is_dense
+    cdef int[::1] less
+    cdef int less_count
     cdef int[::1] parts
     cdef int end_count
     cdef int closing_count
@@ -15,6 +17,10 @@ cdef class TokenSet:
     cdef long long size
 
 cdef TokenSet new_token_set()
+
+cdef object share_parts(TokenSet token_set, TokenSet like)
+
+cdef unsigned int[::1] dense_copy(TokenSet token_set)
 
 cdef object set_parts(Trie trie, TokenSet token_set, int[::1] ends, int[::1] closing, int[::1] at)
 

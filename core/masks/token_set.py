@@ -22,6 +22,9 @@ if not cython.compiled:  # else they are declared
 class TokenSet:
     """The tokens that an atom position allows, whatever follows the atom: those that stay inside, and the ends.
 
+    Many tokens are the bits of ``dense``, which other token sets may share, without the ``less_count`` tokens of
+    ``less``; few are ``ids``.
+
     ``parts`` is a concatenation of: the trie nodes at which the atom may end (the bytes below belong to its successor);
     the tokens that end where the atom must end (the closing quote of a string); the bytes of the nodes' children,
     ascending; the bounds of the children of each byte in the list of children; that list.
@@ -31,7 +34,7 @@ class TokenSet:
         """Return the arrays for `load_token_set`."""
         inside = array("i")
         if self.is_dense:
-            inside = copied("I", self.dense)
+            inside = copied("I", dense_copy(self))
         elif self.count:
             inside = copied("i", self.ids)
         parts = copied("i", self.parts) if self.end_count else array("i")
@@ -45,11 +48,33 @@ def new_token_set() -> TokenSet:
     token_set: TokenSet = TokenSet.__new__(TokenSet)
     token_set.count = 0
     token_set.is_dense = False
+    token_set.less_count = 0
     token_set.end_count = 0
     token_set.closing_count = 0
     token_set.exit_count = 0
     token_set.size = 400
     return token_set
+
+
+@cython.cfunc
+def share_parts(token_set: TokenSet, like: TokenSet) -> object:
+    """Give a token set the ends of another, in the same array."""
+    token_set.end_count = like.end_count
+    token_set.closing_count = like.closing_count
+    token_set.exit_count = like.exit_count
+    if like.end_count:
+        token_set.parts = like.parts
+    return None
+
+
+@cython.cfunc
+def dense_copy(token_set: TokenSet) -> cython.uint[::1]:
+    """Return a copy of the bits of a token set of many tokens."""
+    bits: cython.uint[::1] = copied("I", token_set.dense)
+    i: cython.int
+    for i in range(token_set.less_count):
+        bits[token_set.less[i] >> 5] ^= cython.cast(cython.uint, 1) << (token_set.less[i] & 31)
+    return bits
 
 
 @cython.cfunc

@@ -6,7 +6,7 @@ from ..automaton.positions cimport Positions
 from ..automaton.blocks cimport row_item
 from .self_loops cimport SelfLoops
 from .character_counts cimport TokenCounts, ClassExits, ClassRuns, CharacterCounts, first_from
-from .token_set cimport TokenSet, new_dense_set, new_token_set, set_parts
+from .token_set cimport TokenSet, dense_copy, new_dense_set, new_token_set, set_parts, share_parts
 from .trie cimport Trie
 from .trie_walk cimport TrieWalk
 
@@ -32,6 +32,9 @@ cdef class TokenSets:
     # spans of the trie's order whose tokens stay inside, two numbers each
     cdef int[::1] span
     cdef int span_count
+    # tokens that a shared set has too many
+    cdef int[::1] less
+    cdef int less_count
     # scratch
     cdef long long[::1] stack
     cdef long long[::1] beside
@@ -45,13 +48,17 @@ cdef class TokenSets:
     cdef object _walk_rows(self, int state)
     cdef object _note_span(self, int begin, int until)
     cdef object _end(self, int node, bint done)
-    cdef object _set_ends(self, TokenSet token_set, TokenSet like)
+    cdef object _set_ends(self, TokenSet token_set)
+    cdef object _drop(self, int token)
+    cdef object _set_less(self, TokenSet token_set, TokenSet base)
     cdef int _reads_on(self, int node, int state) except -1
     cdef TokenSet _class_set(self, long long atom)
     cdef object _bounded_set(self, long long atom)
     cdef bint _reads(self, long long wide, long long atom, bytes data) except -1
     cdef TokenSet _open_set(self, long long atom, int number)
     cdef int _is_near(self, long long atom, long long free) except -1
+    cdef int _is_alike(self, long long one, long long other) except -1
     cdef TokenSet _near_set(self, long long atom, long long free)
+    cdef unsigned int[::1] _bits(self, TokenSet token_set)
     cdef TokenSet _counted_set(self, long long atom)
     cdef unsigned int[::1] _free_bits(self, TokenCounts counts)

@@ -20,7 +20,7 @@ if not cython.compiled:  # else they are declared
     from ..compiled.arrays import copied, grown
     from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
     from .self_loops import SelfLoops
-    from .token_set import TokenSet, new_dense_set, new_token_set, set_parts
+    from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, set_parts, share_parts
     from .trie import Trie
     from .trie_walk import TrieWalk
 
@@ -28,6 +28,8 @@ if not cython.compiled:  # else they are declared
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of tokens that are read one by one, where a bound on the length of a string may forbid them.
 MAX_UNSURE = cython.declare(cython.int, 512)
+#: Maximum number of tokens by which a token set is kept as its difference to another.
+MAX_LESS = cython.declare(cython.int, 512)
 #: Maximum number of token sets of counted strings that one vocabulary keeps.
 MAX_COUNTED = cython.declare(cython.int, 256)
 
@@ -64,6 +66,8 @@ class TokenSets:
         self.beside = grown(None, "q", trie.longest + 2)
         self.span = grown(None, "i", 256)
         self.span_count = 0
+        self.less = grown(None, "i", 64)
+        self.less_count = 0
         self.scratch = grown(None, "i", 256)
 
     @cython.cfunc
@@ -84,9 +88,9 @@ class TokenSets:
         key = None
         tag: cython.longlong = atom >> encoding.TAG
         free = None
-        open_class: cython.int = -1
+        open_class: cython.int
         if tag == encoding.ROW:
-            key, free, open_class = self.automaton.given.shared(atom)
+            key, free = self.automaton.given.shared(atom)
             if key is not None:
                 found = self.index.token_sets.get(key)
         elif tag == encoding.COUNTED and (atom & 0xFF) == encoding.LOCAL_BODY:
@@ -100,12 +104,14 @@ class TokenSets:
                 self.automaton.after(atom, 0)  # derives the row, and finds the class
                 if self.characters.has_runs(cython.cast(cython.int, atom)):
                     found = self._class_set(atom)
-                elif free is not None and self.token_set(free).is_dense and self._is_near(atom, free):
+                elif free is not None and self._is_near(atom, free):
                     found = self._near_set(atom, free)
-                elif open_class >= 0:
-                    found = self._open_set(atom, open_class)
-                elif self.characters.is_wide_run(cython.cast(cython.int, atom)):
-                    found = self._class_set(atom)
+                else:
+                    open_class = -1 if free is None else self.automaton.given.open_class(atom)
+                    if open_class >= 0:
+                        found = self._open_set(atom, open_class)
+                    elif self.characters.is_wide_run(cython.cast(cython.int, atom)):
+                        found = self._class_set(atom)
             if found is None:
                 found = self._build(atom, free)
             if key is not None:
@@ -164,7 +170,7 @@ class TokenSets:
                 walk.emit_all(self.span[i], self.span[i + 1])
             self._fill(token_set, saved)
         walk.out_count = saved
-        self._set_ends(token_set, token_set)
+        self._set_ends(token_set)
         return token_set
 
     @cython.cfunc
@@ -301,23 +307,43 @@ class TokenSets:
         return None
 
     @cython.cfunc
-    def _set_ends(self, token_set: TokenSet, like: TokenSet) -> object:
-        """Give a token set the noted ends; share the arrays of ``like`` if its ends are the same."""
-        i: cython.int
+    def _set_ends(self, token_set: TokenSet) -> object:
+        """Give a token set the noted ends."""
         token_set.end_count = self.end_count
         token_set.closing_count = self.closing_count
         self.closing_count = 0
         self.end_count = 0
-        if like is not token_set and token_set.end_count and like.end_count == token_set.end_count:
-            for i in range(token_set.end_count):
-                if like.parts[i] != self.end[i]:
-                    break
-            else:
-                token_set.closing_count = like.closing_count
-                token_set.exit_count = like.exit_count
-                token_set.parts = like.parts
-                return None
         return set_parts(self.trie, token_set, self.end, self.closing, self.scratch)
+
+    @cython.cfunc
+    def _drop(self, token: cython.int) -> object:
+        """Note a token that the set in construction lacks, unlike the one that it is made from."""
+        if self.less_count == len(self.less):
+            self.less = grown(copied("i", self.less), "i", 2 * self.less_count)
+        self.less[self.less_count] = token
+        self.less_count += 1
+        return None
+
+    @cython.cfunc
+    def _set_less(self, token_set: TokenSet, base: TokenSet) -> object:
+        """Give a token set the tokens of ``base``, which are many, without the noted ones, all of which it has."""
+        token_set.is_dense = True
+        token_set.count = base.count - self.less_count
+        token_set.dense = base.dense
+        token_set.less_count = base.less_count + self.less_count
+        if token_set.less_count == 0:
+            return None
+        less: cython.int[::1] = grown(base.less if base.less_count else None, "i", token_set.less_count)
+        i: cython.int
+        for i in range(self.less_count):
+            less[base.less_count + i] = self.less[i]
+        token_set.less = less
+        token_set.size += 4 * token_set.less_count
+        if token_set.less_count > MAX_LESS:
+            token_set.dense = dense_copy(token_set)
+            token_set.less_count = 0
+            token_set.size += 4 * self.words
+        return None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -388,7 +414,7 @@ class TokenSets:
         for i in range(runs.ends):
             if automaton.facts[at_state + encoding.LEAST] <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
-        self._set_ends(token_set, token_set)
+        self._set_ends(token_set)
         return token_set
 
     @cython.cfunc
@@ -416,17 +442,16 @@ class TokenSets:
         token_set: TokenSet = new_token_set()
         i: cython.int
         token: cython.int
-        bit: cython.uint
         self.built += 1
+        self.less_count = 0
         if wide.is_dense:
-            token_set = new_dense_set(wide.dense, wide.count)
+            bits: cython.uint[::1] = wide.dense if wide.less_count == 0 else dense_copy(wide)
             for i in range(at, counts.tokens):
                 token = counts.token[i]
-                bit = cython.cast(cython.uint, 1) << (token & 31)
-                if token_set.dense[token >> 5] & bit:
+                if bits[token >> 5] >> (token & 31) & 1:
                     if counts.token_chars[i] > most or not self._reads(bounded[0], atom, self.index.tokens[token]):
-                        token_set.dense[token >> 5] &= ~bit
-                        token_set.count -= 1
+                        self._drop(token)
+            self._set_less(token_set, wide)
         elif wide.count:
             token_set.ids = grown(None, "i", wide.count)
             for i in range(wide.count):
@@ -437,12 +462,18 @@ class TokenSets:
                     token_set.ids[token_set.count] = token
                     token_set.count += 1
             token_set.size += 4 * wide.count
+        if least <= 0 and most >= longest:
+            share_parts(token_set, wide)
+            return token_set
         self.end_count = self.closing_count = 0  # an error may have left some
         for i in range(wide.end_count):
             at = first_from(counts.end, counts.ends, wide.parts[i])
             if least <= counts.end_chars[at] <= most:
                 self._end(wide.parts[i], True)
-        self._set_ends(token_set, wide)
+        if self.end_count == wide.end_count:
+            share_parts(token_set, wide)
+        else:
+            self._set_ends(token_set)
         return token_set
 
     @cython.cfunc
@@ -499,74 +530,138 @@ class TokenSets:
                     token_set.count += 1
             self.stack[depth] = then
             i = exits.after[i] if stays else i + 1
-        self._set_ends(token_set, token_set)
+        self._set_ends(token_set)
         return token_set
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_near(self, atom: cython.longlong, free: cython.longlong) -> cython.int:
-        """Return 1 if most bytes lead from ``atom`` and from ``free``, the free string, to the same position."""
+        """Return 1 if most texts lead from ``atom`` and from ``free``, the free string, to the same position within a
+        few bytes: so it is where some names are left out."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         byte: cython.int
         same: cython.int = 0
+        nodes: cython.int = trie.nodes
+        then: cython.longlong
+        wide: cython.longlong
+        if automaton.after(free, 0x61) < 0:  # before the opening quote
+            atom = automaton.after(atom, 0x22)
+            free = automaton.after(free, 0x22)
+            if atom <= 0:
+                return 0
         for byte in range(256):
             if trie.child[byte] >= 0 and automaton.after(atom, byte) == automaton.after(free, byte):
                 same += trie.size[trie.child[byte]]
-                if 2 * same > trie.nodes:
+                if 2 * same > nodes:
                     return 1
+        before: cython.longlong = 0
+        is_alike: cython.bint = False
+        for byte in range(0x20, 0x7F):
+            then = automaton.after(atom, byte)
+            wide = automaton.after(free, byte)
+            if then > 0 and then != wide and trie.child[byte] >= 0:
+                if then != before:
+                    is_alike = self._is_alike(then, wide)
+                    before = then
+                if is_alike:
+                    same += trie.size[trie.child[byte]]
+                    if 2 * same > nodes:
+                        return 1
         return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_alike(self, one: cython.longlong, other: cython.longlong) -> cython.int:
+        """Return 1 if most small letters lead from two positions to the same one."""
+        byte: cython.int
+        same: cython.int = 0
+        for byte in range(0x61, 0x7B):
+            if self.automaton.after(one, byte) == self.automaton.after(other, byte):
+                same += 1
+        return 1 if same > 13 else 0
 
     @cython.cfunc
     def _near_set(self, atom: cython.longlong, free: cython.longlong) -> TokenSet:
         """Return the token set of an atom as its difference to the free string, which contains it: where both reach the
-        same position nothing differs, and nothing is visited."""
+        same position nothing differs, and nothing is visited. ``free`` is the position of the free string before the
+        opening quote, or between two characters, as ``atom`` is."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         base: TokenSet = self.token_set(free)
-        counts: TokenCounts = self.characters.counts()
-        token_set: TokenSet = new_dense_set(base.dense, base.count)
+        if not base.is_dense:  # from now on
+            base.dense = self._bits(base)
+            base.is_dense = True
+        bits: cython.uint[::1] = base.dense
+        token_set: TokenSet = new_token_set()
         self.built += 1
         beside: cython.longlong[::1] = self.beside
         beside[0] = free
         self.stack[0] = atom
-        i: cython.int = 1
+        byte: cython.int
+        i: cython.int
+        until: cython.int
         stop: cython.int
         at: cython.int
         depth: cython.int
         token: cython.int
         wide: cython.longlong
         then: cython.longlong
+        lost: cython.int = 0  # the number of ends of the free string that are none here
+        self.less_count = self.span_count = 0
+        for byte in range(256):
+            i = trie.child[byte]
+            if i < 0 or automaton.after(atom, byte) == automaton.after(free, byte):
+                continue
+            until = i + trie.size[i]
+            while i < until:
+                self.visited += 1
+                depth = trie.depth[i]
+                stop = i + trie.size[i]
+                wide = automaton.after(beside[depth - 1], trie.byte[i])
+                then = automaton.after(self.stack[depth - 1], trie.byte[i])
+                if wide < 0 or then == wide:
+                    i = stop
+                    continue
+                if then < 0:
+                    for at in range(trie.first[i], trie.first[stop]):
+                        token = trie.order[at]
+                        if bits[token >> 5] >> (token & 31) & 1:
+                            self._drop(token)
+                    if base.end_count:
+                        at = first_from(base.parts, base.end_count, i)
+                        stop = first_from(base.parts, base.end_count, stop)
+                        self._note_span(at, stop)
+                        lost += stop - at
+                    i += trie.size[i]
+                    continue
+                beside[depth] = wide
+                self.stack[depth] = then
+                i += 1
+        self._set_less(token_set, base)
+        if lost == 0:
+            share_parts(token_set, base)
+            return token_set
         self.end_count = self.closing_count = 0  # an error may have left some
-        while i < trie.nodes:
-            self.visited += 1
-            depth = trie.depth[i]
-            stop = i + trie.size[i]
-            wide = automaton.after(beside[depth - 1], trie.byte[i])
-            if wide < 0:
-                i = stop
-                continue
-            then = automaton.after(self.stack[depth - 1], trie.byte[i])
-            if then == wide:
-                at = first_from(counts.end, counts.ends, i)
-                while at < counts.ends and counts.end[at] < stop:
-                    self._end(counts.end[at], True)
-                    at += 1
-                i = stop
-                continue
-            if then < 0:
-                for at in range(trie.first[i], trie.first[stop]):
-                    token = trie.order[at]
-                    if token_set.dense[token >> 5] >> (token & 31) & 1:
-                        token_set.dense[token >> 5] &= ~(cython.cast(cython.uint, 1) << (token & 31))
-                        token_set.count -= 1
-                i = stop
-                continue
-            beside[depth] = wide
-            self.stack[depth] = then
-            i += 1
-        self._set_ends(token_set, base)
+        at = 0
+        for i in range(0, self.span_count + 2, 2):
+            stop = self.span[i] if i < self.span_count else base.end_count
+            while at < stop:
+                self._end(base.parts[at], True)
+                at += 1
+            if i < self.span_count:
+                at = self.span[i + 1]
+        self._set_ends(token_set)
         return token_set
+
+    @cython.cfunc
+    def _bits(self, token_set: TokenSet) -> cython.uint[::1]:
+        """Return a bit for each token of a token set of few tokens."""
+        bits: cython.uint[::1] = grown(None, "I", self.words)
+        i: cython.int
+        for i in range(token_set.count):
+            bits[token_set.ids[i] >> 5] |= cython.cast(cython.uint, 1) << (token_set.ids[i] & 31)
+        return bits
 
     @cython.cfunc
     def _counted_set(self, atom: cython.longlong) -> TokenSet:
@@ -615,7 +710,7 @@ class TokenSets:
         for i in range(counts.ends):
             if needed <= counts.end_chars[i] <= left:
                 self._end(counts.end[i], True)
-        self._set_ends(token_set, token_set)
+        self._set_ends(token_set)
         if len(known) >= MAX_COUNTED:
             del known[next(iter(known))]
         known[key] = token_set

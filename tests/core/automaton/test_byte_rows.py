@@ -172,3 +172,16 @@ def test_a_row_of_nowhere_is_an_error(state: int) -> None:
 def test_shortest_texts_can_be_read(grammar: Grammar, text: bytes) -> None:
     """What closes a text by force is no control character where another one may stand: people read it."""
     assert grammar.bind(byte_vocabulary()).matcher().shortest_completion() == text
+
+
+def test_what_may_be_escaped_leads_from_many_terms_to_the_same_states() -> None:
+    """Strings that lack different words have the same states behind a backslash, since words need none."""
+    terms = Terms()
+    rows = ByteRows(terms)
+    escapes = {
+        rows.row(rows.body(terms.not_(terms.words(words)), True))[0x5C] for words in (["ab"], ["cd", "é"], ["c"])
+    }
+    assert len(escapes) == 2
+    assert DEAD not in escapes
+    free, *_ = (rows.row(rows.row(rows.body(terms.ALL, True))[0x5C]),)
+    assert all(rows.row(escape)[byte] == free[byte] for escape in escapes for byte in b'"/bfnrt')

@@ -1,0 +1,77 @@
+"""Strings that lack some names: their masks are kept as differences to those of the free string, and are what steps
+accept."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from toolgrammar.core import Grammar, Vocabulary
+
+LETTERS = [bytes((byte,)) for byte in b"abcdefghijklmnopqrstuvwxyz"]
+WORDS = [b"".join(each) for size in (2, 3) for each in product(LETTERS, repeat=size)]
+ENDS = [
+    b'a"',
+    b'act"',
+    b'e":',
+    b'e": ',
+    b'e": {',
+    b'":',
+    b'": ',
+    b'": {',
+    b'": t',
+    b'": "',
+    b'","',
+    b'"}',
+    b'", "',
+    b'e"}',
+]
+ODD = [b"\\u00", b"\\n", b'\\n"', b'\\"', "é".encode(), 'é":'.encode(), b"a\\", b"e\\n", b' "', b' "a', b'{"', b'{"ac']
+TOKENS = [*(bytes((byte,)) for byte in range(256)), *WORDS, *ENDS, *ODD]
+VOCABULARY = Vocabulary([*TOKENS, None], eos=[len(TOKENS)])
+NAMES = ["active", "action", "act", "zebra", "new\nline", "é", "b"]
+SCHEMA = {
+    "properties": {name: {"type": "boolean"} for name in NAMES},
+    "additionalProperties": {"type": "string"},
+    "type": "object",
+}
+TEXTS = ['{"active": true, "acts": "x"}', '{"new\\nline": true, "actionable": ""}', '{"": "", "zebras": "", "é!": "b"}']
+
+
+def constraint(order: str = "any"):
+    """Return the constraint of objects with some names and any others."""
+    return Grammar.from_json_schema(SCHEMA, property_order=order).bind(VOCABULARY)
+
+
+def test_masks_are_what_steps_accept():
+    """After every beginning of some texts, a token is in the mask if and only if the matcher accepts it."""
+    for order in ("any", "schema"):
+        bound = constraint(order)
+        seen = 0
+        for text in dict.fromkeys(whole.encode()[:size] for whole in TEXTS for size in range(len(whole.encode()) + 1)):
+            matcher = bound.matcher()
+            if not matcher.accept_bytes(text):
+                continue
+            seen += 1
+            accepted = []
+            for token in range(0, len(TOKENS), 1 if seen % 8 == 0 else 17):
+                if matcher.accept(token):
+                    matcher.rollback(1)
+                    accepted.append(token)
+            some = set(range(0, len(TOKENS), 1 if seen % 8 == 0 else 17))
+            assert [token for token in matcher.allowed_tokens() if token in some] == accepted, text
+        assert seen > 40
+
+
+def test_a_position_in_a_name_takes_little_memory():
+    """The tokens of a position are those of the free string without a few, and no copy of them."""
+    bound = constraint()
+    matcher = bound.matcher()
+    assert matcher.accept_bytes(b'{"x')
+    matcher.allowed_tokens()
+    words = bound.words
+    for text in ([b"a"], [b"a", b"c"], [b"a", b"c", b"t"], [b"a", b"c", b"t", b"i"]):
+        matcher = bound.matcher()
+        assert matcher.accept_bytes(b'{"') and matcher.accept_bytes(b"".join(text))
+        before = bound.counters()["mask_bytes"]
+        matcher.allowed_tokens()
+        assert bound.counters()["mask_bytes"] - before < 2 * words
