@@ -191,7 +191,7 @@ def _build(source: Path, folder: Path, **environment: str) -> BuiltWheel:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert result.returncode == 0, result.stdout

@@ -16,7 +16,7 @@ import pytest
 from toolgrammar.core.compiled.modules import COMPILED
 
 # Whichever test comes first builds the wheel: some twenty extensions, minutes on a busy machine.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1000)
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("core", "tools", "adapters")
