@@ -32,6 +32,10 @@ MAX_SEARCH, MAX_WEIGHED, FEW_SEARCH = 5_000, 10_000, 500
 #: Maximum depth in which the parts of a node are looked at for a bound of its length.
 MAX_DEPTH = 20
 
+#: Of nodes that follow one another, each of so many has its text kept; and texts up to a number of bytes are made one
+#: piece, so that thousands of closing brackets are few pieces.
+KEPT_EACH, LONGEST_PIECE = 16, 64
+
 #: More than the length of any text: there is none.
 NEVER = 2**62
 
@@ -86,6 +90,19 @@ def joined(pieces: Iterable[bytes | str]) -> list[bytes | str]:
 
 #: The empty text.
 NO_TEXT = Rope(0)
+
+
+def _piece(run: list[bytes]) -> Rope:
+    """Return bytes as a text, given from the last to the first."""
+    data = b"".join(reversed(run))
+    return Rope(len(data), data)
+
+
+def _flat(text: Rope) -> Rope:
+    """Return a text as one piece; the text itself if it has control tokens."""
+    pieces = [piece for piece in text.pieces() if isinstance(piece, bytes)]
+    data = b"".join(pieces)
+    return text._replace(data=data, left=None, right=None) if len(data) == text.length else text
 
 
 def times(rope: Rope, count: int) -> Rope:
@@ -158,12 +175,29 @@ class ShortestTexts:
         result = self._search_from(node, left) if self.least_length(node) < left else None
         if limit < NEVER and (result is None or result.length >= left):
             return None
+        # Texts of some of them are kept: from the others, those are near.
+        run: list[bytes] = []
         for whole, first in reversed(before):
             text = known.get(first)
             if text is None:
                 text = self._search_from(first)
-            result = None if text is None or result is None else text + result
+            if text is not None and not text.data and 0 < text.length <= LONGEST_PIECE:
+                text = known[first] = _flat(text)
+            if text is None or result is None:
+                result = known[whole] = None
+                run.clear()
+                continue
+            if text.is_certain and (text.data or not text.length):
+                run.append(text.data)
+                if len(run) < KEPT_EACH:
+                    continue
+                result = _piece(run) + result
+            else:
+                result = text + (_piece(run) + result if run else result)
             known[whole] = result
+            run.clear()
+        if run and result is not None:
+            result = known[before[0][0]] = _piece(run) + result
         return result
 
     def _search_from(self, node: int, limit: int = NEVER, *, is_hasty: bool = False) -> Rope | None:
@@ -424,14 +458,15 @@ class ShortestTexts:
     def least_length(self, node: int, depth: int = 0) -> int:
         """Return a lower bound of the length of a node's texts, without expanding anything; `NEVER` if it has none."""
         nodes, known = self.nodes, self._least
-        if node in self._known:
-            text = self._known[node]
-            return NEVER if text is None else text.length
         before: list[int] = []
-        while node not in known and nodes.kind(node) == SEQ:
+        while node not in self._known and node not in known and nodes.kind(node) == SEQ:
             before.append(node)
             node = nodes.args(node)[1]
-        length = known.get(node)
+        if node in self._known:
+            text = self._known[node]
+            length = NEVER if text is None else text.length
+        else:
+            length = known.get(node)
         if length is None:
             kind, args = nodes.kind(node), nodes.args(node)
             length = 0

@@ -54,6 +54,9 @@ STORE_BYTES = 140_000
 #: Maximum number of states whose shortest completion is remembered.
 MAX_PLANS = 4_096
 
+#: Number of nodes among which the threads of a state are searched for a common end.
+MAX_TAILS = 8
+
 #: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**26
 
@@ -455,9 +458,9 @@ class LazyAutomaton:
         threads = [] if found is not None else self.automaton.threads(state)
         begins = [(self._begin(atom), rest) for atom, rest in threads]
         # What all threads have in common, such as thousands of closing brackets, is decided first, and once.
-        tails = {self.nodes.args(rest)[1] if self.nodes.kind(rest) == SEQ else rest for _, rest in begins}
-        if len(tails) == 1:
-            self._texts.shortest(*tails)
+        common = self._common_tail([rest for _, rest in begins])
+        if common >= 0:
+            self._texts.shortest(common)
         for begin, rest in sorted(begins, key=lambda each: each[0].length + self._texts.least_length(each[1])):
             if not begin.length:  # a resolved place: its continuation has threads of its own
                 continue
@@ -474,6 +477,17 @@ class LazyAutomaton:
             self._plans.clear()
         self._plans[state] = found
         return found
+
+    def _common_tail(self, rests: list[int]) -> int:
+        """Return a node, near the beginning of each of some nodes, with which all of them end; -1 if there is none."""
+        nodes = self.nodes
+        common: list[int] = []
+        for number, rest in enumerate(rests):
+            tails = [rest]
+            while nodes.kind(tails[-1]) == SEQ and len(tails) < MAX_TAILS:
+                tails.append(nodes.args(tails[-1])[1])
+            common = [node for node in common if node in tails] if number else tails[1:] or tails
+        return common[0] if common else -1
 
     def _begin(self, atom: int) -> Rope:
         """Return the shortest completion of an atom."""
