@@ -81,6 +81,8 @@ def search_language(terms: Terms, node: Regex) -> int:
     before = () if first else (ANYTHING,)
     after = () if last else (ANYTHING,)
     tree = Seq((*before, *items[first : len(items) - last], *after))
+    if tree.is_pure:
+        return _pure_language(terms, tree, terms.EPSILON)
     try:
         try:
             return _Reader(terms, tree, ()).language(terms.EPSILON)
@@ -91,14 +93,35 @@ def search_language(terms: Terms, node: Regex) -> int:
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(lambda: _Reader(terms, tree, ()).language(terms.EPSILON)).result()
     except (LimitError, RecursionError) as error:
-        if tree.is_pure:
-            raise
         reason = error.message if isinstance(error, LimitError) else "they are nested too deep"
         raise UnsupportedPatternError(
             f"the assertions of this pattern are too complex: {reason}",
             hint="move ^, $, \\b and look-arounds out of repetitions, or write several patterns under allOf",
             place=Place(offset=0),
         ) from None
+
+
+def _pure_language(terms: Terms, node: Regex, marked: int) -> int:
+    """Return the language of a tree without assertions, with marks before each character."""
+
+    def combine(node: Regex, parts: Sequence[int]) -> int:
+        if isinstance(node, Chars):
+            term = terms.chars(node.charset)
+            if marked != terms.EPSILON:
+                term = terms.seq(marked, term)
+        elif isinstance(node, Seq):
+            term = terms.sequence(parts)
+        elif isinstance(node, Alt):
+            term = terms.alt(parts)
+        elif isinstance(node, Repeat):
+            term = terms.repeat(parts[0], node.min, node.max)
+        elif isinstance(node, Empty):
+            term = terms.EPSILON
+        else:
+            raise TypeError(f"no part of a pattern without assertions: {node}")
+        return term
+
+    return fold(node, combine)
 
 
 class _Behind(NamedTuple):
@@ -275,26 +298,9 @@ class _Reader:
 
     def term(self, node: Regex) -> int:
         """Return the language of a tree without assertions."""
-        terms = self.terms
-
-        def combine(node: Regex, parts: Sequence[int]) -> int:
-            if isinstance(node, Chars):
-                term = self.chars(node.charset)
-            elif isinstance(node, Seq):
-                term = terms.sequence(parts)
-            elif isinstance(node, Alt):
-                term = terms.alt(parts)
-            elif isinstance(node, Repeat):
-                term = terms.repeat(parts[0], node.min, node.max)
-            elif isinstance(node, Empty):
-                term = terms.EPSILON
-            else:
-                raise TypeError(f"no part of a pattern without assertions: {node}")
-            return term
-
         entry = self.plain.get(id(node))
         if entry is None:
-            entry = self.plain[id(node)] = fold(node, combine), node
+            entry = self.plain[id(node)] = _pure_language(self.terms, node, self.marked), node
         return entry[0]
 
     def positive(self, node: Regex) -> int:
@@ -362,10 +368,10 @@ class _Reader:
     def enter(self, node: Regex, rest: _Rest) -> _Rest:
         """Return what a tree matches, followed by the rest."""
         self._count()
-        if isinstance(node, Seq):
-            return self._rests(node.items, rest)[-1]
         if node.is_pure and not rest.behinds:
             return self.closed(self.terms.seq(self.term(node), rest.at(())))
+        if isinstance(node, Seq):
+            return self._rests(node.items, rest)[-1]
         if isinstance(node, Alt):
             return self.joined(self.either, [self.enter(item, rest) for item in node.items])
         if isinstance(node, Repeat):

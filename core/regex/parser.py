@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
@@ -121,6 +122,12 @@ class Group:
         return body if self.look is None else Look(*self.look, body)
 
 
+@lru_cache(maxsize=256)
+def literal(character: str) -> Chars:
+    """Return the node of one character, of which trees have many."""
+    return Chars(CharSet.of(character))
+
+
 class _Parser:
     """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion."""
 
@@ -180,7 +187,7 @@ class _Parser:
                 elif character == ".":
                     self.add(Chars(CharSet.full()) if "s" in self.flags else _DOT)
                 else:
-                    self.add(Chars(self.folded(CharSet.of(character))))
+                    self.add(Chars(self.folded(CharSet.of(character))) if self.flags else literal(character))
         if len(self.groups) > 1:
             self.fail("this group is never closed", r"add ), or write \( for the character", self.groups[-1].offset)
         return self.groups[0].close()
@@ -284,7 +291,11 @@ class _Parser:
             self.offset += 2
             self.add(Start() if following == "A" else End(), repeatable=False)
         else:
-            self.add(Chars(self.folded(_charset(self.escape()))))
+            read = self.escape()
+            if isinstance(read, CharSet):
+                self.add(Chars(self.folded(read)))
+            else:
+                self.add(Chars(self.folded(_charset(read))) if self.flags else literal(chr(read)))
 
     def escape(self) -> int | CharSet:
         """Read one escape, inside a class or outside: one code point, or a set such as that of ``\\d``."""

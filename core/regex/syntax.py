@@ -74,15 +74,26 @@ class Empty(_Leaf):
     is_pure = True
 
 
-@dataclass(frozen=True)
 class Chars(_Leaf):
     """One character of a set; no string at all when the set is empty."""
 
-    charset: CharSet
+    __slots__ = ("charset",)
 
     is_pure = True
     is_nullable = False
     shortest = longest = 1
+
+    def __init__(self, charset: CharSet) -> None:
+        self.charset = charset
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Chars) and self.charset == other.charset
+
+    def __hash__(self) -> int:
+        return hash(self.charset)
+
+    def __repr__(self) -> str:
+        return f"Chars({self.charset!r})"
 
 
 @dataclass(frozen=True)
@@ -169,14 +180,18 @@ def fold(node: Regex, combine: Callable[[Regex, Sequence[_T]], _T]) -> _T:
     Returns:
         The value of the root.
     """
+    if not node.items:
+        return combine(node, ())
     values: dict[int, _T] = {}
-    stack: list[tuple[Regex, bool]] = [(node, False)]
+    stack: list[Regex] = [node]
     while stack:
-        top, is_expanded = stack.pop()
-        if not is_expanded and top.items and id(top) not in values:
-            stack.append((top, True))
-            stack.extend([(item, False) for item in top.items])
-        elif id(top) not in values:
+        top = stack[-1]
+        missing = [item for item in top.items if id(item) not in values]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        if id(top) not in values:
             values[id(top)] = combine(top, [values[id(item)] for item in top.items])
     return values[id(node)]
 
