@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .export.rules import ExportedRules
     from .export.writers import Exported
     from .schema import SchemaOptions
+    from .schema.compile import CompiledSchema
     from .text_grammars.rules import ReadGrammar
     from .vocabulary.vocabulary import Vocabulary
 
@@ -45,6 +46,15 @@ def _seed() -> SharedTerms:
     from .schema.scalars.whitespace import common_languages
 
     return SharedTerms(common_languages)
+
+
+@cache
+def _schema_compiler() -> tuple[Callable[..., SchemaOptions], Callable[..., CompiledSchema]]:
+    """Return `schema_options` and `compile_schema`, imported when the first schema is compiled."""
+    from .schema.compile import compile_schema
+    from .schema.read.options import schema_options
+
+    return schema_options, compile_schema
 
 
 class Grammar:
@@ -160,14 +170,12 @@ class Grammar:
             UnsupportedSchemaError: a keyword cannot be enforced exactly; names its place.
             UnsatisfiableSchemaError: nothing can be valid.
         """
-        from .schema.read.options import schema_options
-
         if hasattr(schema, "model_json_schema"):
             from .schema.pydantic.schema import json_schema_of
             from .schema.read.dated import of_today
 
             schema, plain_integers = of_today(json_schema_of(schema)), True
-        options = schema_options(
+        options = _schema_compiler()[0](
             whitespace,
             additional_properties,
             property_order,
@@ -182,9 +190,7 @@ class Grammar:
     @classmethod
     def _of_schema(cls, schema: Any, options: SchemaOptions) -> Grammar:
         """Return the texts of a schema, read and written by its options."""
-        from .schema import compile_schema
-
-        compiled = compile_schema(schema, options)
+        compiled = _schema_compiler()[1](schema, options)
         is_json = options.syntax is None and options.arguments is None
         sure = (lambda: compiled.is_surely_satisfiable) if is_json else None
         key = ("schema", compiled)

@@ -67,10 +67,10 @@ class Automaton(Positions):
         self.state_used = 0
         self.interned = IntMap()
         self.cuts = {}
-        self.now_atom = grown(None, "q", 64)
-        self.now_rest = grown(None, "i", 64)
-        self.next_atom = grown(None, "q", 64)
-        self.next_rest = grown(None, "i", 64)
+        atoms: cython.longlong[::1] = grown(None, "q", 128)
+        self.now_atom, self.next_atom = atoms[:64], atoms[64:]
+        rests: cython.int[::1] = grown(None, "i", 128)
+        self.now_rest, self.next_rest = rests[:64], rests[64:]
         self.now_count = 0
         self.next_count = 0
         self.now_accepts = False

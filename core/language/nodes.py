@@ -100,11 +100,10 @@ class Nodes:
         self._specials = {}
         self._rules = {}
         self._places = {}
-        self._parts = grown(None, "i", 128)
+        parts: cython.int[::1] = grown(None, "i", 256)  # of one array: each one costs more than what is in it
+        self._parts, self._stack, self._follows = parts[:128], parts[128:192], parts[192:]
         self._words = []
-        self._follows = grown(None, "i", 32)
-        self._sums = grown(None, "q", 33)
-        self._stack = grown(None, "i", 64)
+        self._sums = grown(None, "q", 65)
         self._count = self._parts_used = self._top = 0
         self.EMPTY = self._new(node_kinds.EMPTY_KIND, 0, 0, 0)
         self.EPSILON = self._new(node_kinds.EPSILON_KIND, 0, 0, 0)

@@ -14,23 +14,18 @@ def is_roomy(terms: Terms, term: int) -> bool:
     are too many states to inspect."""
     if terms.is_cofinite(term):
         return True
-    edges: dict[int, set[int]] = {}
+    # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
+    seen = {term}
     queue = [term]
-    while queue:
-        state = queue.pop()
-        if state in edges:
-            continue
-        if len(edges) == MAX_ROOMY:
+    for state in queue:
+        following = {target for target in terms.segments(state)[1] if not terms.is_empty(target)}
+        if not following:
             return False
-        edges[state] = {target for target in terms.segments(state)[1] if not terms.is_empty(target)}
-        queue.extend(edges[state])
-    # Peel off the states from which no loop can be reached; none must be left over.
-    finite: set[int] = set()
-    while True:
-        ended = {state for state, targets in edges.items() if state not in finite and targets <= finite}
-        if not ended:
-            return not finite
-        finite |= ended
+        queue.extend(following - seen)
+        seen |= following
+        if len(seen) > MAX_ROOMY:
+            return False
+    return True
 
 
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:

@@ -102,10 +102,8 @@ class Terms:
     @cython.cfunc
     def _scratch(self) -> object:
         """Allocate scratch space."""
-        self.flat = grown(None, "i", 64)
-        self.bounds = grown(None, "i", 64)
-        self.spare = grown(None, "i", 64)
-        self.sweep = grown(None, "i", 64)
+        parts: cython.int[::1] = grown(None, "i", 256)  # of one array: each one costs more than what is in it
+        self.flat, self.bounds, self.spare, self.sweep = parts[:64], parts[64:128], parts[128:192], parts[192:]
         self.bound_count = self.depth = 0
         self.segments_of = {}
         self.row_first = self.row_used
@@ -114,19 +112,21 @@ class Terms:
         """Return a store with the same terms under the same numbers, and their rows; none is added here after that."""
         other: Terms = Terms.__new__(Terms)
         other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
-        other.kind = copied("B", self.kind)
-        other.traits = copied("B", self.traits)
-        other.arg_at = copied("i", self.arg_at)
-        other.arg_count = copied("i", self.arg_count)
-        other.args = copied("i", self.args[: self.arg_used + 256])
+        # Both use the same memory for what does not change. It is full, so that the copy takes memory of its own before
+        # it adds a term, an argument or a row.
+        other.kind = self.kind[: self.count]
+        other.arg_at = self.arg_at[: self.count]
+        other.arg_count = self.arg_count[: self.count]
+        other.args = self.args[: self.arg_used]
+        other.starts = self.starts[: self.row_used]
+        other.targets = self.targets[: self.row_used]
+        other.traits = copied("B", self.traits[: self.count])
         if self.seeded is not None:
             raise ValueError("a copy of a store is not copied again")
         other.interned, other.seeded = IntMap(), self.interned
         other.has_multiple, other.row_used = self.has_multiple, self.row_used
         other.row_at = copied("i", self.row_at)
         other.row_count = copied("i", self.row_count)
-        other.starts = copied("i", self.starts)
-        other.targets = copied("i", self.targets)
         other.sets, other.ranges_of = self.sets.copy(), self.ranges_of.copy()
         other.lists, other.spelled = self.lists.copy(), self.spelled.copy()
         other.keys, other.builders = self.keys.copy(), self.builders.copy()

@@ -47,27 +47,25 @@ class SelfLoops:
     def __init__(self, atoms: Positions, trie: Trie):
         self.atoms = atoms
         self.trie = trie
-        self.usual = grown(None, "i", 64)
-        self.leaves = grown(None, "Q", 64)
-        self.is_wide = grown(None, "B", 64)
-        self.safe = grown(None, "B", 64)
-        self.exits_at = grown(None, "i", 64)
+        # Parts of one array for each type, as each array costs more than what is in it.
+        ints: cython.int[::1] = grown(None, "i", 256 + MOST_REACHED + MOST_WAYS)
+        self.usual, self.exits_at, self.needs_at, self.links_at = ints[:64], ints[64:128], ints[128:192], ints[192:256]
+        self.reached, self.way_state = ints[256 : 256 + MOST_REACHED], ints[256 + MOST_REACHED :]
+        groups: cython.ulonglong[::1] = grown(None, "Q", 64 + MOST_WAYS + MOST_NEEDS)
+        self.leaves, self.way_groups = groups[:64], groups[64 : 64 + MOST_WAYS]
+        self.found = groups[64 + MOST_WAYS :]
+        flags: cython.uchar[::1] = grown(None, "B", 128)
+        self.is_wide, self.safe = flags[:64], flags[64:]
         self.exits_array = grown(None, "i", 256)
         self.exits = self.exits_array
         self.exits_used = 1  # 0 means that exits are not known
-        self.reached = grown(None, "i", MOST_REACHED)
-        self.needs_at = grown(None, "i", 64)
         self.needs_array = grown(None, "Q", 64)
         self.needs = self.needs_array
         self.needs_used = 1  # 0 means that they are not known
-        self.links_at = grown(None, "i", 64)
         self.links_array = grown(None, "Q", 256)
         self.links = self.links_array
         self.links_used = 1
-        self.way_state = grown(None, "i", MOST_WAYS)
-        self.way_groups = grown(None, "Q", MOST_WAYS)
         self.ways = 0
-        self.found = grown(None, "Q", MOST_NEEDS)
         self.founds = 0
 
     @cython.cfunc

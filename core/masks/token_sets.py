@@ -60,15 +60,14 @@ class TokenSets:
         self.end_array = grown(None, "i", 256)
         self.end = self.end_array
         self.end_count = 0
-        self.closing = grown(None, "i", 256)
+        parts: cython.int[::1] = grown(None, "i", 832)  # of one array: each one costs more than what is in it
+        self.closing, self.span, self.scratch, self.less = parts[:256], parts[256:512], parts[512:768], parts[768:]
         self.closing_count = 0
-        self.stack = grown(None, "q", trie.longest + 2)
-        self.beside = grown(None, "q", trie.longest + 2)
-        self.span = grown(None, "i", 256)
+        room: cython.int = trie.longest + 2
+        stacks: cython.longlong[::1] = grown(None, "q", 2 * room)
+        self.stack, self.beside = stacks[:room], stacks[room:]
         self.span_count = 0
-        self.less = grown(None, "i", 64)
         self.less_count = 0
-        self.scratch = grown(None, "i", 256)
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:

@@ -48,12 +48,13 @@ class TrieWalk:
         self.trie = trie
         self.out_array = grown(None, "i", 512)
         self.out = self.out_array
-        self.stack = grown(None, "q", trie.longest + 2)
+        room: cython.int = trie.longest + 2
+        parts: cython.longlong[::1] = grown(None, "q", room + 64 * _PLACE)
+        self.stack, self.todo = parts[:room], parts[room:]
         self.unsure = set()
         self.named = set()
         self.statics = {}
         self.visited = 0
-        self.todo = grown(None, "q", 64 * _PLACE)
         self.todo_count = 0
         self.begin()
 

@@ -266,8 +266,7 @@ class MergedObjects:
             members.append(Member(name, tuple(goal), name in required, meets))
         regions = []
         for region in self._regions(objects, names, patterns, closed):
-            open_end = self.nodes.terms.is_cofinite(region.names)
-            listed = None if open_end else listing(self.nodes.terms, region.names, MAX_NAMES)
+            listed = None if region.roomy else listing(self.nodes.terms, region.names, MAX_NAMES)
             if listed is None:
                 regions.append(region)
             else:
