@@ -159,10 +159,11 @@ def test_patterns_as_people_write_them(pattern: str, accepted: list[str], refuse
         (r"\b" * 300 + "-", "a-"),
         ("(?:^|a)" * 500 + "b", "b"),
         ("^" + "a(?!b)" * 500 + "$", "a" * 500),
+        ("a" * 25_000, "a" * 25_000),
     ],
 )
 def test_long_and_deep_patterns(pattern: str, text: str) -> None:
-    """Long sequences and deep nesting of assertions are read."""
+    """Long sequences, also without assertions, and deep nesting of assertions are read."""
     terms = Terms()
     term = regex_term(terms, pattern, whole=False)
     assert terms.matches(term, text) and not terms.matches(term, text[:-1])
