@@ -5,12 +5,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from .automaton.encoding import REFUSED
 from .automaton.lazy_dfa import LazyAutomaton, Program, Workspace
-from .automaton.shared_terms import SharedTerms
 from .errors import (
     GrammarError,
     LimitError,
@@ -20,6 +18,7 @@ from .errors import (
     UnsupportedSchemaError,
 )
 from .grammar_checks import checked_bounds, checked_text, checked_words
+from .grammar_firsts import first_terms, schema_compiler
 from .grammar_rules import Rule, bodies_of, check_rules, content_of, once, reached_from
 from .grammar_source import source
 from .language.free_text import free_text, text_until
@@ -32,29 +31,11 @@ if TYPE_CHECKING:
     from .export.rules import ExportedRules
     from .export.writers import Exported
     from .schema import SchemaOptions
-    from .schema.compile import CompiledSchema
     from .text_grammars.rules import ReadGrammar
     from .vocabulary.vocabulary import Vocabulary
 
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
-
-
-@cache
-def _seed() -> SharedTerms:
-    """Return the terms that every store begins with: a constant, so that vocabularies share what they derive of it."""
-    from .schema.scalars.whitespace import common_languages
-
-    return SharedTerms(common_languages)
-
-
-@cache
-def _schema_compiler() -> tuple[Callable[..., SchemaOptions], Callable[..., CompiledSchema]]:
-    """Return `schema_options` and `compile_schema`, imported when the first schema is compiled."""
-    from .schema.compile import compile_schema
-    from .schema.read.options import schema_options
-
-    return schema_options, compile_schema
 
 
 class Grammar:
@@ -175,7 +156,7 @@ class Grammar:
             from .schema.read.dated import of_today
 
             schema, plain_integers = of_today(json_schema_of(schema)), True
-        options = _schema_compiler()[0](
+        options = schema_compiler()[0](
             whitespace,
             additional_properties,
             property_order,
@@ -190,7 +171,7 @@ class Grammar:
     @classmethod
     def _of_schema(cls, schema: Any, options: SchemaOptions) -> Grammar:
         """Return the texts of a schema, read and written by its options."""
-        compiled = _schema_compiler()[1](schema, options)
+        compiled = schema_compiler()[1](schema, options)
         is_json = options.syntax is None and options.arguments is None
         sure = (lambda: compiled.is_surely_satisfiable) if is_json else None
         key = ("schema", compiled)
@@ -816,7 +797,7 @@ class Grammar:
                 program = self._program_in_use()
             if program is None or program.is_full:
                 try:
-                    seed = _seed()
+                    seed = first_terms()
                     store = LazyAutomaton(seed=seed) if self._workspace is None else self._workspace.store(seed)
                     known = len(store.nodes.limits)
                     program = Program(self._checked_build, store)

@@ -48,6 +48,7 @@ PIPELINE = (
     "core.automaton",
     "core.vocabulary",
     "core.masks",
+    "core.grammar_firsts",
     "core.grammar_source",
     "core.grammar_rules",
     "core.grammar_data",
