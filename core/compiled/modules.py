@@ -12,6 +12,7 @@ COMPILED = (
     "unicode.charset",
     "language.lookback",
     "language.nodes",
+    "language.shortest",
     "language.terms",
     "regex.assertions",
     "regex.bytecode",

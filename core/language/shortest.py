@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from .term_kinds import (
     ALT,
@@ -72,16 +71,9 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: 
     return b"".join(found)
 
 
-class _Place(NamedTuple):
-    """A place of the search: a state, the index of the place before it, and the character between them; the length and
-    strangeness of the spelling up to here."""
-
-    state: int
-    before: int
-    char: bytes
-    length: int
-    strange: int
-
+#: A place of the search: a state, the index of the place before it, and the character between them; the length and
+#: strangeness of the spelling up to here.
+_Place = tuple[int, int, bytes, int, int]
 
 #: The key in `Ways` that says that a search was given up.
 _GAVE_UP = -1
@@ -97,25 +89,22 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: W
     Of places that look equally good the newest is taken, so that the search goes straight on.
     """
     spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # between two code points, with its rank
-    places = [_Place(term, -1, b"", 0, 0)]
+    places: list[_Place] = [(term, -1, b"", 0, 0)]
     nearest = {term: (0, 0)}  # of each state met, the least length and strangeness of a spelling up to it
     heap = [(0, 0, 0)]  # length and strangeness of the whole spelling (bounds), and the negative index of the place
     visited = 0
     while heap:
         bound, _, index = heappop(heap)
-        place = places[-index]
-        state, length, strange = place.state, place.length, place.strange
+        state, before, char, length, strange = places[-index]
         if state == _OVER or terms.known(state) & NULLABLE:
-            while place.before >= 0:
-                before = places[place.before]
-                if place.state != _OVER:
-                    ways.setdefault(before.state, (place.char, place.state))
-                place = before
+            while before >= 0:
+                after = state
+                letter = char
+                state, before, char, _, _ = places[before]
+                if after != _OVER:
+                    ways.setdefault(state, (letter, after))
             return True
         if nearest[state] < (length, strange):
-            continue
-        if length + least_length(terms, state) > bound:
-            heappush(heap, (length + least_length(terms, state), strange, index))
             continue
         visited += 1
         if visited > most:
@@ -123,7 +112,7 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: W
         if terms.known(state) & REGULAR or state in ways:
             size, odd, _ = preference(shortest(terms, state, spell, ways))
             heappush(heap, (length + size, strange + odd, -len(places)))
-            places.append(_Place(_OVER, -index, b"", 0, 0))
+            places.append((_OVER, -index, b"", 0, 0))
             continue
         starts, targets = terms.segments(state)
         best: dict[int, tuple[tuple[int, int, bytes], bytes]] = {}
@@ -141,8 +130,9 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: W
             reached = length + size, strange + odd
             if target not in nearest or reached < nearest[target]:
                 nearest[target] = reached
-                heappush(heap, (max(bound, reached[0]), reached[1], -len(places)))
-                places.append(_Place(target, -index, char, *reached))
+                whole = max(bound, reached[0] + least_length(terms, target))
+                heappush(heap, (whole, reached[1], -len(places)))
+                places.append((target, -index, char, *reached))
     raise AssertionError("the language is empty")
 
 
@@ -238,23 +228,22 @@ def _is_deferred(terms: Terms, term: int) -> bool:
 
 def least_length(terms: Terms, term: int) -> int:
     """Return a lower bound of the length of a term's strings, read off its shape; makes nothing that is deferred."""
-    if terms.known(term) & NULLABLE:
-        return 0
-    key = ("least length", term)
-    least: int | None = terms.memo.get(key)
+    least: int | None = terms.memo.get(term)
     if least is None:
         kind, args = terms.shape(term)
-        if kind == SEQ:
-            least = sum(least_length(terms, part) for part in args)
+        if terms.known(term) & NULLABLE:
+            least = 0
+        elif kind == SEQ:
+            least = sum([least_length(terms, part) for part in args])
         elif kind == ALT:
-            least = min(least_length(terms, part) for part in args)
+            least = min([least_length(terms, part) for part in args])
         elif kind == AND:
-            least = max(least_length(terms, part) for part in args)
+            least = max([least_length(terms, part) for part in args])
         elif kind == REPEAT:
             least = least_length(terms, args[0]) * args[1]
         elif kind == WORDS:
             least = min(map(len, args))
         else:
             least = args[0] if kind == DEFERRED else 1
-        terms.memo[key] = least
+        terms.memo[term] = least
     return least
