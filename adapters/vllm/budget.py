@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolgrammar.core.masks.matcher import NARROWED, NARROWED_MORE, UNSTEADY, UNSURE
+from toolgrammar.core.masks.matcher import DOUBTFUL, NARROWED, NARROWED_MORE, UNSTEADY, UNSURE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -73,12 +73,10 @@ class Budget:
             return
         cleared = found & (NARROWED | NARROWED_MORE)
         if found & UNSURE and self._unsure_length(matcher, row, written) + _SPARE >= room:
-            unsure = matcher.take_unsure(row)
-            fitting = [token for token in unsure[:_TRIALS].tolist() if self._fits_after(matcher, token, room)]
-            for token in fitting:
-                row[token >> 5] |= np.uint32(1 << (token & 31))
-            cleared += len(unsure) - len(fitting)
+            cleared += self._try(matcher, row, room, matcher.take_unsure(row).tolist())
             found |= UNSTEADY
+        if found & DOUBTFUL:
+            cleared += self._try(matcher, row, room, matcher.doubtful_tokens())
         if found & UNSTEADY and (path := self._completion(matcher, written)):
             word, bit = path[0] >> 5, np.uint32(1 << (path[0] & 31))
             if not row[word] & bit:
@@ -86,6 +84,14 @@ class Budget:
                 cleared -= 1
         if cleared > 0 and self.closed_at is None:
             self.closed_at = len(written)
+
+    def _try(self, matcher: Matcher, row: npt.NDArray[np.uint32], room: int, tokens: list[int]) -> int:
+        """Set those of some tokens behind which the text can be completed, as far as that is tried; return the number
+        of the others."""
+        fitting = [token for token in tokens[:_TRIALS] if self._fits_after(matcher, token, room)]
+        for token in fitting:
+            row[token >> 5] |= np.uint32(1 << (token & 31))
+        return len(tokens) - len(fitting)
 
     def _unsure_length(self, matcher: Matcher, row: npt.NDArray[np.uint32], written: Sequence[int]) -> int:
         """Return the largest length of a completion after tokens that depend on the text, one for each state that they

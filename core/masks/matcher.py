@@ -48,8 +48,13 @@ if TYPE_CHECKING:
 FORCED_LIMIT = 4096
 
 #: Results of `Matcher.narrow`, as bits: one token was cleared; several were; some depend on more than the state; the
-#: completion of the text itself is longer than the room, or is not known to lie within the mask.
-NARROWED, NARROWED_MORE, UNSURE, UNSTEADY = 1, 2, 4, 8
+#: completion of the text itself is longer than the room, or is not known to lie within the mask; some were taken out,
+#: since they may lead to a repeated name.
+NARROWED, NARROWED_MORE, UNSURE, UNSTEADY, DOUBTFUL = 1, 2, 4, 8, 16
+
+#: Tokens that must be left beyond the longest completion of a state so that a name which may be a repeated one does not
+#: matter: it takes a few bytes more.
+SPARE = cython.declare(cython.int, 256)
 
 #: Maximum number of times that one step of a text makes room.
 MAX_ROOMS = cython.declare(cython.int, 8)
@@ -97,6 +102,7 @@ class Matcher:
     _written: object
     _read: cython.Py_ssize_t
     _is_probe: cython.bint
+    _doubtful: list
 
     def __init__(
         self,
@@ -120,6 +126,7 @@ class Matcher:
         self._written = None
         self._read = 0
         self._is_probe = is_probe
+        self._doubtful = []
 
     def __repr__(self) -> str:
         end = b"".join(self._pieces[-8:])[-40:]
@@ -485,14 +492,15 @@ class Matcher:
         """Clear, in the mask of the next token, those after which the text cannot be completed within a budget.
 
         The completion that counts is the shortest text, in as few tokens as possible. The token that ends the text
-        needs none. Tokens after which it depends on more than the state are left as they are: see `take_unsure`.
+        needs none. Tokens after which it depends on more than the state are left as they are (see `take_unsure`), but
+        those that may repeat a name are taken out (see `doubtful_tokens`).
 
         Args:
             row: the mask, as `fill_mask` writes it.
             room: number of tokens that may still be written, the next one among them.
 
         Returns:
-            Bits: `NARROWED` or `NARROWED_MORE`, `UNSURE` and `UNSTEADY`; 0 if every token fits.
+            Bits: `NARROWED` or `NARROWED_MORE`, `UNSURE`, `UNSTEADY` and `DOUBTFUL`; 0 if every token fits.
         """
         if self._state == encoding.FINISHED:
             return 0
@@ -506,12 +514,43 @@ class Matcher:
             costs = self._find_costs()
             engine = self._engine
         found: cython.int = UNSURE if costs.unsure_count else 0
+        if costs.is_named and costs.longest + SPARE >= most:
+            found |= self._doubt(costs, row)
         if costs.longest < most:
             return found
         if words.shape[0] < engine._costs.words:
             raise ValueError(f"a mask takes {engine._costs.words} words of 32 bits, not {words.shape[0]}")
         found |= engine._costs.clear(costs, words, most)
         return found if costs.is_steady and costs.least <= most else found | UNSTEADY
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _doubt(self, costs: Costs, row) -> cython.int:
+        """Take out of a mask the tokens that may lead to a repeated name; return bits as `narrow` does."""
+        written = self._text_so_far()
+        names: list = written.spelled_names()
+        if not names:
+            return 0
+        endings, is_odd = written.repeats()
+        engine: MaskEngine = self._engine
+        with engine._lock:
+            doubtful: list = engine._costs.doubtful(costs, endings, names)
+        if is_odd:  # in the midst of an escape: any token may
+            doubtful += [int(token) for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))]
+        found: list = []
+        for token in doubtful:
+            if row[token >> 5] >> (token & 31) & 1:
+                row[token >> 5] ^= np.uint32(1 << (token & 31))
+                found.append(token)
+        self._doubtful = found
+        if found:
+            return DOUBTFUL | UNSTEADY
+        return UNSTEADY if costs.own in endings else 0
+
+    def doubtful_tokens(self) -> list[int]:
+        """Return the tokens that the last `narrow` took out since they may lead to a repeated name; those that spell
+        one as others do come first."""
+        return self._doubtful
 
     @cython.cfunc
     def _find_costs(self) -> Costs:
@@ -552,6 +591,15 @@ class Matcher:
         Raises:
             DecodingError: the vocabulary cannot write it.
         """
+        if self._state == encoding.FINISHED:
+            return []
+        costs: Costs = self._find_costs()
+        if costs.own is not None:
+            endings, is_odd = self._text_so_far().repeats()
+            if not is_odd and costs.own not in endings:
+                with self._engine._lock:
+                    plan = self._engine._program.plan(cython.cast(cython.int, self._state))
+                    return self._engine._costs.spell(plan.pieces())
         parts = self.shortest_parts()
         with self._engine._lock:
             return self._engine.token_costs().spell(parts)

@@ -26,6 +26,11 @@ cdef class Costs:
     cdef int unsure_count
     cdef long long[::1] unsure_ids
     cdef long long[::1] unsure_states
+    cdef bint is_named
+    cdef list heads
+    cdef object own
+    cdef list escaped
+    cdef dict opened
     cdef long long size
 
 cdef class TokenCosts:
@@ -39,6 +44,7 @@ cdef class TokenCosts:
     cdef dict known
     cdef dict alike
     cdef dict costs
+    cdef dict heads
     cdef dict tails
     cdef long long held
     cdef long long tail_size
@@ -59,6 +65,11 @@ cdef class TokenCosts:
     cdef Spelling _tail(self, object rope)
     cdef Spelling _closing(self, object plan)
     cdef int _cost(self, int state) except -9
+    cdef object _head(self, int state, object plan)
+    cdef int _beyond(self, int state) except -9
+    cdef int _after(self, int state, bytes data) except -9
+    cdef list doubtful(self, Costs costs, list endings, list names)
+    cdef int _node(self, bytes data) except -2
     cdef long long _alike_atom(self, long long atom)
     cdef int _state_of(self, long long atom, int rest) except -9
     cdef object _arrive(self, int depth, int state)

@@ -5,6 +5,11 @@ The completion of a state is its shortest text, written in as few tokens as poss
 those tokens whose cost is less than ``room``. Most tokens of a state cost the same (those that stay inside a string,
 say), so the costs of a state are a few lists of tokens beside the many. Compiled where that is possible;
 ``token_costs.pxd`` declares its C interface.
+
+A completion may depend on the text so far. Mostly that is the name of a further member, which must not repeat another.
+The cost of such a token is that of the name's shortest end, unless this makes it a repeated one: see
+`TokenCosts.doubtful`. Tokens behind a name are in the mask only if it is none. All other tokens of this kind are
+`UNSURE`.
 """
 
 from __future__ import annotations
@@ -14,7 +19,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..automaton.completion import joined
 from ..errors import DecodingError, LimitError
+from ..language.node_kinds import AFTER_NAME
+from .trie import GROUPS
 
 try:
     import cython
@@ -42,6 +50,10 @@ CONTROL = cython.declare(cython.int, 256)
 #: Maximum bytes of the costs of a store's states, and of the completions that they rest on; then all are dropped.
 MAX_BYTES = cython.declare(cython.longlong, 16 * 2**20)
 
+#: The groups of the backslash and the quote (see `trie.GROUPS`).
+BACKSLASH = cython.declare(cython.ulonglong, GROUPS[0x5C])
+QUOTE = cython.declare(cython.ulonglong, GROUPS[0x22])
+
 #: Minimum number of trie nodes in a subtree for which self loops pay off.
 SOME = cython.declare(cython.int, 16)
 
@@ -67,6 +79,11 @@ class Costs:
         least: number of tokens that complete the text itself; `UNSURE` if that depends on more than the state.
         is_steady: after the first of these tokens, one less completes it.
         unsure_count: number of tokens after which the completion depends on more than the state.
+        heads: the ends of names in the completions after tokens; a token whose name becomes a repeated one by it costs
+            more than is said here. Empty if no token is inside of a name.
+        own: the end of the name in the completion of the text itself, likewise; None if it is not inside of one.
+        opened: of these tokens, those that begin the name: by their bytes from its quote on.
+        escaped: of these tokens, those that hold a backslash: they may spell a name otherwise.
     """
 
 
@@ -112,6 +129,7 @@ class TokenCosts:
         """Forget everything."""
         self.known = {}
         self.costs = {}
+        self.heads = {}
         self.tails = {}
         self.held = 0
 
@@ -234,10 +252,72 @@ class TokenCosts:
             return known
         plan = self.program.plan(state)
         found: cython.int = UNSURE
-        if plan.is_certain:
+        if not plan.is_certain:
+            head = self._head(state, plan)
+            if head is not None:
+                self.heads[state] = head
+        if plan.is_certain or state in self.heads:
             found = 0 if plan.length == 0 else self._closing(plan).least[0]
         self.costs[state] = found
         return found
+
+    @cython.cfunc
+    def _head(self, state: cython.int, plan: object) -> object:
+        """Return the bytes of a completion up to the only place in it that depends on the text, if this is the end of a
+        name that was begun, and forbids nothing but a repeated one; else None."""
+        automaton: Automaton = self.automaton
+        data = joined(plan.pieces())[0]
+        if not isinstance(data, bytes):
+            return None
+        reached: cython.int = automaton.advance(state, data)
+        if reached >= encoding.REFUSED:
+            return None
+        size: cython.int = encoding.OPENED - reached
+        if 0x22 in data[:size]:  # a name of its own
+            return None
+        before: cython.int = automaton.advance(state, data[:size], False)
+        then: cython.int = self._beyond(automaton.step(before, data[size]))
+        if then < 0:
+            return None
+        rest = self.program.plan(then)
+        return data[: size + 1] if rest.is_certain and rest.length == plan.length - size - 1 else None
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _beyond(self, state: cython.int) -> cython.int:
+        """Return the state behind the name that ends at an open state, if it is no repeated one; `REFUSED` if that is
+        not all that the text decides. All such places forbid the same names (`unless_repeated`)."""
+        automaton: Automaton = self.automaton
+        while state >= 0:
+            threads: list = automaton.open_threads(state)
+            if not threads:
+                break
+            if len(threads) < automaton.state_count[state] or automaton.state_accepts[state]:
+                return encoding.REFUSED
+            replaced: dict = {}
+            for atom, rest in threads:
+                node, kind = self.program.static(atom & 0xFFFFFFFF, rest)
+                if kind != AFTER_NAME:
+                    return encoding.REFUSED
+                replaced[atom, rest] = node
+            state = automaton.resolve(state, replaced)
+        return state
+
+    @cython.cfunc
+    @cython.exceptval(-9, check=False)
+    def _after(self, state: cython.int, data: bytes) -> cython.int:
+        """Return the state after some bytes, as if no name were a repeated one; `REFUSED` if the text decides more."""
+        automaton: Automaton = self.automaton
+        result: cython.int = automaton.advance(state, data)
+        size: cython.int
+        while result < encoding.REFUSED:
+            size = encoding.OPENED - result
+            state = self._beyond(automaton.step(automaton.advance(state, data[:size], False), data[size]))
+            if state < 0:
+                return encoding.REFUSED
+            data = data[size + 1 :]
+            result = automaton.advance(state, data) if data else automaton.cut(state)
+        return result
 
     # -- tokens by cost ----------------------------------------------------------------------------------------
 
@@ -371,8 +451,11 @@ class TokenCosts:
                 if automaton.next_count == 0 and not automaton.next_accepts:
                     i = stop
                     continue
-                if not automaton.is_open:
-                    self._arrive(depth, automaton._intern())
+                then = automaton._intern()
+                if automaton.is_open:
+                    then = self._beyond(cython.cast(cython.int, then))
+                if then >= 0:
+                    self._arrive(depth, cython.cast(cython.int, then))
                     if trie.first[i + 1] > trie.first[i]:
                         self._note(trie.first[i], trie.first[i + 1], self._class_at(depth))
                     i += 1
@@ -484,6 +567,23 @@ class TokenCosts:
         found.unsure_ids = np.asarray(unsure)[ranks]
         found.unsure_states = np.asarray(leads)[ranks]
         found.least = self._cost(state)
+        found.own = self.heads.get(state)
+        heads: set = {self.heads[state] for state in states if state in self.heads}
+        found.heads = list(heads)
+        found.is_named = len(heads) > 0 or found.own is not None
+        found.escaped = []
+        found.opened = {}
+        if heads:
+            marks: cython.ulonglong[::1] = self.trie.marks
+            for i in range(0, self.span_count, 3):
+                if states[self.span[i + 2]] in self.heads:
+                    for j in range(self.span[i], self.span[i + 1]):
+                        if marks[j] & BACKSLASH:
+                            found.escaped.append(order[j])
+                        elif marks[j] & QUOTE:
+                            data: bytes = self.tokens[order[j]]
+                            found.opened.setdefault(data[data.rindex(b'"') :], []).append(order[j])
+            found.size += 40 * len(found.escaped) + 200 * len(found.opened)
         found.is_steady = self._is_steady(state, found)
         return found
 
@@ -499,7 +599,7 @@ class TokenCosts:
             return False
         then: cython.int = encoding.REFUSED
         if spelling.codes[0] < CONTROL:
-            then = automaton.advance(state, self.tokens[spelling.token[0]])
+            then = self._after(state, self.tokens[spelling.token[0]])
         else:
             for number, name in enumerate(self.program.specials):
                 if self.special.get(name) == spelling.token[0]:
@@ -593,6 +693,49 @@ class TokenCosts:
                 cleared += 1 if lost & (lost - 1) == 0 else 2
                 row[i] ^= lost
         return min(cleared, 2)
+
+    @cython.cfunc
+    def doubtful(self, costs: Costs, endings: list, names: list) -> list:
+        """Return the tokens that may cost more than is said, since they may lead to a repeated name.
+
+        Args:
+            costs: of the state.
+            endings: what would make the present name a repeated one (see `Written.repeats`).
+            names: those that the next name must not repeat, as they are spelled.
+        """
+        found: list = []
+        i: cython.int
+        node: cython.int
+        for head in costs.heads:
+            for ending in endings:
+                if len(ending) > len(head) and ending.endswith(head):
+                    node = self._node(ending[: len(ending) - len(head)])
+                    if node > 0:
+                        for i in range(self.trie.first[node], self.trie.first[node + 1]):
+                            found.append(self.trie.order[i])
+            for name in names:
+                if name.endswith(head):
+                    found += costs.opened.get(name[: len(name) - len(head)], ())
+        return found + costs.escaped
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _node(self, data: bytes) -> cython.int:
+        """Return the trie node of some bytes, or -1."""
+        trie: Trie = self.trie
+        node: cython.int = trie.child[data[0]]
+        k: cython.int
+        end: cython.int
+        byte: cython.int
+        for byte in data[1:]:
+            if node < 0:
+                return -1
+            k = node + 1
+            end = node + trie.size[node]
+            while k < end and trie.byte[k] != byte:
+                k += trie.size[k]
+            node = k if k < end else -1
+        return node
 
     def unsure(self, costs: Costs, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         """Return the `UNSURE` tokens that are set in a mask."""
