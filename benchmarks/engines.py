@@ -2,17 +2,20 @@
 
     python benchmarks/engines.py path/to/bfcl-dev.jsonl.gz --url http://127.0.0.1:8000/v1 --model NAME
         [--clients openai langchain toolgrammar] [--requests 168] [--at-once 16] [--first 20]
-        [--strict] [--label NAME --keep] [--json FILE]
+        [--strict] [--sheets FILE] [--label NAME --keep] [--json FILE]
 
-The requests are those of the Berkeley Function Calling Leaderboard, in turn under ``required``, a named tool and
-``auto``, streamed and whole, with budgets from tiny to ample; 42 of them have each of these together once. Each call is
-checked by the ``jsonschema`` library. An answer counts as one of:
+The requests are spread evenly over those of the Berkeley Function Calling Leaderboard, in turn under ``required``, a
+named tool and ``auto``, streamed and whole, with budgets from tiny to ample; 42 of them have each of these together
+once. Each call is checked by the ``jsonschema`` library. An answer counts as one of:
 
 - ``valid``: all its calls are valid; ``text``: it has none, and needs none;
 - ``closed``: its calls are valid, and the server says that its token budget ended it;
 - ``cut``: the server says that its token budget ended it, and a call (or a text, under ``auto``) is not whole;
 - ``refused``: an error of the request (400), or a client's own error that names the budget;
 - ``invalid``, ``lost`` (no call where one was demanded) and ``error``: what must not be.
+
+Of those that are closed or cut, ``named`` counts the ones whose ``stop_reason`` names the places, which only OpenAI's
+own client shows. With ``--sheets`` each answer is written there as it comes, and a run that was stopped goes on.
 
 Steps are the engine's own count (``vllm:iteration_tokens_total``). With ``--first``, tool sets that the server has not
 seen are asked for one token each, one after the other, and then again: the difference is what the first request of a
@@ -34,6 +37,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -73,27 +77,27 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answered:
-    """What came: calls as name and text of the arguments, and whether the server says that they are cut."""
+    """What came: calls as name and text of the arguments, and whether the server says that they are cut, and where."""
 
     calls: list[tuple[str, str]]
     is_cut: bool
     tokens: int
+    is_named: bool = False
 
 
 def requests(path: Path, count: int) -> list[Asked]:
-    """The first requests of the file, each with a choice, a budget and a form of its own."""
+    """Requests from all over the file, each with a choice, a budget and a form of its own."""
     asked: list[Asked] = []
     budgets, streams, choices = cycle(BUDGETS), cycle([True, False]), cycle(CHOICES)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            if len(asked) == count:
-                break
-            given = json.loads(line)
-            tools = ToolSet.from_any(given["functions"]).to_openai()
-            text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
-            choice = next(choices)
-            choice = tools[0]["function"]["name"] if choice == "named" else choice
-            asked.append(Asked(given["id"], text, tools, choice, next(budgets), next(streams)))
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        lines = list(file)
+    for number in range(count):
+        given = json.loads(lines[number * len(lines) // count])
+        tools = ToolSet.from_any(given["functions"]).to_openai()
+        text = "\n".join(turn["content"] for turn in given["question"][0] if turn["role"] == "user")
+        choice = next(choices)
+        choice = tools[0]["function"]["name"] if choice == "named" else choice
+        asked.append(Asked(given["id"], text, tools, choice, next(budgets), next(streams)))
     return asked
 
 
@@ -114,18 +118,19 @@ def with_openai(url: str, model: str) -> Any:
                 whole = client.chat.completions.create(**body)
                 (one,) = whole.choices
                 calls = [(call.function.name, call.function.arguments) for call in one.message.tool_calls or ()]
-                return Answered(calls, _is_cut(one), whole.usage.completion_tokens)
+                return Answered(calls, _is_cut(one), whole.usage.completion_tokens, _is_named(one))
             parts: dict[int, list[str]] = {}
-            is_cut, tokens = False, 0
+            is_cut, is_named, tokens = False, False, 0
             for event in client.chat.completions.create(stream=True, stream_options={"include_usage": True}, **body):
                 tokens = event.usage.completion_tokens if event.usage else tokens
                 for one in event.choices:
                     is_cut |= _is_cut(one)
+                    is_named |= _is_named(one)
                     for call in one.delta.tool_calls or ():
                         held = parts.setdefault(call.index, ["", ""])
                         held[0] += call.function.name or ""
                         held[1] += call.function.arguments or ""
-            return Answered([(name, text) for name, text in parts.values()], is_cut, tokens)
+            return Answered([(name, text) for name, text in parts.values()], is_cut, tokens, is_named)
         except BadRequestError as error:
             return f"refused: {error}"
 
@@ -133,7 +138,11 @@ def with_openai(url: str, model: str) -> Any:
 
 
 def _is_cut(choice: Any) -> bool:
-    return choice.finish_reason == "length" or "toolgrammar" in str(getattr(choice, "stop_reason", ""))
+    return choice.finish_reason == "length" or _is_named(choice)
+
+
+def _is_named(choice: Any) -> bool:
+    return "toolgrammar" in str(getattr(choice, "stop_reason", ""))
 
 
 def with_langchain(url: str, model: str) -> Any:
@@ -231,51 +240,74 @@ def steps(url: str) -> float:
     return sum(float(count) for count in re.findall(r"^vllm:iteration_tokens_total_count\S* (\S+)$", text, re.M))
 
 
-def measure(name: str, url: str, model: str, asked: list[Asked], at_once: int) -> dict[str, Any]:
-    """Ask everything by one client; return the counts."""
-    ask = CLIENTS[name](url, model)
-    examples: list[str] = []
+def measure(
+    label: str, name: str, url: str, model: str, asked: list[Asked], at_once: int, sheet: Path | None
+) -> dict[str, Any]:
+    """Ask everything by one client; return the counts.
 
-    def one(request: Asked) -> tuple[str, int, int, float]:
-        begin = time.monotonic()
+    Args:
+        label: name of the server in the sheet.
+        name: the client.
+        url: address of the server.
+        model: name of the model there.
+        asked: the requests.
+        at_once: number of requests at a time.
+        sheet: file of answers, one JSON object a line, each written as it comes; those of an earlier run are taken.
+    """
+    ask = CLIENTS[name](url, model)
+    done = {} if sheet is None else earlier(sheet, label, name)
+    run = max((answer["run"] for answer in done.values()), default=-1) + 1
+    lock, before, begin = Lock(), steps(url), time.monotonic()
+
+    def one(number: int) -> None:
+        request, start = asked[number], time.monotonic()
+        answered: Answered | str | None = None
         try:
             answered = ask(request)
-        except Exception as error:
-            answered = None
-            kind, why = "error", repr(error)[:400]
-        else:
             kind, why = verdict(request, answered)
-        seconds = time.monotonic() - begin
-        if kind in BAD or kind == "refused":
-            examples.append(f"{kind} {request.name} {request.choice} {request.budget} {request.stream}: {why}")
-        if not isinstance(answered, Answered):
-            return kind, 0, 0, seconds
-        return kind, answered.tokens, len(answered.calls), seconds
+        except Exception as error:
+            kind, why = "error", repr(error)[:400]
+        got = answered if isinstance(answered, Answered) else Answered([], False, 0)
+        seconds = time.monotonic() - start
+        answer = {"label": label, "client": name, "number": number, "run": run, "kind": kind, "why": why}
+        answer |= {"tokens": got.tokens, "calls": len(got.calls), "named": got.is_named, "seconds": seconds}
+        with lock:  # the counts of the run so far: the last line of each run has its sums
+            done[number] = {**answer, "steps": steps(url) - before, "wall": time.monotonic() - begin}
+            if sheet is not None:
+                with sheet.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(done[number]) + "\n")
 
-    before, begin = steps(url), time.monotonic()
     with ThreadPoolExecutor(at_once) as pool:
-        done = list(pool.map(one, asked))
-    wall, counts = time.monotonic() - begin, Counter(kind for kind, *_ in done)
-    by_choice = {
-        choice: Counter(
-            kind
-            for request, (kind, *_) in zip(asked, done, strict=True)
-            if choice == (request.choice if request.choice in CHOICES else "named")
-        )
-        for choice in CHOICES
-    }
+        list(pool.map(one, [number for number in range(len(asked)) if number not in done]))
+    kinds: dict[str, Counter[str]] = {choice: Counter() for choice in CHOICES}
+    examples = []
+    for request, answer in ((asked[number], answer) for number, answer in sorted(done.items())):
+        kinds[request.choice if request.choice in CHOICES else "named"][answer["kind"]] += 1
+        if answer["kind"] in (*BAD, "refused"):
+            told = f"{answer['kind']} {request.name} {request.choice} {request.budget} {request.stream}"
+            examples.append(f"{told}: {answer['why']}")
+    counts = sum(kinds.values(), Counter())
+    runs = {number: [a for a in done.values() if a["run"] == number] for number in range(run + 1)}
     return {
         "client": name,
         "requests": len(asked),
         **{kind: counts[kind] for kind in KINDS},
-        "by_choice": {choice: dict(found) for choice, found in by_choice.items()},
-        "calls": sum(calls for _, _, calls, _ in done),
-        "tokens": sum(tokens for _, tokens, _, _ in done),
-        "steps": steps(url) - before,
-        "seconds": round(wall, 1),
-        "seconds_longest": round(max(seconds for *_, seconds in done), 1),
+        "named": sum(answer["named"] for answer in done.values()),
+        "by_choice": {choice: dict(found) for choice, found in kinds.items()},
+        **{what: sum(answer[what] for answer in done.values()) for what in ("calls", "tokens")},
+        "steps": sum(max((a["steps"] for a in answers), default=0) for answers in runs.values()),
+        "seconds": round(sum(max((a["wall"] for a in answers), default=0) for answers in runs.values()), 1),
+        "seconds_longest": round(max(answer["seconds"] for answer in done.values()), 1),
         "examples": sorted(examples)[:12],
     }
+
+
+def earlier(sheet: Path, label: str, client: str) -> dict[int, dict[str, Any]]:
+    """The answers of earlier runs, by the number of the request."""
+    if not sheet.exists():
+        return {}
+    answers = [json.loads(line) for line in sheet.read_text(encoding="utf-8").splitlines()]
+    return {a["number"]: a for a in answers if (a["label"], a["client"]) == (label, client)}
 
 
 def first_requests(url: str, model: str, asked: list[Asked]) -> dict[str, Any]:
@@ -336,19 +368,23 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=16)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--strict", action="store_true", help="ask for each tool to be enforced (OpenAI's `strict`)")
+    parser.add_argument("--sheets", type=Path, help="file of answers as they come, from which a run goes on")
     parser.add_argument("--label", default="server")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    asked = requests(options.data, options.requests + options.first)
-    for tool in (tool for one in asked for tool in one.tools if options.strict):
+    asked = requests(options.data, options.requests)
+    later = requests(options.data, options.requests + options.first)
+    seen = {one.name for one in asked}
+    first = [one for one in later if one.name not in seen][: options.first]
+    for tool in (tool for one in (*asked, *first) for tool in one.tools if options.strict):
         tool["function"]["strict"] = True
-    first, asked = asked[options.requests :], asked[: options.requests]
     begun = first_requests(options.url, options.model, first) if first else None
     print(json.dumps(begun), flush=True)
     results = []
     for name in options.clients:
-        results.append(measure(name, options.url, options.model, asked, options.at_once))
+        client = options.label, name, options.url, options.model
+        results.append(measure(*client, asked, options.at_once, options.sheets))
         print(json.dumps(results[-1], indent=1), flush=True)
         if options.keep:
             keep(options.label, results, begun)

@@ -19,7 +19,7 @@ from toolgrammar.core.conversation import (
 from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
+from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration, remote_generation
 
 
 def problem(call: ToolCall) -> str | None:
@@ -134,6 +134,8 @@ class Collector(MessageBuilder):
         assert self.finish is not None, "the stream has not ended"
         require_ended(self.finish)
         end = self.finish
+        if isinstance(end, RemoteFinish):
+            return remote_generation(self.message(), end, "")
         return Generation(
             self.message(),
             end.reason,

@@ -29,7 +29,8 @@ from toolgrammar.core.generation.json_output import MAX_RETRIES
 from toolgrammar.core.models import Model
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 
-from .answers import problem, require_whole
+from .answers import problem, require_whole, server_details
+from .loaded_model import guarantee
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,11 @@ class Request:
         """
         if not self.allow_cut:
             require_whole(end, self.params)
+
+    def details(self, end: Finish | Generation) -> dict[str, Any]:
+        """Return how an answer was held to what was asked for: ``guarantee`` (see `guarantee`), and for a model on a
+        server ``form``, ``left_out`` and ``attempts`` (see `RemoteGeneration`)."""
+        return {"guarantee": guarantee(self.model, self.params), **server_details(end)}
 
     def generate(self) -> Generation:
         """Return the answer; ask again while a validator objects."""

@@ -101,11 +101,12 @@ def sampling(options: Mapping[str, Any]) -> GenerateParams:
 
 
 def told(generation: Generation, request: _shared.Request) -> dict[str, Any]:
-    """Return what an answer tells beside its contents: ``logprobs`` in OpenAI's form, and as `_shared.beside`."""
+    """Return what an answer tells beside its contents: ``logprobs`` in OpenAI's form, as `_shared.beside`, and how it
+    was held to what was asked for."""
     vocabulary = _shared.vocabulary_of(request.model, request.params)
     tokens = _shared.text_tokens(vocabulary, generation.tokens, generation.text)
     logprobs = {} if tokens is None else {"logprobs": {"content": tokens, "refusal": None}}
-    return {**_shared.beside(generation), **logprobs}
+    return {**request.details(generation), **_shared.beside(generation), **logprobs}
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:

@@ -15,6 +15,6 @@ parse: the agent then reports it to the model as a failed call.
 
 from __future__ import annotations
 
-from .client import ToolGrammarChatCompletionClient, ToolGrammarClientConfig
+from .client import ToolGrammarChatCompletionClient, ToolGrammarClientConfig, ToolGrammarCreateResult
 
-__all__ = ["ToolGrammarChatCompletionClient", "ToolGrammarClientConfig"]
+__all__ = ["ToolGrammarChatCompletionClient", "ToolGrammarClientConfig", "ToolGrammarCreateResult"]

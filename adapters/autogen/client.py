@@ -50,7 +50,7 @@ try:
 except ImportError as error:
     raise _shared.missing("autogen-core", "autogen") from error
 
-__all__ = ["ToolGrammarChatCompletionClient", "ToolGrammarClientConfig"]
+__all__ = ["ToolGrammarChatCompletionClient", "ToolGrammarClientConfig", "ToolGrammarCreateResult"]
 
 _events = logging.getLogger(EVENT_LOGGER_NAME)
 
@@ -70,6 +70,23 @@ class ToolGrammarClientConfig(BaseModel):
     model: str
     options: dict[str, Any] = Field(default_factory=dict)
     create_args: dict[str, Any] = Field(default_factory=dict)
+
+
+class ToolGrammarCreateResult(CreateResult):
+    """AutoGen's result of a call, and how the answer was held to what was asked for.
+
+    Attributes:
+        guarantee: ``"constrained"``: every token was chosen under the grammar; ``"validated"``: something was checked
+            afterwards.
+        form: for a model on a server: form of the request that it took; None otherwise.
+        left_out: places in the schemas that the server was not sent; they were checked here.
+        attempts: number of requests to the server for this answer.
+    """
+
+    guarantee: Literal["constrained", "validated"]
+    form: str | None = None
+    left_out: list[str] = Field(default_factory=list)
+    attempts: int = 1
 
 
 class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGrammarClientConfig]):
@@ -122,7 +139,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         json_output: JsonOutput = None,
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
-    ) -> CreateResult:
+    ) -> ToolGrammarCreateResult:
         """Answer a conversation.
 
         Args:
@@ -164,7 +181,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         json_output: JsonOutput = None,
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
-    ) -> AsyncGenerator[str | CreateResult, None]:
+    ) -> AsyncGenerator[str | ToolGrammarCreateResult, None]:
         """Do what `create` does, and yield the pieces of a text answer as they are certain, the whole result last.
 
         AutoGen streams text only: tool calls and reasoning are in the result. The answer comes in one piece where it
@@ -247,7 +264,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         own = None if json_output else self._create_args.get("output_type")
         return extra.get("output_type", own)
 
-    def _result(self, generation: Generation, request: _shared.Request) -> CreateResult:
+    def _result(self, generation: Generation, request: _shared.Request) -> ToolGrammarCreateResult:
         usage = RequestUsage(generation.usage.prompt_tokens, generation.usage.completion_tokens)
         for counter in (self._actual, self._total):
             counter.prompt_tokens += usage.prompt_tokens
@@ -257,13 +274,14 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         tokens = _shared.text_tokens(vocabulary, generation.tokens, generation.text)
         calls = [function_call(call) for call in generation.tool_calls]
         text, reasoning = generation.text, generation.message.reasoning
-        return CreateResult(
+        return ToolGrammarCreateResult(
             finish_reason=REASONS[generation.finish_reason],
             content=calls or text,
             usage=usage,
             cached=False,
             logprobs=None if tokens is None else [*map(token_logprob, tokens)],
             thought=(reasoning or text or None) if calls else reasoning,
+            **request.details(generation),
         )
 
     # -- what AutoGen asks about the client --------------------------------------------------------------------------

@@ -283,7 +283,8 @@ class _Turn:
         self.params = replace(params, parallel_tool_calls=several)
         # In text, CrewAI reads the answer itself.
         check = None if self.in_text else _shared.validators_of(self.answer_model)
-        return _shared.Request(llm._loaded.model(), conversation, self.params, check)
+        self.asked = _shared.Request(llm._loaded.model(), conversation, self.params, check)
+        return self.asked
 
     def take(self, event: Event) -> None:
         """Collect an event, and show it on CrewAI's bus where it streams."""
@@ -309,6 +310,7 @@ class _Turn:
         generation = self.collected.generation
         usage = usage_dict(generation.usage)
         self.llm._track_token_usage_internal(usage)
+        usage |= self.asked.details(generation)  # the one open place that CrewAI's event of an answer has
         calls = generation.tool_calls
         if calls and self.functions and calls[0].name in self.functions:
             _shared.require_executable(calls[0])

@@ -10,8 +10,10 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from toolgrammar.core import InvalidArgumentsError, ModelError
+from toolgrammar.core import InvalidArgumentsError, Message, ModelError, ToolCall
+from toolgrammar.core.models import Model
 from toolgrammar.core.models.remote import RemoteModel
+from toolgrammar.core.testing import ScriptedModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")
 
@@ -195,6 +197,75 @@ def test_agent_framework_with_a_server() -> None:
     result = asyncio.run(client.as_agent(name="a", instructions="b", tools=[lamp]).run("Light!"))
     assert (result.text, seen) == ("Lit.", [True])
     assert client.get_token_count([]) == 0
+
+
+def told_by_autogen(model: Model, stream: bool) -> dict[str, Any]:
+    """What AutoGen's result tells of an answer."""
+    from autogen_core.models import UserMessage
+
+    from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
+
+    client = ToolGrammarChatCompletionClient(model=model)
+    asked: Any = {"messages": [UserMessage(content="Light!", source="user")], "tools": [TOOL["function"]]}
+
+    async def last() -> Any:
+        return [piece async for piece in client.create_stream(**asked, tool_choice="required")][-1]
+
+    result = asyncio.run(last() if stream else client.create(**asked, tool_choice="required"))
+    told: dict[str, Any] = result.model_dump()
+    return told
+
+
+def told_by_crewai(model: Model, stream: bool) -> dict[str, Any]:
+    """What the usage of CrewAI's event tells of an answer."""
+    from crewai.events.event_bus import crewai_event_bus
+    from crewai.events.types.llm_events import LLMCallCompletedEvent
+
+    from toolgrammar.adapters.crewai import ToolGrammarLLM
+
+    seen: list[Any] = []
+    with crewai_event_bus.scoped_handlers():
+        crewai_event_bus.on(LLMCallCompletedEvent)(lambda source, event: seen.append(event))
+        ToolGrammarLLM(model=model, stream=stream, tool_choice="required").call("Light!", tools=[TOOL])
+        crewai_event_bus.flush()
+    (event,) = seen
+    told: dict[str, Any] = event.usage
+    return told
+
+
+def told_by_agent_framework(model: Model, stream: bool) -> dict[str, Any]:
+    """What the properties of Agent Framework's response tell of an answer."""
+    from agent_framework import FunctionTool, Message
+
+    from toolgrammar.adapters.agent_framework import ToolGrammarChatClient
+
+    lamp = FunctionTool(name="lamp", description="Switch it.", input_model=TOOL["function"]["parameters"])
+    client = ToolGrammarChatClient(model=model)
+    messages = [Message("user", ["Light!"])]
+    options: Any = {"tools": [lamp], "tool_choice": "required"}
+
+    async def response() -> Any:
+        if not stream:
+            return await client.get_response(messages, options=options)
+        return await client.get_response(messages, options=options, stream=True).get_final_response()
+
+    told: dict[str, Any] = asyncio.run(response()).additional_properties
+    return told
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("told_by", [told_by_autogen, told_by_crewai, told_by_agent_framework])
+def test_frameworks_tell_how_a_server_was_asked(told_by: Any, stream: bool) -> None:
+    """The guarantee, the form, what was left out of the schema, and how often the server was asked."""
+    told = told_by(server(('{"on": "never"}', "tool_calls"), ('{"on": true}', "tool_calls")), stream)
+    assert {name: told[name] for name in ("guarantee", "form", "left_out", "attempts")} == {
+        "guarantee": "validated",
+        "form": "tools",
+        "left_out": [],
+        "attempts": 2,
+    }
+    local = ScriptedModel([Message("assistant", tool_calls=(ToolCall("", "lamp", {"on": True}),))])
+    assert told_by(local, stream)["guarantee"] == "constrained"
 
 
 def test_calls_in_text_for_crewai() -> None:

@@ -5,6 +5,6 @@ each answer is validated, repaired or requested again before you get it.
 """
 
 from .model import RemoteModel
-from .stream_state import RemoteFinish, RemoteGeneration
+from .stream_state import RemoteFinish, RemoteGeneration, remote_generation
 
-__all__ = ["RemoteFinish", "RemoteGeneration", "RemoteModel"]
+__all__ = ["RemoteFinish", "RemoteGeneration", "RemoteModel", "remote_generation"]
