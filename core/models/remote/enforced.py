@@ -107,9 +107,11 @@ class EnforcedReader:
         calls: list[ToolCall] = []
         wrong: list[str] = []
         for index, raw in reversed(list(enumerate(answer.calls))):
-            # The budget cuts the end of an answer: of two calls of one tool, the last.
-            pointers = tuple(place[len(raw.name) :] for place in places if place.startswith(raw.name))
-            places = [place for place in places if not place.startswith(raw.name)]
+            # The budget cuts the end of an answer: of two calls of one tool, the last, and where no tool is named, the
+            # last of all.
+            named = {place for place in places if place in ("", raw.name) or place.startswith(f"{raw.name}/")}
+            pointers = tuple(place[len(raw.name) :] for place in places if place in named)
+            places = [place for place in places if place not in named]
             call = ToolCall(self._ids[index], raw.name, {}, raw=raw.arguments)
             calls.insert(0, self._call(call, pointers, used_up is True))
         wrong += [call.error for call in calls if call.error is not None and not call.cut]

@@ -130,6 +130,18 @@ def test_cut_values_are_named(serve: Any, complete: Any) -> None:
     assert isinstance(events[-1], Finish) and events[-1].cut == ("/n",) and events[-1].reason == "length"
 
 
+def test_the_place_of_a_cut_call_is_that_of_its_own_tool(serve: Any, complete: Any) -> None:
+    """One tool's name may begin another's; and an answer cut open behind whole arguments is the last call's cut."""
+    named = [{"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("look", "look_up")]
+    tools = ToolSet.from_any(named)
+    calls = ("look_up", {}), ("look", {})
+    server = serve(cut(complete(None, *calls), "look_up"), cut(complete(None, *calls), ""), plugin=True)
+    model = server.model(server="vllm")
+    for places in ([("",), ()], [(), ("",)]):
+        answer = model.generate("Go", tools=tools)
+        assert [call.cut for call in answer.tool_calls] == places and answer.finish_reason == "length"
+
+
 def test_a_call_that_was_cut_open_does_not_run(serve: Any, complete: Any) -> None:
     """A budget below the shortest call leaves arguments that do not parse."""
     server = serve(cut(complete(None, ("look", '{"ci')), ""), plugin=True)
