@@ -6,9 +6,10 @@
 ``FOLDER`` has the models ``smollm2``, ``noise`` and ``thinking`` of `engine_models.py`. Each engine is started in a
 process of its own, one after the other.
 
-- ``drafts``: greedy calls with and without forced text as drafts. Where the two write different tokens for the first
-  time, the text must be forced there (another spelling of the same text); anything else is an error. A step of a call
-  writes one sampled token and the drafts that were accepted.
+- ``drafts``: greedy calls without drafts, with forced text as drafts (``ForcedText``), and with forced text offered as
+  drafts (``OfferedText``). The last must write the tokens of the first. In each, every token must be the model's first
+  choice under its mask, by transformers: what the drafts change is that mask alone. A step of a call writes one sampled
+  token and the drafts that were accepted.
 - ``share``: JSON of functions' arguments with our masks and with xgrammar's: the time of masks and of accepting tokens,
   as a share of the engine's step. On a CPU, for 16 texts together.
 - ``budgets``: schemas whose validity depends on the text so far, noise at temperature 1, every budget from the
@@ -40,6 +41,7 @@ from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
 
 DRAFTS = 12
+PROPOSERS = ("ForcedText", "OfferedText")
 BUDGETS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)  # tokens beyond the shortest answer
 THINKING = (40, 80, 200, 600)
 END_OF_THINKING = "</think>"
@@ -100,16 +102,14 @@ def counter(made: Any, name: str) -> float:
     return 0.0
 
 
-def run_drafts(options: argparse.Namespace, with_drafts: bool) -> dict[str, Any]:
+def run_drafts(options: argparse.Namespace, proposer: str) -> dict[str, Any]:
     """Greedy calls; the tokens of each."""
     from vllm import SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
-    from toolgrammar.adapters.vllm import envelope
-
     drafts = {
         "method": "custom_class",
-        "model": "toolgrammar.adapters.vllm.drafts.ForcedText",
+        "model": f"toolgrammar.adapters.vllm.drafts.{proposer}",
         "num_speculative_tokens": DRAFTS,
     }
     made = engine(
@@ -117,7 +117,7 @@ def run_drafts(options: argparse.Namespace, with_drafts: bool) -> dict[str, Any]
         16,
         4096,
         structured_outputs_config={"backend": "outlines"},
-        **({"speculative_config": drafts} if with_drafts else {}),
+        **({"speculative_config": drafts} if proposer in PROPOSERS else {}),
     )
     tokenizer = made.get_tokenizer()
     prompts, params = [], []
@@ -127,24 +127,31 @@ def run_drafts(options: argparse.Namespace, with_drafts: bool) -> dict[str, Any]
                 [{"role": "user", "content": text}], tools=tools, add_generation_prompt=True, tokenize=False
             )
         )
-        asked = envelope(tools, tool_choice="required", parallel_tool_calls=False, format="hermes")
         params.append(
             SamplingParams(
                 temperature=0,
                 max_tokens=options.max_tokens,
-                structured_outputs=StructuredOutputsParams(grammar=asked),
+                structured_outputs=StructuredOutputsParams(grammar=calls_of(tools)),
             )
         )
     begin = time.monotonic()
-    outputs = written(made, prompts, params)
+    outputs = made.generate(prompts, params, use_tqdm=False)
     return {
         "seconds": time.monotonic() - begin,
-        "tokens": [list(output.token_ids) for output in outputs],
-        "texts": [output.text for output in outputs],
+        "prompts": [list(output.prompt_token_ids) for output in outputs],
+        "tokens": [list(output.outputs[0].token_ids) for output in outputs],
+        "texts": [output.outputs[0].text for output in outputs],
         "accepted": counter(made, "vllm:spec_decode_num_accepted_tokens"),
         "drafted": counter(made, "vllm:spec_decode_num_draft_tokens"),
         "steps": counter(made, "vllm:iteration_tokens_total"),
     }
+
+
+def calls_of(tools: list[dict[str, Any]]) -> str:
+    """The envelope of the drafts' requests."""
+    from toolgrammar.adapters.vllm import envelope
+
+    return envelope(tools, tool_choice="required", parallel_tool_calls=False, format="hermes")
 
 
 def run_share(options: argparse.Namespace, backend: str) -> dict[str, Any]:
@@ -317,50 +324,67 @@ def is_valid(schema: Any, text: str) -> bool:
 # -- around it -----------------------------------------------------------------------------------------------------
 
 
-def compared(options: argparse.Namespace, without: dict[str, Any], drafted: dict[str, Any]) -> dict[str, Any]:
-    """Compare the two runs: where they part for the first time, the text is forced."""
-    from transformers import AutoTokenizer
+def compared(options: argparse.Namespace, runs: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Compare the runs with each other, and with the model's own first choices."""
+    calls = len(runs["without"]["tokens"])
+    found: dict[str, Any] = {"calls": calls}
+    for name, run in runs.items():
+        tokens = sum(map(len, run["tokens"]))
+        pairs = [*zip(runs["without"]["tokens"], run["tokens"], strict=True)]
+        texts = [*zip(runs["without"]["texts"], run["texts"], strict=True)]
+        found[name] = {
+            "tokens": tokens,
+            "steps_per_call": round((tokens - run["accepted"]) / calls, 1),
+            "steps": run["steps"],
+            "drafted": run["drafted"],
+            "accepted": run["accepted"],
+            "same_tokens": sum(plain == other for plain, other in pairs),
+            "same_texts": sum(plain == other for plain, other in texts),
+            **choices(options, run, is_narrowed=name == "ForcedText"),
+        }
+    return found
 
-    from toolgrammar.adapters.vllm.envelope import Tokens, envelope, read_envelope
 
-    vocabulary = Vocabulary.from_transformers(AutoTokenizer.from_pretrained(options.models / "smollm2"))
+def choices(options: argparse.Namespace, run: dict[str, Any], *, is_narrowed: bool) -> dict[str, Any]:
+    """How many of the tokens the model chose among several, and how many are not its first choice under their mask."""
+    import numpy as np
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from toolgrammar.adapters.vllm.envelope import Tokens, read_envelope
+    from toolgrammar.adapters.vllm.sequence import Ends, Sequence
+    from toolgrammar.adapters.vllm.spelling import Spelling
+
+    path = options.models / "smollm2"
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    vocabulary = Vocabulary.from_transformers(tokenizer, size=model.config.vocab_size)
+    spelling = Spelling(vocabulary, lambda text: list(tokenizer.encode(text, add_special_tokens=False)))
     counts: Counter[str] = Counter()
     examples = []
-    pairs = zip(requests(options.data, options.calls), without["tokens"], drafted["tokens"], strict=True)
-    for number, ((_, tools), plain, other) in enumerate(pairs):
-        if plain == other:
-            counts["same tokens"] += 1
-            continue
-        asked = envelope(tools, tool_choice="required", parallel_tool_calls=False, format="hermes")
-        matcher = read_envelope(asked, Tokens("", vocabulary)).grammar.bind(vocabulary).matcher()
-        at = next(
-            (at for at, (a, b) in enumerate(zip(plain, other, strict=False)) if a != b), min(len(plain), len(other))
-        )
-        for token in plain[:at]:
-            matcher.accept(token)
-        forced = matcher.forced_bytes()
-        is_same = without["texts"][number] == drafted["texts"][number]
-        if forced:
-            counts["same text, other spelling" if is_same else "parted behind another spelling of forced text"] += 1
-        else:
-            counts["parted where text is not forced"] += 1
-            text = b"".join(vocabulary.tokens[token] or b"" for token in plain[:at])
-            examples.append(f"{plain[at - 3 : at + 2]} {other[at - 3 : at + 2]} {text[-80:]!r}")
-    tokens = [sum(map(len, run["tokens"])) for run in (without, drafted)]
-    calls = len(drafted["tokens"])
-    return {
-        "calls": calls,
-        "without": {"tokens": tokens[0], "steps_per_call": round(tokens[0] / calls, 1), "steps": without["steps"]},
-        "with": {
-            "tokens": tokens[1],
-            "steps_per_call": round((tokens[1] - drafted["accepted"]) / calls, 1),
-            "steps": drafted["steps"],
-            "drafted": drafted["drafted"],
-            "accepted": drafted["accepted"],
-        },
-        "compared": dict(counts),
-        "examples": examples,
-    }
+    asked = requests(options.data, options.calls)
+    for (_, tools), prompt, tokens in zip(asked, run["prompts"], run["tokens"], strict=True):
+        with torch.inference_mode():
+            logits = model(torch.tensor([[*prompt, *tokens]])).logits[0, len(prompt) - 1 : -1].numpy()
+        constraint = read_envelope(calls_of(tools), Tokens("", vocabulary)).grammar.bind(vocabulary)
+        text = Sequence(constraint, spelling, Ends(spelling, {tokenizer.eos_token_id}))
+        text.room = lambda text=text: options.max_tokens - text.steps  # type: ignore[misc]
+        drafts: list[int] = []
+        for at, token in enumerate(tokens):
+            row = np.zeros((model.config.vocab_size + 31) // 32, np.uint32)
+            text.fill(row)
+            allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+            first = int(allowed[logits[at][allowed].argmax()])
+            counts["chosen"] += len(allowed) > 1
+            if first != token:
+                counts["otherwise"] += 1
+                margin = float(logits[at][first] - logits[at][token])
+                examples.append(f"token {at}: {token} for {first}, by {margin:.4f}, {text.tokens[-4:]}")
+            text.accept([token])
+            is_draft = bool(drafts) and drafts.pop(0) == token
+            if is_narrowed and not drafts and not is_draft:  # the engine's step ends with the token behind its drafts
+                drafts = text.jump(DRAFTS)
+    return {"chosen": counts["chosen"], "otherwise": counts["otherwise"], "examples": examples[:8]}
 
 
 def in_a_process(options: argparse.Namespace, part: str, variant: str) -> dict[str, Any]:
@@ -371,13 +395,16 @@ def in_a_process(options: argparse.Namespace, part: str, variant: str) -> dict[s
     done = subprocess.run(command, env={**environment, **os.environ}, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     print(
-        part, variant, json.dumps({name: found[name] for name in found if name not in ("tokens", "texts")}), flush=True
+        part,
+        variant,
+        json.dumps({name: found[name] for name in found if name not in ("prompts", "tokens", "texts")}),
+        flush=True,
     )
     return found
 
 
 def main() -> int:
-    """Measure, print, and fail if a text parted without reason, or was not valid though it could be."""
+    """Measure, print, and fail if a token is not the model's choice, or a text was not valid though it could be."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--models", type=Path, required=True)
@@ -390,7 +417,7 @@ def main() -> int:
     if options.one:
         part, variant = options.one
         run = {
-            "drafts": lambda: run_drafts(options, variant == "with"),
+            "drafts": lambda: run_drafts(options, variant),
             "share": lambda: run_share(options, variant),
             "budgets": lambda: run_budgets(options),
             "thinking": lambda: run_thinking(options),
@@ -402,14 +429,17 @@ def main() -> int:
     report.pop("machine", None)
     for part in options.parts:
         if part == "drafts":
-            report[part] = compared(options, *(in_a_process(options, part, one) for one in ("without", "with")))
+            runs = {name: in_a_process(options, part, name) for name in ("without", *PROPOSERS)}
+            report[part] = compared(options, runs)
         elif part == "share":
             names = {"toolgrammar": "outlines", "xgrammar": "xgrammar"}
             report[part] = {name: in_a_process(options, part, place) for name, place in names.items()}
         else:
             report[part] = in_a_process(options, part, "-")
         results_io.show("engine_steps", report, engine_steps(report), keep=options.keep)
-    bad = report.get("drafts", {}).get("compared", {}).get("parted where text is not forced", 0)
+    drafts = {name: run for name, run in report.get("drafts", {}).items() if name != "calls"}
+    bad = sum(run["otherwise"] for run in drafts.values())
+    bad += sum(run["same_tokens"] < report["drafts"]["calls"] for name, run in drafts.items() if name != "ForcedText")
     bad += report.get("budgets", {}).get("invalid", 0)
     bad += sum(one["invalid"] for one in report.get("thinking", {}).values())
     return int(bad > 0)

@@ -506,12 +506,17 @@ def engine_steps(report: Result) -> str:
     """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
     parts = []
     if (found := report.get("drafts")) is not None:
+        names = ("tokens", "accepted", "steps_per_call", "same_tokens", "same_texts", "chosen", "otherwise")
         rows = [
-            [name, found["calls"], found[name]["tokens"], found[name]["steps_per_call"], int(found[name]["steps"])]
-            for name in ("without", "with")
+            [name, found["calls"], *(run[of] for of in names), int(run["steps"])]
+            for name, run in found.items()
+            if name != "calls"
         ]
-        parts.append(table(("drafts", "calls", "tokens", "steps of a call", "steps of the engine"), rows))
-        parts.append(table(("the two texts", "calls"), [[*pair] for pair in found["compared"].items()]))
+        columns = (
+            *("drafts", "calls", "tokens", "accepted drafts", "steps of a call", "same tokens", "same texts"),
+            *("choices of the model", "not its first", "steps of the engine"),
+        )
+        parts.append(table(columns, rows))
     if (found := report.get("share")) is not None:
         columns = ("masks", "texts", "valid", "tokens", "step, ms", "masks, ms", "accepting, ms", "share")
         rows = [

@@ -33,7 +33,7 @@ _LOG = logger_of("vllm")
 
 
 def placeholder(vocab_size: int) -> int:
-    """Return the token that `drafts.ForcedText` proposes in the place of each token that the grammar may force."""
+    """Return the token that a proposer of `drafts` proposes in the place of each token that the grammar may force."""
     return vocab_size - 1
 
 
@@ -59,6 +59,7 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         config = self.vllm_config.speculative_config
         drafts = None if config is None else config.model
         self.jumps = bool(config and config.method == "custom_class" and str(drafts).startswith(__package__ or ""))
+        self.offers = str(drafts).endswith(".OfferedText")
         self.most_drafts = int(getattr(self.vllm_config, "num_speculative_tokens", 0) or 0)
 
     def compile_grammar(
@@ -168,7 +169,7 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         """Return the drafts that the grammar takes; in the place of placeholders, the text that it forces."""
         backend = self._backend
         if backend.jumps and tokens and all(token == placeholder(backend.vocab_size) for token in tokens):
-            return self.jump(len(tokens))
+            return self.jump(len(tokens), is_offered=backend.offers)
         return self.allowed_prefix(tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:

@@ -1,9 +1,9 @@
-"""`ForcedText`: a proposer of drafts, by which vLLM writes text that the grammar forces several tokens at a time.
+"""Proposers of drafts, by which vLLM writes text that the grammar forces several tokens at a time.
 
 Start vLLM with ``--speculative-config '{"method": "custom_class", "num_speculative_tokens": 12, "model":
 "toolgrammar.adapters.vllm.drafts.ForcedText"}'``. The proposer runs in the worker, which has no grammar: it proposes
-placeholders, and the grammar puts the forced tokens in their place when vLLM asks it which drafts are valid
-(`backend.ToolGrammarSequence.validate_tokens`). Only these tokens are allowed at their places, so each is accepted.
+placeholders, and the grammar puts the tokenizer's own spelling of the forced text in their place when vLLM asks it
+which drafts are valid (`backend.ToolGrammarSequence.validate_tokens`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from .backend import placeholder
 
 
 class ForcedText:
-    """The proposer, by vLLM's interface of the method ``custom_class``.
+    """Forced text is written in the tokenizer's own spelling: only these tokens are allowed, so each is accepted.
+
+    The proposer, by vLLM's interface of the method ``custom_class``.
 
     Args:
         vllm_config: the engine's configuration.
@@ -30,3 +32,8 @@ class ForcedText:
     def propose(self, sampled_token_ids: Any, *arguments: Any, **options: Any) -> list[list[int]]:
         """Return the placeholders of each request of the batch; none where no token was written."""
         return [list(self._drafts) if len(tokens) else [] for tokens in sampled_token_ids]
+
+
+class OfferedText(ForcedText):
+    """Forced text is offered in that spelling, and the model takes it or spells it otherwise: masks are as without
+    drafts, and so is what a greedy model writes."""

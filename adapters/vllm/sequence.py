@@ -204,18 +204,22 @@ class Sequence:
         self.matcher.rollback(1)
         return is_whole
 
-    def jump(self, most: int) -> list[int]:
-        """Return tokens that are certain to follow, in the tokenizer's own spelling; they become the only ones allowed.
+    def jump(self, most: int, *, is_offered: bool = False) -> list[int]:
+        """Return the tokens with which the tokenizer writes the text that is certain to follow.
 
         Args:
             most: maximum number of tokens.
+            is_offered: leave the masks as they are, so that the model may spell that text otherwise; False: these
+                tokens become the only ones allowed.
         """
+        self._drafted = {}
         if self._over:
             return []
         room = None if self.room is None else self.room()
         ahead = self._spelling.certain(self.matcher, self.tokens, most, room)
         begin = len(self.tokens)
-        self._drafted = {begin + number: token for number, token in enumerate(ahead)}
+        if not is_offered:
+            self._drafted = {begin + number: token for number, token in enumerate(ahead)}
         return ahead
 
 

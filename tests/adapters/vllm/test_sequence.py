@@ -219,6 +219,39 @@ def test_forced_text_is_spelled_as_the_tokenizer_spells_it(spelling: Spelling) -
     assert steps < len(text.tokens)
 
 
+@pytest.mark.parametrize("budget", [None, 40, 60])
+@pytest.mark.parametrize("seed", range(6))
+def test_offered_text_changes_nothing_that_is_written(spelling: Spelling, seed: int, budget: int | None) -> None:
+    """With offers a greedy model writes the tokens that it writes without; forced ones are the tokenizer's own."""
+
+    def chosen(text: Sequence) -> int:
+        """What the model prefers, by all tokens before: mostly long tokens, at times any."""
+        rng = random.Random(f"{seed} {text.tokens[-6:]}")
+        sizes = {token: len(spelling.vocabulary.tokens[token] or b"") for token in allowed(text, spelling)}
+        return max(sizes, key=lambda token: (rng.random() < 0.1) * 9 + sizes[token] + rng.random())
+
+    def answer(drafts: int, *, is_offered: bool) -> tuple[list[int], int]:
+        text, steps = sequence(spelling, Grammar.from_json_schema(SCHEMA)), 0
+        limit = 120 if budget is None else budget
+        if budget is not None:
+            text.room = lambda: budget - text.steps
+        while not text.is_over and text.steps < limit:
+            steps += 1
+            for draft in [*text.jump(drafts, is_offered=is_offered), None]:
+                token = chosen(text)
+                assert draft is None or is_offered or token == draft
+                assert text.accept([token])
+                if token != draft or text.steps == limit:
+                    break
+        return text.tokens, steps
+
+    plain, steps = answer(0, is_offered=True)
+    offered, fewer = answer(8, is_offered=True)
+    assert offered == plain and fewer < steps
+    forced, fewest = answer(8, is_offered=False)
+    assert fewest < len(forced)
+
+
 def test_the_places_that_were_cut() -> None:
     """Pointers name what the budget closed, in JSON and in calls."""
     vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [None], eos=[256])

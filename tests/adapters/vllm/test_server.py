@@ -1,0 +1,143 @@
+"""vLLM's own OpenAI server with the plug-in, on a model of noise: asked by OpenAI's SDK and by our ``vllm:`` address.
+
+Start-up takes one to two minutes; `.ci/engines` runs this.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+
+from toolgrammar.core import ArgumentsDelta, BudgetError, load_model
+from toolgrammar.tools import ToolSet
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 60},
+        "days": {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True, "minItems": 2},
+    },
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+TOOLS = ToolSet.from_any([{"name": "get_weather", "parameters": WEATHER}, {"name": "now", "parameters": {}}])
+
+
+@pytest.fixture(scope="module")
+def url(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the server."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log"
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model_path]
+    command += ["--served-model-name", "noise", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
+    command += ["--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--enable-auto-tool-choice"]
+    command += ["--tool-call-parser", "toolgrammar-hermes"]
+    command += ["--structured-outputs-config", '{"backend": "outlines"}']
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output, env=os.environ) as server:
+        try:
+            for _ in range(1000):
+                assert server.poll() is None, log.read_text()[-4000:]
+                try:
+                    httpx.get(f"http://127.0.0.1:{port}/health").raise_for_status()
+                    break
+                except httpx.HTTPError:
+                    time.sleep(0.5)
+            yield f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.terminate()
+
+
+class Counted(httpx.AsyncBaseTransport):
+    """The network, with the bodies of what is asked."""
+
+    def __init__(self) -> None:
+        self._inner = httpx.AsyncHTTPTransport()
+        self.asked: list[Any] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Note and send a request."""
+        self.asked.append(json.loads(request.content) if request.content else request.url.path)
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+@pytest.mark.parametrize("client", ["openai", "toolgrammar"])
+def test_calls_are_valid_or_named_as_cut(url: str, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every choice, budget and form of an answer, many at a time; those under a demand that are cut say where."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    engines = importlib.import_module("engines")
+    sent = TOOLS.to_openai()
+    asked = [
+        engines.Asked(f"r{number}", "What is the weather?", sent, choice, budget, stream)
+        for number, (choice, budget, stream) in enumerate(
+            itertools.product(("required", "get_weather", "auto"), (1, 4, 20, 32, 48, 96, 300), (True, False))
+        )
+    ]
+    found = engines.measure("noise", client, url, "noise", asked, 16, None)
+    assert not any(found[kind] for kind in engines.BAD), found["examples"]
+    assert found["calls"] and found["valid"] + found["closed"]
+    demanded = [found["by_choice"][choice] for choice in ("required", "named")]
+    ended = sum(one.get("closed", 0) + one.get("cut", 0) for one in demanded)
+    assert client != "openai" or found["named"] >= ended
+
+
+def test_an_address_is_asked_once_and_constrained(url: str) -> None:
+    """One probe, then one request for each answer, down to a budget of one token."""
+    network = Counted()
+    model = load_model(f"vllm:noise@{url}", transport=network, timeout=300.0)
+    answers = 0
+    for budget in (*range(1, 17), 40, 80, 200):
+        for asked in ({"tools": TOOLS, "tool_choice": "required"}, {"schema": WEATHER}):
+            try:
+                if "schema" in asked:
+                    value = model.generate_json("Go", asked["schema"], max_tokens=budget, temperature=1.0, seed=budget)
+                    jsonschema.validate(value, WEATHER)
+                else:
+                    answer = model.generate("Go", max_tokens=budget, temperature=1.0, seed=budget, **asked)
+                    assert (answer.guarantee, answer.attempts) == ("constrained", 1)
+                    for call in answer.tool_calls:
+                        assert call.cut or call.name == "now" or not jsonschema.validate(dict(call.arguments), WEATHER)
+            except BudgetError:
+                assert budget < 40
+            answers += 1
+    assert len(network.asked) == answers + 1
+
+
+def test_a_stream_is_passed_on_while_the_server_writes(url: str) -> None:
+    """At its first piece the request still runs in the engine, and each later piece is a few tokens."""
+    model = load_model(f"vllm:noise@{url}", timeout=300.0)
+    schema = {"type": "object", "properties": {"text": {"type": "string", "minLength": 600}}, "required": ["text"]}
+    tools = ToolSet.from_any([{"name": "write", "parameters": schema}])
+    running, pieces = "", []
+    for event in model.stream("Go", tools=tools, tool_choice="required", max_tokens=900, temperature=1.0, seed=1):
+        if isinstance(event, ArgumentsDelta):
+            if not pieces:
+                metrics = httpx.get(url.replace("/v1", "/metrics")).text
+                (running,) = re.findall(r"^vllm:num_requests_running\S* (\S+)$", metrics, re.M)
+            pieces.append(event.text)
+    assert float(running) == 1.0
+    assert len(pieces) > 50 and max(map(len, pieces)) < 100
