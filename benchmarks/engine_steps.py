@@ -335,9 +335,7 @@ def compared(options: argparse.Namespace, runs: dict[str, dict[str, Any]]) -> di
         found[name] = {
             "tokens": tokens,
             "steps_per_call": round((tokens - run["accepted"]) / calls, 1),
-            "steps": run["steps"],
-            "drafted": run["drafted"],
-            "accepted": run["accepted"],
+            **{count: int(run[count]) for count in ("steps", "drafted", "accepted")},
             "same_tokens": sum(plain == other for plain, other in pairs),
             "same_texts": sum(plain == other for plain, other in texts),
             **choices(options, run, is_narrowed=name == "ForcedText"),

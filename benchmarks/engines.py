@@ -49,6 +49,7 @@ from toolgrammar.core import BudgetError, ContextOverflowError, GenerateParams, 
 from toolgrammar.tools import ToolSet
 
 BUDGETS = (4, 24, 48, 64, 96, 192, 400)
+TIMEOUT = 3600.0  # seconds; an answer that is not streamed is silent to its end, and 16 of them share a busy machine
 BAD = ("invalid", "lost", "error")
 KINDS = ("valid", "text", "closed", "cut", "refused", *BAD)
 CHOICES = ("required", "named", "auto")
@@ -105,7 +106,7 @@ def with_openai(url: str, model: str) -> Any:
     """Ask by OpenAI's SDK."""
     from openai import BadRequestError, OpenAI
 
-    client = OpenAI(base_url=url, api_key="none", max_retries=0, timeout=600)
+    client = OpenAI(base_url=url, api_key="none", max_retries=0, timeout=TIMEOUT)
 
     def ask(asked: Asked) -> Answered | str:
         choice: Any = asked.choice
@@ -158,7 +159,7 @@ def with_langchain(url: str, model: str) -> Any:
             max_tokens=asked.budget,
             temperature=0,
             max_retries=0,
-            timeout=600,
+            timeout=TIMEOUT,
         ).bind_tools(asked.tools, tool_choice=asked.choice)
         try:
             if asked.stream:
@@ -181,7 +182,7 @@ def with_langchain(url: str, model: str) -> Any:
 
 def with_toolgrammar(url: str, model: str) -> Any:
     """Ask by our ``vllm:`` address."""
-    remote = load_model(f"vllm:{model}@{url}", timeout=600.0)
+    remote = load_model(f"vllm:{model}@{url}", timeout=TIMEOUT)
 
     def ask(asked: Asked) -> Answered | str:
         params = GenerateParams(
@@ -317,7 +318,7 @@ def first_requests(url: str, model: str, asked: list[Asked]) -> dict[str, Any]:
     """
     from openai import BadRequestError, OpenAI
 
-    client = OpenAI(base_url=url, api_key="none", max_retries=0, timeout=600)
+    client = OpenAI(base_url=url, api_key="none", max_retries=0, timeout=TIMEOUT)
     times: tuple[list[float], list[float]] = ([], [])
     refused = 0
     for request in asked:

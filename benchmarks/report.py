@@ -506,12 +506,8 @@ def engine_steps(report: Result) -> str:
     """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
     parts = []
     if (found := report.get("drafts")) is not None:
-        names = ("tokens", "accepted", "steps_per_call", "same_tokens", "same_texts", "chosen", "otherwise")
-        rows = [
-            [name, found["calls"], *(run[of] for of in names), int(run["steps"])]
-            for name, run in found.items()
-            if name != "calls"
-        ]
+        names = ("tokens", "accepted", "steps_per_call", "same_tokens", "same_texts", "chosen", "otherwise", "steps")
+        rows = [[name, found["calls"], *(run[of] for of in names)] for name, run in found.items() if name != "calls"]
         columns = (
             *("drafts", "calls", "tokens", "accepted drafts", "steps of a call", "same tokens", "same texts"),
             *("choices of the model", "not its first", "steps of the engine"),
