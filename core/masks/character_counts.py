@@ -93,6 +93,21 @@ class ClassExits:
     on the paths to an exit and below it; ``after`` has for each the index in that list at which its subtree ends.
     """
 
+    def saved(self) -> tuple:
+        """Return the arrays for `load_class_exits`."""
+        numbers = array("i", [self.count, self.nodes])
+        return copied("I", self.plain), copied("i", self.node), copied("i", self.after), numbers
+
+
+def load_class_exits(saved: tuple) -> ClassExits:
+    """Return the exits whose `saved` returned these arrays."""
+    exits: ClassExits = ClassExits.__new__(ClassExits)
+    exits.plain, exits.node, exits.after, numbers = saved
+    exits.count, exits.nodes = numbers
+    if not 0 <= exits.nodes < len(exits.node) == len(exits.after):
+        raise ValueError("these are not the exits of a class")
+    return exits
+
 
 @cython.cclass
 class ClassRuns:
@@ -101,6 +116,23 @@ class ClassRuns:
     ``token_at`` has the places of the tokens in the trie's order; like ``end_node``, they ascend. ``chars`` has the
     number of characters by token.
     """
+
+    def saved(self) -> tuple:
+        """Return the arrays for `load_class_runs`."""
+        numbers = array("i", [self.tokens, self.ends, self.longest])
+        ends = copied("i", self.end_node)[: self.ends + 1], copied("i", self.end_chars)[: self.ends + 1]
+        return (copied("i", self.token_at)[: self.tokens + 1], *ends, numbers)
+
+
+def load_class_runs(saved: tuple, counts: TokenCounts) -> ClassRuns:
+    """Return the runs whose `saved` returned these arrays, over the counts of the same vocabulary."""
+    runs: ClassRuns = ClassRuns.__new__(ClassRuns)
+    runs.token_at, runs.end_node, runs.end_chars, numbers = saved
+    runs.tokens, runs.ends, runs.longest = numbers
+    if not (0 <= runs.tokens < len(runs.token_at) and 0 <= runs.ends < len(runs.end_node) == len(runs.end_chars)):
+        raise ValueError("these are not the runs of a class")
+    runs.chars = counts.chars
+    return runs
 
 
 @cython.cfunc
@@ -161,7 +193,9 @@ class CharacterCounts:
                 found = self._find_runs(star)
                 if len(known) >= MAX_CLASSES:
                     del known[next(iter(known))]
-                known[key] = found
+            else:
+                del known[key]
+            known[key] = found  # last: those of the least recent grammars go first
             self.taken[number] = found
         return found
 
@@ -407,7 +441,9 @@ class CharacterCounts:
             found = self._find_exits(star)
             if len(known) >= MAX_CLASSES:
                 del known[next(iter(known))]
-            known[key] = found
+        else:
+            del known[key]
+        known[key] = found
         return found
 
     @cython.cfunc

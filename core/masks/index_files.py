@@ -1,8 +1,8 @@
 """Vocabulary indexes, computed or read from disk.
 
-For a large vocabulary the trie and the token sets of free strings take a while, so they are kept on disk
-(``disk_cache.py``), under a key that holds the vocabulary's content, the library's version and the code that computes
-them.
+For a large vocabulary the trie, the token sets of free strings and the surveys of common classes of characters take a
+while, so they are kept on disk (``disk_cache.py``), under a key that holds the vocabulary's content, the library's
+version and the code that computes them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 from array import array
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +22,17 @@ from ..automaton.byte_rows import free_key
 from ..automaton.encoding import OPEN, QUOTED, RAW
 from ..automaton.lazy_dfa import Program
 from ..language.nodes import Nodes
+from ..regex.compile import regex_term
 from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
 from ..vocabulary.vocabulary import Vocabulary
-from .character_counts import load_token_counts
+from .character_counts import ClassExits, ClassRuns, load_class_exits, load_class_runs, load_token_counts
 from .masks import Masks
 from .token_set import load_token_set
 from .trie import Trie
 from .vocabulary_index import VocabularyIndex
 
 #: Version of the files' content and form.
-FORMAT = 1
+FORMAT = 2
 
 #: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
 MIN_TOKENS = 8_192
@@ -41,6 +43,12 @@ _FREE: dict[str, Hashable] = {
     "quoted": free_key(QUOTED),
     "raw": free_key(RAW),
 }
+
+
+#: Patterns of the classes of characters that real schemas use most, of those that many tokens stay in: where tokens
+#: leave a run of one, and where they leave a string that may go on with any.
+_RUNS = (".", r"\S", r"[-\w]")
+_EXITS = ("[^]", ".")
 
 
 def index_of(vocabulary: Vocabulary) -> VocabularyIndex:
@@ -109,6 +117,9 @@ def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
         masks = Masks(program.automaton, index, (), {}, 2**30)
         masks.fill(program.start, out)
         masks.fill(program.automaton.advance(program.start, first), out)
+    for patterns, runs in ((_RUNS, True), (_EXITS, False)):
+        for pattern in patterns:
+            masks.survey(regex_term(program.store.nodes.terms, pattern, whole=True), runs)
     return index
 
 
@@ -120,6 +131,14 @@ def _packed(index: VocabularyIndex) -> dict[str, array[int]]:
     arrays.update((f"counts {number}", part) for number, part in enumerate(index.counts.saved()))
     for name, key in _FREE.items():
         arrays.update((f"{name} {number}", part) for number, part in enumerate(index.token_sets[key].saved()))
+    surveys: list[tuple[str, Mapping[Hashable, ClassRuns | ClassExits]]] = [
+        ("runs", index.runs),
+        ("exits", index.exits),
+    ]
+    for name, found in surveys:
+        for at, (ranges, survey) in enumerate(found.items()):
+            arrays[f"{name} {at}"] = array("i", chain.from_iterable(ranges))  # type: ignore[call-overload]
+            arrays.update((f"{name} {at} {number}", part) for number, part in enumerate(survey.saved()))
     return arrays
 
 
@@ -136,4 +155,14 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
     index = _index(vocabulary, Trie(vocabulary.tokens, part("trie", 4)), arrays["quoted"])
     index.counts = load_token_counts(part("counts", 5))
     index.token_sets.update((key, load_token_set(index.trie, part(name, 4))) for name, key in _FREE.items())
+    for at in range(len(_RUNS)):
+        index.runs[_ranges(arrays[f"runs {at}"])] = load_class_runs(part(f"runs {at}", 4), index.counts)
+    for at in range(len(_EXITS)):
+        index.exits[_ranges(arrays[f"exits {at}"])] = load_class_exits(part(f"exits {at}", 4))
     return index
+
+
+def _ranges(flat: array[int]) -> tuple[tuple[int, int], ...]:
+    """Return the ranges of a class of characters from their bounds, one after the other (see
+    `ByteRows.character_class`)."""
+    return tuple(zip(flat[::2], flat[1::2], strict=True))

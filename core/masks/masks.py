@@ -84,6 +84,15 @@ class Masks:
         """Set the token id of a control token of the automaton; call it before any mask needs the token."""
         self.specials[number] = token
 
+    def survey(self, chars: int, runs: bool) -> None:
+        """Find where the tokens of the vocabulary leave a class of characters, a term: its `ClassRuns` or its
+        `ClassExits`. Without it, the first mask that needs them does so."""
+        number: cython.int = self.automaton.given.class_number(chars)
+        if runs:
+            self.token_sets.characters.runs(number)
+        else:
+            self.token_sets.characters.exits(number)
+
     @cython.cfunc
     def _mask(self, state: cython.int) -> Mask:
         self.automaton.own(state)

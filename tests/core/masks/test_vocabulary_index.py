@@ -84,6 +84,27 @@ def test_what_is_read_equals_what_is_computed(tmp_path: Path, computed: list[Voc
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_common_classes_are_surveyed_ahead(tmp_path: Path) -> None:
+    """Where tokens leave the common classes of characters is known before any mask asks, computed or read."""
+    patterns = [r"^.{2,90}$", r"^\S{2,90}$", r"^[-\w]{1,90}$", "ab", ".+:[0-9]$"]
+    seen = []
+    for known in (vocabulary(tmp_path), vocabulary(tmp_path), vocabulary(False)):
+        index = index_of(known)
+        classes = list(index.runs), list(index.exits)
+        assert list(map(len, classes)) == [3, 2]
+        out = np.zeros((known.size + 31) // 32, dtype=np.uint32)
+        for pattern in patterns:
+            matcher = Grammar.from_json_schema({"type": "string", "pattern": pattern}).bind(known).matcher()
+            for byte in b'"x1':
+                matcher.fill_mask(out)
+                seen.append(out.tobytes())
+                assert matcher.accept_bytes(bytes((byte,)))
+        assert set(index.runs) == set(classes[0])
+        assert set(index.exits) == set(classes[1])
+    third = len(seen) // 3
+    assert seen[:third] == seen[third : 2 * third] == seen[2 * third :]
+
+
 def test_the_trie_holds_every_token(tmp_path: Path) -> None:
     """Read or computed, the masks of free text hold exactly the tokens that a UTF-8 text may begin with."""
     for known in (vocabulary(tmp_path), vocabulary(tmp_path)):
@@ -127,6 +148,8 @@ def test_whole_files_of_nonsense_are_computed_again(tmp_path: Path, computed: li
     for wrong in (
         {},
         {**arrays, "trie 1": deep},
+        {**arrays, "runs 1 0": arrays["runs 1 0"][:-1]},
+        {**arrays, "exits 0 2": arrays["exits 0 2"][:-1]},
         {**arrays, "trie 2": arrays["trie 2"][:-1]},
         {**arrays, "trie 2": array("i", [known.size]) * len(deep)},
         {**arrays, "trie 3": array("i", [-1])},
