@@ -12,10 +12,11 @@ Compiled where that is possible (Cython in pure-Python mode): rows are derived w
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Hashable
 
-from ..language.queries import open_class
+from ..language.queries import excluded_words, open_class
 from ..language.shortest import preference, shortest
 from ..language.term_kinds import END
 from .encoding import DEAD, DONE, FACTS, OPEN, QUOTED, RAW
@@ -57,6 +58,9 @@ _LIKE = cython.declare(cython.int, 7)
 _LOW_BITS = cython.declare(cython.ulonglong, 2**32 - 1)  # as a literal it would be an object of Python
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 _ZERO = array("i", [0])
+
+#: Finds a character with several spellings in a constrained string: any but printable ASCII without a short escape.
+_MANY_SPELLINGS = re.compile(r'[^ -~]|["/\\]').search
 
 #: Maximum length of a shortest text that is memoised for its state.
 MAX_PATH = 1_000
@@ -645,6 +649,13 @@ class ByteRows:
         if state < self.seeded():
             return ("seed", state), None
         return None, self.state(kind, self.terms.ALL) if kind in (OPEN, QUOTED) else None
+
+    def excluded(self, state: int) -> list[bytes] | None:
+        """Return the words that a JSON string lacks from a state on, before its opening quote or between two of its
+        characters, if it may be any but those, and each of them has one spelling; else None."""
+        kind, term = self.what(state)
+        words = excluded_words(self.terms, term) if OPEN <= kind <= QUOTED else None
+        return None if words is None or any(map(_MANY_SPELLINGS, words)) else [word.encode() for word in words]
 
     def open_class(self, state: int) -> int:
         """Return the number of a wide class of which any characters may follow, for a state between two characters of a

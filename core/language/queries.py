@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .term_kinds import ALT, AND, ANY, END, SEQ, SURROGATES, SURROGATES_END
+from .term_kinds import ALT, AND, ANY, END, EPSILON_KIND, NOT, SEQ, SURROGATES, SURROGATES_END, WORDS
 from .terms import Terms
 
 #: Maximum number of states that `is_roomy` inspects.
@@ -72,3 +72,12 @@ def open_class(terms: Terms, term: int) -> int | None:
         rest = [part for part in args if not terms.is_cofinite(part)]
         return ANY if not rest else open_class(terms, rest[0]) if len(rest) == 1 else None
     return ANY if terms.is_cofinite(term) else None
+
+
+def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:
+    """Return the words that a language lacks, if it is all strings but those; else None."""
+    kind, args = terms.shape(term)
+    if kind != NOT:
+        return None
+    kind, words = terms.shape(args[0])
+    return words if kind == WORDS else ("",) if kind == EPSILON_KIND else None

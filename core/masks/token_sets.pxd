@@ -59,6 +59,13 @@ cdef class TokenSets:
     cdef int _is_near(self, long long atom, long long free) except -1
     cdef int _is_alike(self, long long one, long long other) except -1
     cdef TokenSet _near_set(self, long long atom, long long free)
+    cdef TokenSet _dense_base(self, long long free)
+    cdef object _compare(self, int i, TokenSet base)
+    cdef object _lose(self, TokenSet base, int node, int stop)
+    cdef TokenSet _difference(self, TokenSet base)
+    cdef TokenSet _lacking_set(self, long long atom, long long free, list words)
+    cdef object _lack_escapes(self, int node, long long atom, long long free, TokenSet base)
+    cdef int _child(self, int node, int byte) except -2
     cdef unsigned int[::1] _bits(self, TokenSet token_set)
     cdef TokenSet _counted_set(self, long long atom)
     cdef unsigned int[::1] _free_bits(self, TokenCounts counts)

@@ -24,6 +24,8 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
     from .trie_walk import TrieWalk
 
+from .trie import GROUPS
+
 #: Minimum number of trie nodes in a subtree for which `ClassRuns` pay off.
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of tokens that are read one by one, where a bound on the length of a string may forbid them.
@@ -100,9 +102,12 @@ class TokenSets:
                 return found
         if found is None:
             if tag == encoding.ROW:
+                words = None if free is None else self.automaton.given.excluded(atom)
                 self.automaton.after(atom, 0)  # derives the row, and finds the class
                 if self.characters.has_runs(cython.cast(cython.int, atom)):
                     found = self._class_set(atom)
+                elif free is not None and words is not None:
+                    found = self._lacking_set(atom, free, words)
                 elif free is not None and self._is_near(atom, free):
                     found = self._near_set(atom, free)
                 else:
@@ -586,72 +591,154 @@ class TokenSets:
         same position nothing differs, and nothing is visited. ``free`` is the position of the free string before the
         opening quote, or between two characters, as ``atom`` is."""
         trie: Trie = self.trie
-        automaton: Positions = self.automaton
+        byte: cython.int
+        base: TokenSet = self._dense_base(free)
+        self.less_count = self.span_count = 0
+        self.beside[0] = free
+        self.stack[0] = atom
+        for byte in range(256):
+            if trie.child[byte] >= 0 and self.automaton.after(atom, byte) != self.automaton.after(free, byte):
+                self._compare(trie.child[byte], base)
+        return self._difference(base)
+
+    @cython.cfunc
+    def _dense_base(self, free: cython.longlong) -> TokenSet:
+        """Return the token set of a position in the free string, with its tokens as bits from now on."""
         base: TokenSet = self.token_set(free)
-        if not base.is_dense:  # from now on
+        if not base.is_dense:
             base.dense = self._bits(base)
             base.is_dense = True
+        return base
+
+    @cython.cfunc
+    def _compare(self, i: cython.int, base: TokenSet) -> object:
+        """Note the tokens and the ends of the free string that the atom lacks in the subtree of trie node ``i``. The
+        positions before that node are in ``beside`` and ``stack``."""
+        trie: Trie = self.trie
+        automaton: Positions = self.automaton
         bits: cython.uint[::1] = base.dense
-        token_set: TokenSet = new_token_set()
-        self.built += 1
         beside: cython.longlong[::1] = self.beside
-        beside[0] = free
-        self.stack[0] = atom
-        byte: cython.int
-        i: cython.int
-        until: cython.int
-        stop: cython.int
+        until: cython.int = i + trie.size[i]
         at: cython.int
         depth: cython.int
         token: cython.int
         wide: cython.longlong
         then: cython.longlong
-        lost: cython.int = 0  # the number of ends of the free string that are none here
-        self.less_count = self.span_count = 0
-        for byte in range(256):
-            i = trie.child[byte]
-            if i < 0 or automaton.after(atom, byte) == automaton.after(free, byte):
-                continue
-            until = i + trie.size[i]
-            while i < until:
-                self.visited += 1
-                depth = trie.depth[i]
-                stop = i + trie.size[i]
-                wide = automaton.after(beside[depth - 1], trie.byte[i])
-                then = automaton.after(self.stack[depth - 1], trie.byte[i])
-                if wide < 0 or then == wide:
-                    i = stop
-                    continue
-                if then < 0:
-                    for at in range(trie.first[i], trie.first[stop]):
-                        token = trie.order[at]
-                        if bits[token >> 5] >> (token & 31) & 1:
-                            self._drop(token)
-                    if base.end_count:
-                        at = first_from(base.parts, base.end_count, i)
-                        stop = first_from(base.parts, base.end_count, stop)
-                        self._note_span(at, stop)
-                        lost += stop - at
-                    i += trie.size[i]
-                    continue
+        while i < until:
+            self.visited += 1
+            depth = trie.depth[i]
+            wide = automaton.after(beside[depth - 1], trie.byte[i])
+            then = automaton.after(self.stack[depth - 1], trie.byte[i])
+            if wide < 0 or then == wide:
+                i += trie.size[i]
+            elif then < 0:
+                for at in range(trie.first[i], trie.first[i + trie.size[i]]):
+                    token = trie.order[at]
+                    if bits[token >> 5] >> (token & 31) & 1:
+                        self._drop(token)
+                self._lose(base, i, i + trie.size[i])
+                i += trie.size[i]
+            else:
                 beside[depth] = wide
                 self.stack[depth] = then
                 i += 1
+        return None
+
+    @cython.cfunc
+    def _lose(self, base: TokenSet, node: cython.int, stop: cython.int) -> object:
+        """Note that the ends of the free string from one trie node to another are none of the atom."""
+        if base.end_count:
+            self._note_span(first_from(base.parts, base.end_count, node), first_from(base.parts, base.end_count, stop))
+        return None
+
+    @cython.cfunc
+    def _difference(self, base: TokenSet) -> TokenSet:
+        """Return the token set that is ``base`` without the noted tokens and ends."""
+        token_set: TokenSet = new_token_set()
+        self.built += 1
         self._set_less(token_set, base)
-        if lost == 0:
+        if self.span_count == 0:
             share_parts(token_set, base)
             return token_set
+        at: cython.int = 0
+        begin: cython.int
+        stop: cython.int
         self.end_count = self.closing_count = 0  # an error may have left some
-        at = 0
-        for i in range(0, self.span_count + 2, 2):
-            stop = self.span[i] if i < self.span_count else base.end_count
-            while at < stop:
+        spans = sorted([(self.span[i], self.span[i + 1]) for i in range(0, self.span_count, 2)])
+        for begin, stop in [*spans, (base.end_count, base.end_count)]:
+            while at < begin:
                 self._end(base.parts[at], True)
                 at += 1
-            if i < self.span_count:
-                at = self.span[i + 1]
+            at = max(at, stop)
         self._set_ends(token_set)
         return token_set
+
+    @cython.cfunc
+    def _lacking_set(self, atom: cython.longlong, free: cython.longlong, words: list) -> TokenSet:
+        """Return the token set of a string that may be any but some words: `_near_set`, from the words alone.
+
+        Every text inside such a string may go on, so it lacks the ends behind the words, and what differs behind a
+        backslash, which is the same before and after each character of a word (see `ByteRows`).
+        """
+        trie: Trie = self.trie
+        base: TokenSet = self._dense_base(free)
+        start: cython.int = 0
+        if self.automaton.after(free, 0x61) < 0:  # before the opening quote
+            start = trie.child[0x22]
+            atom = self.automaton.after(atom, 0x22)
+            free = self.automaton.after(free, 0x22)
+        self.less_count = self.span_count = 0
+        if start < 0:
+            return self._difference(base)
+        path: list = [start]  # the nodes of the beginning of a word
+        before: bytes = b""
+        word: bytes
+        node: cython.int
+        at: cython.int
+        self._lack_escapes(start, atom, free, base)
+        for word in words:
+            at = 0
+            while at + 1 < len(path) and at < len(word) and word[at] == before[at]:
+                at += 1
+            del path[at + 1 :]
+            node = path[at]
+            while at < len(word):
+                node = self._child(node, word[at])
+                if node < 0:
+                    break
+                path.append(node)
+                at += 1
+                self._lack_escapes(node, atom, free, base)
+            else:
+                node = self._child(node, 0x22)
+                if node >= 0:
+                    self._lose(base, node, node + 1)
+            before = word
+        return self._difference(base)
+
+    @cython.cfunc
+    def _lack_escapes(self, node: cython.int, atom: cython.longlong, free: cython.longlong, base: TokenSet) -> object:
+        """Do `_compare` behind a backslash that follows trie node ``node``, which is between two characters."""
+        if self.trie.below[node] & GROUPS[0x5C]:
+            found: cython.int = self._child(node, 0x5C)
+            if found >= 0:
+                self.beside[self.trie.depth[node]] = free
+                self.stack[self.trie.depth[node]] = atom
+                self._compare(found, base)
+        return None
+
+    @cython.cfunc
+    @cython.exceptval(-2, check=False)
+    def _child(self, node: cython.int, byte: cython.int) -> cython.int:
+        """Return the child of a trie node by a byte; -1 if there is none."""
+        trie: Trie = self.trie
+        if node == 0:
+            return trie.child[byte]
+        i: cython.int = node + 1
+        end: cython.int = node + trie.size[node]
+        while i < end and trie.byte[i] < byte:
+            i += trie.size[i]
+        return i if i < end and trie.byte[i] == byte else -1
 
     @cython.cfunc
     def _bits(self, token_set: TokenSet) -> cython.uint[::1]:

@@ -26,6 +26,19 @@ ENDS = [
     b'e"}',
 ]
 ODD = [b"\\u00", b"\\n", b'\\n"', b'\\"', "é".encode(), 'é":'.encode(), b"a\\", b"e\\n", b' "', b' "a', b'{"', b'{"ac']
+ODD += [
+    b"ac\\u0074",
+    b"ac\\u00",
+    b"a\\u0063t",
+    b"act\\u",
+    b'act\\u00e9"',
+    b"\\u0061",
+    b'b\\n"',
+    b'"b":',
+    b'"act',
+    b'"zebra"',
+    b'"zebras"',
+]
 TOKENS = [*(bytes((byte,)) for byte in range(256)), *WORDS, *ENDS, *ODD]
 VOCABULARY = Vocabulary([*TOKENS, None], eos=[len(TOKENS)])
 NAMES = ["active", "action", "act", "zebra", "new\nline", "é", "b"]
@@ -75,3 +88,16 @@ def test_a_position_in_a_name_takes_little_memory():
         before = bound.counters()["mask_bytes"]
         matcher.allowed_tokens()
         assert bound.counters()["mask_bytes"] - before < 2 * words
+
+
+def test_no_rows_are_derived_for_words_that_nobody_writes():
+    """The tokens of a string that lacks many words are found from the words, not from the states inside them."""
+    names = ["".join(each) for each in product("abcdefgh", repeat=3)]
+    schema = {"type": "object", "properties": {key: {"type": "null"} for key in names}}
+    bound = Grammar.from_json_schema(schema, property_order="any").bind(VOCABULARY)
+    for text in (b"{", b'{"', b'{"a', b'{"ab'):
+        matcher = bound.matcher()
+        assert matcher.accept_bytes(text)
+        before = bound.counters()["rows"]
+        assert matcher.allowed_tokens()
+        assert bound.counters()["rows"] - before < 60, text
