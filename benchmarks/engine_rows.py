@@ -25,7 +25,8 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from results_io import show, table
+from report import engine_rows
+from results_io import show
 
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
 from toolgrammar.adapters.vllm.spelling import Spelling
@@ -124,25 +125,8 @@ def main() -> None:
                     "texts": sum(row.texts for row in rows),
                     "invalid": sum(row.invalid for row in rows),
                 }
-    rendered = table(
-        [
-            "batch",
-            "texts",
-            "invalid",
-            "µs a row, first texts: median",
-            "mean",
-            "longest",
-            "again: median",
-            "mean",
-            "longest",
-        ],
-        [
-            [name, found["again"]["texts"], found["first"]["invalid"] + found["again"]["invalid"]]
-            + [found[attempt][what] for attempt in ("first", "again") for what in ("median", "mean", "longest")]
-            for name, found in report.items()
-        ],
-    )
-    show("engine_rows", report, rendered, keep=options.keep)
+    found = {"open": options.open, "batches": report}
+    show("engine_rows", found, engine_rows(found), keep=options.keep)
 
 
 if __name__ == "__main__":

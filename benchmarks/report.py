@@ -539,6 +539,19 @@ def engine_steps(report: Result) -> str:
     return "\n\n".join(parts)
 
 
+def engine_rows(report: Result) -> str:
+    """Masks of rows under budgets, as the plug-ins fill them."""
+    names = ("median", "mean", "longest")
+    times = ("first texts, µs a row: median", *names[1:], "again: median", *names[1:])
+    rows = []
+    for name, found in report["batches"].items():
+        first, again = found["first"], found["again"]
+        invalid = first["invalid"] + again["invalid"]
+        spent = [one[each] for one in (first, again) for each in names]
+        rows.append([name, first["texts"] + again["texts"], invalid, *spent])
+    return table(("batch", "texts", "invalid", *times), rows)
+
+
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
@@ -559,6 +572,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "tool_sets": tool_sets,
     "memory": memory,
     "engines": below_machine(engines),
+    "engine_rows": below_machine(engine_rows),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
     "vocabulary_cost": vocabulary,

@@ -54,6 +54,9 @@ MAX_BYTES = cython.declare(cython.longlong, 16 * 2**20)
 BACKSLASH = cython.declare(cython.ulonglong, GROUPS[0x5C])
 QUOTE = cython.declare(cython.ulonglong, GROUPS[0x22])
 
+#: The groups of bytes that are not characters by themselves in a JSON string.
+MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
+
 #: Minimum number of trie nodes in a subtree for which self loops pay off.
 SOME = cython.declare(cython.int, 16)
 
@@ -360,6 +363,8 @@ class TokenCosts:
                 self.at_state[depth] = -1
                 self.at_atom[depth] = automaton.thread_atom[at]
                 self.at_rest[depth] = automaton.thread_rest[at]
+                if tag == encoding.COUNTED:
+                    self.at_atom[depth] = self._alike_atom(automaton.thread_atom[at])
         return None
 
     @cython.cfunc
@@ -437,6 +442,15 @@ class TokenCosts:
                                 self._note(trie.first[i], trie.first[stop], self._class_at(depth))
                                 i = stop
                                 continue
+                        elif (
+                            then == atom
+                            and (then >> encoding.TAG) == encoding.COUNTED
+                            and (then & 0xFF) == encoding.LOCAL_BODY
+                            and trie.below[i] & MARKS == 0
+                        ):  # nothing is counted any more, and all below are characters
+                            self._note(trie.first[i], trie.first[stop], self._class_at(depth))
+                            i = stop
+                            continue
                         if trie.first[i + 1] > trie.first[i]:
                             self._note(trie.first[i], trie.first[i + 1], self._class_at(depth))
                         i += 1
@@ -688,7 +702,7 @@ class TokenCosts:
             token = cython.cast(cython.int, costs.unsure_ids[i])
             kept[token >> 5] |= cython.cast(cython.uint, 1) << (token & 31)
         for i in range(words):
-            lost = row[i] & (kept[i] ^ 0xFFFFFFFF)
+            lost = row[i] ^ (row[i] & kept[i])
             if lost:
                 cleared += 1 if lost & (lost - 1) == 0 else 2
                 row[i] ^= lost
