@@ -23,8 +23,6 @@ class Spelling:
 
     Attributes:
         vocabulary: the bytes of its tokens.
-        is_text: for each token, True if it writes bytes.
-        control: the tokens that write none and have a name, or end the text.
     """
 
     name = "vllm"
@@ -32,8 +30,6 @@ class Spelling:
     def __init__(self, vocabulary: Vocabulary, encode: Callable[[str], list[int]]) -> None:
         self.vocabulary = vocabulary
         self.encode = encode
-        self.is_text = np.array([bool(token) for token in vocabulary.tokens])
-        self.control = tuple(sorted({*vocabulary.special.values(), *vocabulary.eos}))
         self._speller = Speller(self)  # type: ignore[arg-type]  # it asks for these two only
 
     def completion(self, matcher: Matcher) -> list[int]:
