@@ -18,6 +18,7 @@ from .output import complain
 from .repair import repair
 from .sample import sample
 from .serve import serve
+from .vllm import PASSED_ON, vllm
 
 app = typer.Typer(no_args_is_help=True, help="Exact constrained generation of tool calls.")
 
@@ -46,6 +47,7 @@ app.add_typer(model, name="model")
 app.command()(chat)
 app.command()(bench)
 app.command()(serve)
+app.command(context_settings=PASSED_ON)(vllm)
 
 
 def main() -> None:

