@@ -13,7 +13,9 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
-if not cython.compiled:  # else they are declared
+if cython.compiled:  # the others are declared
+    from cython.cimports.libc.string import memcpy
+else:
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.arrays import grown
@@ -29,6 +31,18 @@ SCATTERED = cython.declare(cython.int, 128)
 #: Maximum number of prefixes, and of bytes in each, whose trie node `Masks.below` keeps.
 MAX_PREFIXES = cython.declare(cython.int, 2048)
 MAX_PREFIX = cython.declare(cython.int, 64)
+
+
+@cython.cfunc
+@cython.inline
+def _copy(source: cython.uint[::1], out: cython.uint[::1], words: cython.int) -> object:
+    """Copy words, of which there is at least one."""
+    if cython.compiled:
+        memcpy(cython.address(out[0]), cython.address(source[0]), 4 * words)
+    else:
+        for i in range(words):
+            out[i] = source[i]
+    return None
 
 
 @cython.cclass
@@ -395,23 +409,19 @@ class Masks:
         if len(out) < words:
             raise ValueError(f"a mask takes {words} words of 32 bits, not {len(out)}")
         if mask.is_joined:
-            source = mask.joined
-            for i in range(words):
-                out[i] = source[i]
+            _copy(mask.joined, out, words)
             for i in range(words, len(out)):
                 out[i] = 0
             return None
         for i in range(mask.first, mask.first + mask.token_sets):
             token_set = cython.cast(TokenSet, self.parts[i])
             if token_set.is_dense:
-                source = token_set.dense
                 if first:
-                    for j in range(words):
-                        out[j] = source[j]
+                    _copy(token_set.dense, out, words)
                     for j in range(token_set.less_count):
                         out[token_set.less[j] >> 5] ^= cython.cast(cython.uint, 1) << (token_set.less[j] & 31)
                 else:
-                    source = source if token_set.less_count == 0 else dense_copy(token_set)
+                    source = token_set.dense if token_set.less_count == 0 else dense_copy(token_set)
                     for j in range(words):
                         out[j] |= source[j]
                 first = False
