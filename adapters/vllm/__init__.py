@@ -1,6 +1,7 @@
 """vLLM: a plug-in by which ``vllm serve`` and ``vllm.LLM`` write under our grammars.
 
-Installed beside vLLM, it registers itself in each of vLLM's processes (entry point ``vllm.general_plugins``)::
+Installed beside vLLM, it registers itself in each of vLLM's processes (entry point ``vllm.general_plugins``).
+``toolgrammar vllm MODEL`` starts vLLM's server with the options that ask for it (`start.server_command`)::
 
     vllm serve MODEL --structured-outputs-config '{"backend": "outlines"}' \\
         --enable-auto-tool-choice --tool-call-parser toolgrammar
