@@ -131,13 +131,13 @@ def _packed(index: VocabularyIndex) -> dict[str, array[int]]:
     arrays.update((f"counts {number}", part) for number, part in enumerate(index.counts.saved()))
     for name, key in _FREE.items():
         arrays.update((f"{name} {number}", part) for number, part in enumerate(index.token_sets[key].saved()))
-    surveys: list[tuple[str, Mapping[Hashable, ClassRuns | ClassExits]]] = [
+    surveys: list[tuple[str, Mapping[Any, ClassRuns | ClassExits]]] = [  # by the ranges of a class
         ("runs", index.runs),
         ("exits", index.exits),
     ]
     for name, found in surveys:
         for at, (ranges, survey) in enumerate(found.items()):
-            arrays[f"{name} {at}"] = array("i", chain.from_iterable(ranges))  # type: ignore[call-overload]
+            arrays[f"{name} {at}"] = array("i", chain.from_iterable(ranges))
             arrays.update((f"{name} {at} {number}", part) for number, part in enumerate(survey.saved()))
     return arrays
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -339,15 +340,18 @@ def test_lists_that_are_too_long_are_refused_by_name(schema: Any, options: Any, 
 
 @pytest.mark.timeout(60)
 def test_members_that_need_members() -> None:
-    """Ten levels of 25 required members each: the length of the shortest text is known, and it is not written out."""
+    """Ten levels of 25 required members each: the length of the shortest text is known, and no text is begun."""
     levels: dict[str, Any] = {"d10": {"type": "integer"}}
     for level in range(10):
         members = {f"p{index}": {"$ref": f"#/$defs/d{level + 1}"} for index in range(25)}
         levels[f"d{level}"] = {"type": "object", "properties": members, "required": list(members)}
-    matcher = Grammar.from_json_schema({"$ref": "#/$defs/d0", "$defs": levels}).bind(BYTES).matcher()
-    assert matcher.shortest_length() > 25**10
-    with pytest.raises(LimitError, match="shortest text"):
-        matcher.shortest_completion()
+    with pytest.raises(LimitError, match="each value has at least") as raised:
+        Grammar.from_json_schema({"$ref": "#/$defs/d0", "$defs": levels})
+    size = re.search(r"at least ([\d,]+) bytes", str(raised.value))
+    assert size is not None and int(size[1].replace(",", "")) > 25**10
+    # Three levels are within the limit, and their text is written out.
+    matcher = Grammar.from_json_schema({"$ref": "#/$defs/d7", "$defs": levels}).bind(BYTES).matcher()
+    assert 25**3 < matcher.shortest_length() == len(matcher.shortest_completion())
 
 
 @pytest.mark.parametrize("pattern", ["^(?:(?<!a.{20})b|a|c)*$", r"(a)\1"])
