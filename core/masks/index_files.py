@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
