@@ -100,9 +100,10 @@ def _piece(run: list[bytes]) -> Rope:
 
 def _flat(text: Rope) -> Rope:
     """Return a text as one piece; the text itself if it has control tokens."""
-    pieces = [piece for piece in text.pieces() if isinstance(piece, bytes)]
-    data = b"".join(pieces)
-    return text._replace(data=data, left=None, right=None) if len(data) == text.length else text
+    pieces = joined(text.pieces())
+    if len(pieces) == 1 and isinstance(pieces[0], bytes):
+        return text._replace(data=pieces[0], left=None, right=None)
+    return text
 
 
 def times(rope: Rope, count: int) -> Rope:

@@ -50,7 +50,6 @@ cdef class Masks:
     cpdef list below(self, bytes data, unsigned int[::1] out)
     cpdef list forbid_names(self, int state, list endings, unsigned int[::1] out)
     cdef bint _ends_names(self, int state, bytes data) except -1
-    cdef int _place(self, bytes data) except -2
     cpdef bint fill_known(self, int state, object out) except -1
     cdef Mask known(self, int state)
     cdef unsigned int[::1] viewed(self, object out)

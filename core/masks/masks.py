@@ -249,7 +249,7 @@ class Masks:
         found: list = []
         known = self.places.get(data)
         if known is None:
-            known = self._place(data)
+            known = trie.find(data)
             if len(data) <= MAX_PREFIX:
                 if len(self.places) >= MAX_PREFIXES:
                     self.places.clear()
@@ -306,27 +306,6 @@ class Masks:
             if kind != 1:
                 return False
         return True
-
-    @cython.cfunc
-    @cython.exceptval(-2, check=False)
-    def _place(self, data: bytes) -> cython.int:
-        """Return the trie node to which ``data`` leads, or -1."""
-        trie: Trie = self.trie
-        node: cython.int = trie.child[data[0]]
-        i: cython.int
-        end: cython.int
-        byte: cython.int
-        if node < 0:
-            return -1
-        for byte in data[1:]:
-            i = node + 1
-            end = node + trie.size[node]
-            while i < end and trie.byte[i] != byte:
-                i += trie.size[i]
-            if i >= end:
-                return -1
-            node = i
-        return node
 
     def is_settled(self, state: cython.int) -> bool:
         """Return True if the mask of a state is known, and depends on nothing else."""

@@ -63,6 +63,11 @@ MAX_ROOMS = cython.declare(cython.int, 8)
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
 
+def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
+    """Return the tokens that are set in a mask, in order."""
+    return [int(token) for token in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))]
+
+
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return those of some tokens that are set in a mask."""
     if not len(tokens):
@@ -320,8 +325,7 @@ class Matcher:
         """Return the allowed token ids, in order."""
         out = np.zeros(self._constraint.words, dtype=np.uint32)
         self.fill_mask(out)
-        bits = np.unpackbits(out.view(np.uint8), bitorder="little")
-        return [int(token) for token in np.flatnonzero(bits)]
+        return _tokens_of(out)
 
     def accept(self, token_id: SupportsIndex) -> bool:  # `int`, compiled, takes floats too
         """Advance by one token; False, and no change, if it is not allowed."""
@@ -536,7 +540,7 @@ class Matcher:
         with engine._lock:
             doubtful: list = engine._costs.doubtful(costs, endings, names)
         if is_odd:  # in the midst of an escape: any token may
-            doubtful += [int(token) for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))]
+            doubtful += _tokens_of(row)
         found: list = []
         for token in doubtful:
             if row[token >> 5] >> (token & 31) & 1:

@@ -69,7 +69,6 @@ cdef class TokenCosts:
     cdef int _beyond(self, int state) except -9
     cdef int _after(self, int state, bytes data) except -9
     cdef list doubtful(self, Costs costs, list endings, list names)
-    cdef int _node(self, bytes data) except -2
     cdef long long _alike_atom(self, long long atom)
     cdef int _state_of(self, long long atom, int rest) except -9
     cdef object _arrive(self, int depth, int state)

@@ -723,7 +723,7 @@ class TokenCosts:
         for head in costs.heads:
             for ending in endings:
                 if len(ending) > len(head) and ending.endswith(head):
-                    node = self._node(ending[: len(ending) - len(head)])
+                    node = self.trie.find(ending[: len(ending) - len(head)])
                     if node > 0:
                         for i in range(self.trie.first[node], self.trie.first[node + 1]):
                             found.append(self.trie.order[i])
@@ -731,25 +731,6 @@ class TokenCosts:
                 if name.endswith(head):
                     found += costs.opened.get(name[: len(name) - len(head)], ())
         return found + costs.escaped
-
-    @cython.cfunc
-    @cython.exceptval(-2, check=False)
-    def _node(self, data: bytes) -> cython.int:
-        """Return the trie node of some bytes, or -1."""
-        trie: Trie = self.trie
-        node: cython.int = trie.child[data[0]]
-        k: cython.int
-        end: cython.int
-        byte: cython.int
-        for byte in data[1:]:
-            if node < 0:
-                return -1
-            k = node + 1
-            end = node + trie.size[node]
-            while k < end and trie.byte[k] != byte:
-                k += trie.size[k]
-            node = k if k < end else -1
-        return node
 
     def unsure(self, costs: Costs, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         """Return the `UNSURE` tokens that are set in a mask."""

@@ -213,6 +213,24 @@ class Trie:
         high: cython.int = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
         return before - 1 if low <= byte <= high else -1
 
+    def find(self, data: bytes) -> int:
+        """Return the node to which some bytes, at least one, lead from the root; -1 if no token begins with them."""
+        node: cython.int = self.child[data[0]]
+        i: cython.int
+        end: cython.int
+        byte: cython.int
+        if node < 0:
+            return -1
+        for byte in data[1:]:
+            i = node + 1
+            end = node + self.size[node]
+            while i < end and self.byte[i] != byte:
+                i += self.size[i]
+            if i >= end:
+                return -1
+            node = i
+        return node
+
     def saved(self) -> tuple:
         """Return the bytes, depths, tokens and chains: arrays from which `Trie` makes the same trie without sorting."""
         return array("B", bytes(self.byte)), copied("H", self.depth), copied("i", self.token), copied("i", self.same)
