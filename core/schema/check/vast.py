@@ -41,15 +41,16 @@ class LeastSizes:
             found = self._known[located.key] = self._of(located, schema, depth + 1)
         return found
 
+    def _value(self, schema: Mapping[str, Any], keyword: str, otherwise: Any) -> Any:
+        """Return the value of a keyword, if the schema has it and the dialect knows it."""
+        return schema[keyword] if keyword in schema and self._document.knows(keyword) else otherwise
+
     def _of(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
-        asserts = self._document.knows
+        bounds = [1]
         if "$ref" in schema:
-            target = self.least(self._document.resolve(located), depth)
+            bounds.append(self.least(self._document.resolve(located), depth))
             if self._document.ref_hides_siblings:
-                return target
-        else:
-            target = 1
-        bounds = [target]
+                return max(bounds)
         if "allOf" in schema:
             bounds += [self.least(each, depth) for each in located.items("allOf")]
         bounds += [
@@ -57,11 +58,9 @@ class LeastSizes:
             for keyword in ("anyOf", "oneOf")
             if keyword in schema
         ]
-        if "const" in schema and asserts("const"):
-            bounds.append(_length(schema["const"]))
-        if schema.get("enum"):
-            bounds.append(min(map(_length, schema["enum"])))
-        names = schema.get("type", "any")
+        bounds.append(_length(self._value(schema, "const", None)))
+        bounds.append(min(map(_length, self._value(schema, "enum", ())), default=1))
+        names = self._value(schema, "type", "any")
         sizes = {"string": self._string, "array": self._array, "object": self._object}
         of_types = [
             sizes[name](located, schema, depth) if name in sizes else _LEAST.get(name, 1)
@@ -70,10 +69,10 @@ class LeastSizes:
         return max(*bounds, min(of_types, default=1))
 
     def _string(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
-        return 2 + int(schema.get("minLength", 0))
+        return 2 + int(self._value(schema, "minLength", 0))
 
     def _array(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
-        listed = "prefixItems" if "prefixItems" in schema and self._document.knows("prefixItems") else "items"
+        listed = "items" if self._value(schema, "prefixItems", None) is None else "prefixItems"
         first: list[Located] = []
         rest = 1
         if isinstance(schema.get(listed), (list, tuple)):
@@ -83,19 +82,19 @@ class LeastSizes:
                 rest = self.least(located.under(others), depth)
         elif "items" in schema:
             rest = self.least(located.under("items"), depth)
-        count = int(schema.get("minItems", 0))
+        count = int(self._value(schema, "minItems", 0))
         size = sum(self.least(each, depth) for each in first[:count]) + max(0, count - len(first)) * rest
-        if "contains" in schema and self._document.knows("contains"):
-            needed = int(schema.get("minContains", 1)) if self._document.knows("minContains") else 1
+        if self._value(schema, "contains", None) is not None:
+            needed = int(self._value(schema, "minContains", 1))
             size = max(size, needed * self.least(located.under("contains"), depth))
             count = max(count, needed)
         return 2 + size + max(0, count - 1)
 
     def _object(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
         declared = schema.get("properties", {})
-        names = schema.get("required", ())
+        names = self._value(schema, "required", ())
         names = set(names) if isinstance(names, (list, tuple)) else set()  # Draft 3 has a flag
-        size = 2 + max(0, len(names) - 1) + max(0, int(schema.get("minProperties", 0)) - len(names)) * 4
+        size = 2 + max(0, len(names) - 1) + max(0, int(self._value(schema, "minProperties", 0)) - len(names)) * 4
         for name in names:
             size += 3 + len(name)
             size += self.least(located.below(declared[name], ("properties", name)), depth) if name in declared else 1
