@@ -76,8 +76,10 @@ def masks(result: Result) -> str:
     order = "any order" if result["order"] == "any" else "the schema's order"
     spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
     reading = ", without what reading it takes" if result.get("without_clock") else ""
+    block = result.get("block", 1)
+    at_work = f"each engine is given {block:,} schemas at a time" if block > 1 else "a process is woken for each schema"
     parts = [
-        f"{result['schemas']:,} schemas, properties in {order}; microseconds,"
+        f"{result['schemas']:,} schemas, properties in {order}; {at_work}; microseconds,"
         f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}{reading}; {kernel};"
         f"{spacing} {where(result)}.",
         table(("", *SHARES), rows),

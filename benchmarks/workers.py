@@ -59,8 +59,9 @@ def serve(wire: Connection) -> None:
     gc.collect()
     gc.freeze()
     wire.send({"version": engine.version, "compiled": engine.compiled})
-    while (arguments := wire.recv()) is not None:
-        wire.send({**job(engine, *arguments), "peak_memory_mb": peak_memory_mb()})
+    while (block := wire.recv()) is not None:
+        for arguments in block:
+            wire.send({**job(engine, *arguments), "peak_memory_mb": peak_memory_mb()})
 
 
 class Worker:
@@ -107,19 +108,28 @@ class Worker:
         self.version: str = found["version"]
         self.compiled: bool = found["compiled"]
 
-    def run(self, *arguments: Any) -> Sheet:
-        """Return what the job finds, or ``{"refused": reason}`` if it takes too long or its process dies."""
-        try:
-            self._wire.send(arguments)
-            if self._wire.poll(self.deadline):
-                sheet: Sheet = self._wire.recv()
-                return sheet
-            refused = f"no answer in {self.deadline:g} s"
-        except (EOFError, OSError):
-            refused = "crash"
-        self.kill()
-        self.begin()
-        return {"refused": refused}
+    def run(self, block: Sequence[tuple[Any, ...]]) -> Iterator[Sheet]:
+        """Yield what the job finds for each of some arguments, which the process works through without a pause:
+        ``{"refused": reason}`` where it takes too long or its process dies."""
+        done = 0
+        while done < len(block):
+            try:
+                self._wire.send(block[done:])
+                while done < len(block):
+                    if not self._wire.poll(self.deadline):
+                        refused = f"no answer in {self.deadline:g} s"
+                        break
+                    sheet: Sheet = self._wire.recv()
+                    done += 1
+                    yield sheet
+                else:
+                    return
+            except (EOFError, OSError):
+                refused = "crash"
+            self.kill()
+            self.begin()
+            done += 1
+            yield {"refused": refused}
 
     def kill(self) -> None:
         """Kill the process."""
@@ -141,12 +151,13 @@ def gathered(
     settings: Mapping[str, Any],
     path: Path | None,
     console: Console,
+    block: int = 1,
 ) -> dict[str, dict[str, Sheet]]:
     """Return the sheets of each worker by the id of the row, and end the workers; arguments as for `sheets`."""
     from rich.progress import track  # another Python that only serves need not have it
 
     by_worker: dict[str, dict[str, Sheet]] = {worker.name: {} for worker in workers}
-    answers = sheets(workers, rows, arguments, settings, path)
+    answers = sheets(workers, rows, arguments, settings, path, block)
     for at, of_row in track(answers, description="schemas", total=len(rows), console=console):
         for name, sheet in of_row.items():
             by_worker[name][at] = sheet
@@ -161,8 +172,12 @@ def sheets(
     arguments: Callable[[Mapping[str, Any]], tuple[Any, ...]],
     settings: Mapping[str, Any],
     path: Path | None = None,
+    block: int = 1,
 ) -> Iterator[tuple[str, dict[str, Sheet]]]:
     """Yield the id of each row, and the sheet of each worker; the workers take turns at going first.
+
+    A process that waits for others finds its caches empty when it goes on. With a ``block`` of one row, each row is
+    measured by a process that was woken for it; with many, by a process that is at work.
 
     Args:
         workers: the engines.
@@ -171,6 +186,7 @@ def sheets(
         settings: of the run, plain data.
         path: where sheets are kept, one line for each worker and row. What the file has is not measured again; the file
             of other settings or versions is an error.
+        block: number of rows that a worker is given at a time.
     """
     settings = {**settings, "versions": {worker.name: worker.version for worker in workers}}
     known: dict[tuple[str, str], Sheet] = {}
@@ -185,20 +201,23 @@ def sheets(
         path.write_text("".join(lines), encoding="utf-8")
     elif path is not None:
         path.write_text(json.dumps(settings) + "\n", encoding="utf-8")
-    for number, row in enumerate(rows):
-        given: tuple[Any, ...] | None = None
-        found: dict[str, Sheet] = {}
-        turn = number % len(workers)
+    for number in range(0, len(rows), block):
+        some = rows[number : number + block]
+        given: dict[str, tuple[Any, ...]] = {}
+        turn = number // block % len(workers)
         for worker in (*workers[turn:], *workers[:turn]):
-            sheet = known.get((row["id"], worker.name))
-            if sheet is None:
-                given = arguments(row) if given is None else given
-                sheet = worker.run(*given)
+            left = [row for row in some if (row["id"], worker.name) not in known]
+            for row in left:
+                if row["id"] not in given:
+                    given[row["id"]] = arguments(row)
+            found = worker.run([given[row["id"]] for row in left])
+            for row, sheet in zip(left, found, strict=True):
+                known[row["id"], worker.name] = sheet
                 if path is not None:
                     with path.open("a", encoding="utf-8") as file:
                         file.write(json.dumps([row["id"], worker.name, sheet]) + "\n")
-            found[worker.name] = sheet
-        yield row["id"], {worker.name: found[worker.name] for worker in workers}
+        for row in some:
+            yield row["id"], {worker.name: known[row["id"], worker.name] for worker in workers}
 
 
 if __name__ == "__main__":

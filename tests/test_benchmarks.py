@@ -10,6 +10,7 @@ import random
 import re
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -179,7 +180,9 @@ def test_what_maskbench_writes_is_what_the_report_reads(
     found = json.loads(out.read_text(encoding="utf-8"))
     assert found["engines"]["toolgrammar"]["peak_memory_mb"] > 0
     text = bench("report").masks(found)
-    assert text.startswith("3 schemas, properties in any order; microseconds, processor time of the thread (comp")
+    assert text.startswith(
+        "3 schemas, properties in any order; a process is woken for each schema; microseconds, processor time of the thread (comp"
+    )
     verdict = next(line for line in text.splitlines() if line.startswith("| toolgrammar "))
     assert re.fullmatch(r"\| toolgrammar \S+ \| (\d) \| \1 \| 0 \| 0 \| (\d) \| \d+ \|", verdict)
 
@@ -190,13 +193,17 @@ def test_an_engine_without_an_answer_is_stopped_and_begins_anew(bench: Any) -> N
     worker = bench("workers").Worker("toolgrammar", ("maskbench", "run"))
     first = worker.process.pid
     worker.deadline = 0
-    assert worker.run({"type": "integer"}, [(True, [0])] * 100_000, "cpu") == {"refused": "no answer in 0 s"}
+    slow, quick = ({"type": "integer"}, [(True, [0])] * 100_000, "cpu"), ({"type": "integer"}, [], "cpu")
+    found = worker.run([slow, quick])
+    assert next(found) == {"refused": "no answer in 0 s"}
     worker.deadline = 60
-    assert worker.run({"type": "integer"}, [], "cpu")["compile"] > 0
+    assert [sheet["compile"] > 0 for sheet in found] == [True]
     assert worker.process.pid != first
     worker.process.kill()
     worker.process.wait()
-    assert worker.run({"type": "integer"}, [], "cpu") == {"refused": "crash"}
+    found = worker.run([quick, quick])
+    assert next(found) == {"refused": "crash"}
+    assert [sheet["compile"] > 0 for sheet in found] == [True]
     worker.end()
     assert worker.process.returncode == 0
 
@@ -210,9 +217,27 @@ class _Scripted:
         self.name = name
         self.asked: list[Any] = []
 
-    def run(self, *arguments: Any) -> dict[str, Any]:
-        self.asked.append(arguments)
-        return {"compile": 1.0, "of": list(arguments)}
+    def run(self, block: list[Any]) -> Iterator[dict[str, Any]]:
+        for arguments in block:
+            self.asked.append(arguments)
+            yield {"compile": 1.0, "of": list(arguments)}
+
+
+def test_workers_take_turns_by_blocks(bench: Any) -> None:
+    """Each worker is given a block of rows, and the other one goes first with the next block."""
+    order: list[tuple[str, str]] = []
+
+    class Noted(_Scripted):
+        def run(self, block: list[Any]) -> Iterator[dict[str, Any]]:
+            for sheet in super().run(block):
+                order.append((self.name, sheet["of"][0]))
+                yield sheet
+
+    workers, rows = [Noted("one"), Noted("two")], [{"id": name} for name in "abc"]
+    found = list(bench("workers").sheets(workers, rows, lambda row: (row["id"],), {}, block=2))
+    assert [at for at, _ in found] == ["a", "b", "c"]
+    assert found[1][1]["two"]["of"] == ["b"]
+    assert order == [("one", "a"), ("one", "b"), ("two", "a"), ("two", "b"), ("two", "c"), ("one", "c")]
 
 
 def test_a_run_that_was_stopped_goes_on(bench: Any, tmp_path: Path) -> None:
