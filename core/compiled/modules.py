@@ -20,6 +20,7 @@ COMPILED = (
     "regex.syntax",
     "schema.check.explore",
     "schema.check.problems",
+    "schema.check.vast",
     "schema.lower.lowering",
     "schema.lower.merged_objects",
     "schema.lower.object_plan",

@@ -107,6 +107,15 @@ FORKS = cython.declare(cython.int, 64)
 NOT_NEGATABLE = cython.declare(cython.int, 128)
 REFERS = cython.declare(cython.int, 256)
 RISKY = cython.declare(cython.int, 512)
+DEEP = cython.declare(cython.int, 1024)  # more than what a value is must be looked at
+UNCOUNTED = cython.declare(cython.int, 2048)
+IN_PLACE = cython.declare(cython.int, 4096)
+
+#: Keywords that apply several schemas to the same value, and one.
+_IN_PLACE, _BRANCH = keywords(shapes=(Shape.ALTERNATIVES,)), ("not", "if", "then", "else")
+
+#: Keywords that make alternatives in ways that are not counted here.
+_UNCOUNTED = APPLICATORS.difference(REFERENCES, _IN_PLACE) | set(REFERENCES) - {"$ref"}
 
 
 def _table(draft: Draft) -> dict[str, int]:
@@ -118,6 +127,10 @@ def _table(draft: Draft) -> dict[str, int]:
         | (0 if row.negatable else NOT_NEGATABLE)
         | (REFERS if row.name in REFERENCES else 0)
         | (RISKY if row.risky else 0)
+        | (DEEP if row.shape <= Shape.DEPENDENCIES or row.forks or row.risky or row.name in REFERENCES else 0)
+        | (0 if row.negatable else DEEP)
+        | (UNCOUNTED if row.name in _UNCOUNTED else 0)
+        | (IN_PLACE if row.name in _IN_PLACE or row.name == "$ref" else 0)
         for row in KEYWORDS.values()
         if row.name in CONSTRAINING
     }
@@ -140,14 +153,11 @@ _FOREIGN_TYPES = {
     "none": "null",
 }
 
-#: Keywords that apply several schemas to the same value, and one.
-_IN_PLACE, _BRANCH = keywords(shapes=(Shape.ALTERNATIVES,)), ("not", "if", "then", "else")
-
-#: Keywords that make alternatives in ways that are not counted here.
-_UNCOUNTED = APPLICATORS.difference(REFERENCES, _IN_PLACE) | set(REFERENCES) - {"$ref"}
-
 #: Recursion limit of the estimate of alternatives.
 _MAX_COUNTED_DEPTH = 64
+
+#: The steps and the alternatives of a schema that makes none.
+_ONE = (1, 1)
 
 #: Formats that have a name of ours, as an error names them.
 _FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
@@ -201,6 +211,8 @@ class _Pass:
     overlaps: dict
     # the size of a subschema's expansion, by the identity of the schema: see `_counted`
     counts: dict
+    # whether the subschema that is checked has no more to look at than its own values
+    is_leaf: cython.bint
     # total of these sizes
     steps: cython.longlong
     # see `Document`
@@ -229,6 +241,7 @@ class _Pass:
         self.inside = set()
         self.overlaps = {}
         self.counts = {}
+        self.is_leaf = True
         self.steps = 0
         self.entries = 0
         self.risky = document.risky
@@ -279,25 +292,30 @@ class _Pass:
     def _visit(self, located: Located, positive: cython.bint) -> cython.bint:
         """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
         schema = located.schema
-        if not isinstance(schema, (dict, Mapping)):
+        if type(schema) is not dict and not isinstance(schema, Mapping):
             self._invalid(located, None, f"a schema must be an object or a boolean, not {type(schema).__name__}")
             return False
         if self.address in schema:
             located = self.document.enter(located)
         seen: set = self.holding if positive else self.failing
-        if located.key in seen:
+        key = located.key
+        if key in seen:
             return True
-        seen.add(located.key)
-        if located.key in self.malformed:
+        seen.add(key)
+        if self.malformed and key in self.malformed:
             return False
-        if located.key not in (self.failing if positive else self.holding):
+        seen = self.failing if positive else self.holding
+        if not seen or key not in seen:
             before: cython.Py_ssize_t = len(self.found)
             self.entries += len(schema)
+            self.is_leaf = True
             refused: list = self._check(located, schema)
             if len(self.found) > before:
                 self.malformed.add(located.key)
                 return False
             self.found += refused
+            if self.is_leaf:
+                return True
         return self._descend(located, schema, positive)
 
     # -- is it well-formed -------------------------------------------------------------------------------------
@@ -326,10 +344,12 @@ class _Pass:
                 continue
             code = row
             shape = code & SHAPE
-            if code & RISKY:
-                self.risky.append(located)
-            if code & FORKS and not code & REFERS:
-                self.forking.append(id(schema))
+            if code & DEEP:
+                self.is_leaf = False
+                if code & RISKY:
+                    self.risky.append(located)
+                if code & FORKS and not code & REFERS:
+                    self.forking.append(id(schema))
             if shape == TYPE:
                 names = (value,) if type(value) is str else value
                 if not isinstance(names, (list, tuple)):
@@ -539,7 +559,9 @@ class _Pass:
                     broken = True
                     continue
                 if target is not None:
-                    self.product *= PER_REFERENCE
+                    # A value of the target is part of each value: see `_vast`.
+                    if _refers(target.schema) or (self.large and self.large[len(self.large) - 1] is located):
+                        self.product *= PER_REFERENCE
                     if keyword == "$ref" and self.hides:
                         child = (target, positive)
                         self.uses.append((schema, [child]))
@@ -553,17 +575,26 @@ class _Pass:
                 for name, inner in value.items():
                     if type(inner) is not bool:
                         children.append((located.below(inner, (keyword, name)), positive))
+                if keyword == "properties" and "required" in schema:
+                    for name in schema["required"] if isinstance(schema["required"], (list, tuple)) else ():
+                        if name in value and _refers(value[name]):
+                            self.product *= PER_REFERENCE
             elif shape == DEPENDENCIES:
                 children += [
                     (inner, positive)
                     for inner in located.members(keyword).values()
                     if not isinstance(inner.schema, (list, tuple, str))
                 ]
-            elif keyword == "oneOf":
-                self._union(located, positive, children)
             elif shape == ALTERNATIVES or shape == SCHEMAS or (shape == ITEMS and isinstance(value, (list, tuple))):
-                children += [(inner, positive) for inner in located.items(keyword)]
+                self._note_references(schema, keyword, value)
+                if keyword == "oneOf":
+                    self._union(located, positive, children)
+                else:
+                    for inner in located.items(keyword):
+                        children.append((inner, positive))
             else:
+                if shape == ITEMS or keyword == "additionalItems" or keyword == "contains":
+                    self._note_references(schema, keyword, (value,))
                 self._one(located, schema, keyword, positive, children)
         if children:
             self.uses.append((schema, children))
@@ -574,6 +605,19 @@ class _Pass:
         children.reverse()
         self.todo += children
         return not (broken and forks)
+
+    @cython.cfunc
+    def _note_references(self, schema: object, keyword: str, listed: object) -> object:
+        """Note the references in a keyword's schemas that each value has parts by (see `_vast`)."""
+        count: cython.int = 0
+        for inner in listed:
+            count += _refers(inner)
+        if keyword == "anyOf" or keyword == "oneOf":  # the option that asks for least
+            count = count == len(listed)
+        elif keyword != "allOf" and keyword != "contains" and not schema.get("minItems"):
+            return
+        for _ in range(count):
+            self.product *= PER_REFERENCE
 
     @cython.cfunc
     def _target(self, located: Located, keyword: str) -> object:
@@ -637,10 +681,11 @@ class _Pass:
         """Note the subschemas that are applied to the same value."""
         for keyword in _IN_PLACE:
             if keyword in schema:
-                self.inside.update([inner.key for inner in located.items(keyword)])
+                for inner in schema[keyword]:
+                    self.inside.add(located.inner_key(inner))
         for keyword in _BRANCH:
             if keyword in schema:
-                self.inside.add(located.under(keyword).key)
+                self.inside.add(located.inner_key(schema[keyword]))
 
     # -- alternatives ------------------------------------------------------------------------------------------
 
@@ -679,30 +724,44 @@ class _Pass:
         Expanding alternatives means going on from each with what else must hold.
         """
         if type(schema) is bool:
-            return 1, 1
-        if id(schema) in self.counts:
-            return self.counts[id(schema)]
-        if depth > _MAX_COUNTED_DEPTH or not _UNCOUNTED.isdisjoint(schema):
+            return _ONE
+        key = id(schema)
+        known = self.counts.get(key, self)
+        if known is not self:
+            return known
+        if depth > _MAX_COUNTED_DEPTH or (self.address in schema and schema is not self.document.schema):
             return None
-        if self.address in schema and schema is not self.document.schema:
+        code: cython.int = 0
+        for keyword, _ in schema.items():
+            row = self.table.get(keyword)
+            if row is not None:
+                code |= cython.cast(cython.int, row)
+        if code & UNCOUNTED:
             return None
+        if not code & IN_PLACE:
+            self.counts[key] = _ONE
+            return _ONE
         overlaps = self.overlaps.get(id(schema), ()) if "oneOf" in schema else ()
         if any(overlaps):
             return None
-        self.counts[id(schema)] = None  # while it is in progress: it refers to itself
+        self.counts[key] = None  # while it is in progress: it refers to itself
         steps: cython.longlong = 1
         alternatives: cython.longlong = 1
         parts: list = []
-        if "$ref" in schema:
-            target = self.document.resolve(Located(schema), "$ref")
+        is_reference: cython.bint = "$ref" in schema
+        if is_reference:
+            target: Located = self.document.resolve(self.document.root.below(schema, ()), "$ref")
             if target.scope is not None:
                 return None
             parts.append(self._counted(target.schema, depth + 1))
-        if "$ref" not in schema or not self.hides:
-            parts += [self._counted(inner, depth + 1) for inner in schema.get("allOf", ())]
-            for keyword in ("oneOf", "anyOf"):
-                if keyword in schema:
-                    parts.append(self._either([self._counted(inner, depth + 1) for inner in schema[keyword]]))
+        if not is_reference or not self.hides:
+            if "allOf" in schema:
+                for inner in schema["allOf"]:
+                    parts.append(self._counted(inner, depth + 1))
+            if "oneOf" in schema:
+                parts.append(self._either(schema["oneOf"], depth))
+            if "anyOf" in schema:
+                parts.append(self._either(schema["anyOf"], depth))
         for part in parts:
             if part is None:
                 return None
@@ -710,22 +769,32 @@ class _Pass:
             alternatives *= part[1]
             if steps > MAX_TOTAL or alternatives > MAX_TOTAL:
                 return None
-        count = self.counts[id(schema)] = (steps, alternatives)
+        count = (steps, alternatives) if parts else _ONE
+        self.counts[key] = count
         if overlaps:  # its options were expanded once, to see that they are disjoint
             self.steps += steps + alternatives
         return count
 
     @cython.cfunc
-    def _either(self, options: list) -> tuple:
+    def _either(self, options: object, depth: cython.int) -> tuple:
         """Return the same for the union of some."""
         steps: cython.longlong = 1
         alternatives: cython.longlong = 0
-        for option in options:
+        is_known: cython.bint = True
+        for inner in options:
+            option = self._counted(inner, depth + 1)
             if option is None:
-                return None
-            steps += option[0] + 1  # one more where an option of oneOf is a formula of its own
-            alternatives += option[1]
-        return steps, alternatives
+                is_known = False  # the others are counted all the same, as their steps are
+            else:
+                steps += option[0] + 1  # one more where an option of oneOf is a formula of its own
+                alternatives += option[1]
+        return (steps, alternatives) if is_known else None
+
+
+@cython.cfunc
+def _refers(schema: object) -> cython.bint:
+    """Return True if a schema is, or may be, a reference."""
+    return (type(schema) is dict or isinstance(schema, Mapping)) and "$ref" in schema
 
 
 @cython.cfunc

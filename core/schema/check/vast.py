@@ -1,12 +1,28 @@
-"""Values that have so many parts, each of so many parts, that no model finishes them."""
+# cython: language_level=3
+"""Values that have so many parts, each of so many parts, that no model finishes them.
+
+Compiled where that is possible (Cython in pure-Python mode), as a large document has thousands of parts; the same file
+runs interpreted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from ..read.located import Located
-from ..read.resolve import Document
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.read.located import Located
+    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
+else:
+    from ..read.located import Located
+    from ..read.resolve import Document
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of bytes of the shortest text of a value. A lower bound of it is compared, and text may be open inside
 #: of text, so shortest completions have room for more (`automaton.lazy_dfa.MAX_TEXT`).
@@ -15,10 +31,8 @@ MAX_LEAST_TEXT = 4_000_000
 #: Nesting from which on a part counts as one byte: with two items on each level, it is beyond the maximum by then.
 _MAX_DEPTH = 64
 
-#: The shortest values of the types that are written in one way.
-_LEAST = {"null": 4, "boolean": 4}
 
-
+@cython.cclass
 class LeastSizes:
     """Lower bounds of the shortest texts of subschemas, from the keywords that ask for characters, items and members.
 
@@ -26,74 +40,101 @@ class LeastSizes:
         document: the schema; its subschemas are well-formed.
     """
 
+    _document: Document
+    _known: dict
+
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._known: dict[object, int] = {}
+        self._known = {}
 
-    def least(self, located: Located, depth: int = 0) -> int:
+    @cython.ccall
+    def least(self, located: Located, depth: cython.int = 0) -> object:
         """Return a number of bytes that each text of a subschema has at least; 1 also for one that has no text."""
         schema = located.schema
-        if not isinstance(schema, Mapping) or depth == _MAX_DEPTH:
+        if depth == _MAX_DEPTH or not (type(schema) is dict or isinstance(schema, Mapping)):
             return 1
-        found = self._known.get(located.key)
+        key = located.key
+        found = self._known.get(key)
         if found is None:
-            self._known[located.key] = 1  # inside of itself
-            found = self._known[located.key] = self._of(located, schema, depth + 1)
+            self._known[key] = 1  # inside of itself
+            found = self._of(located, schema, depth + 1)
+            self._known[key] = found
         return found
 
-    def _value(self, schema: Mapping[str, Any], keyword: str, otherwise: Any) -> Any:
+    @cython.cfunc
+    def _inner(self, located: Located, keyword: str, depth: cython.int) -> object:
+        """Return the same for the schema under a keyword."""
+        return self.least(located.under(keyword), depth)
+
+    @cython.cfunc
+    def _value(self, schema: object, keyword: str, otherwise: object) -> object:
         """Return the value of a keyword, if the schema has it and the dialect knows it."""
         return schema[keyword] if keyword in schema and self._document.knows(keyword) else otherwise
 
-    def _of(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
-        bounds = [1]
+    @cython.cfunc
+    def _of(self, located: Located, schema: object, depth: cython.int) -> object:
+        bound = 1
         if "$ref" in schema:
-            bounds.append(self.least(self._document.resolve(located), depth))
+            bound = max(bound, self.least(self._document.resolve(located), depth))
             if self._document.ref_hides_siblings:
-                return max(bounds)
+                return bound
         if "allOf" in schema:
-            bounds += [self.least(each, depth) for each in located.items("allOf")]
-        bounds += [
-            min(self.least(each, depth) for each in located.items(keyword))
-            for keyword in ("anyOf", "oneOf")
-            if keyword in schema
-        ]
-        bounds.append(_length(self._value(schema, "const", None)))
-        bounds.append(min(map(_length, self._value(schema, "enum", ())), default=1))
-        names = self._value(schema, "type", "any")
-        sizes = {"string": self._string, "array": self._array, "object": self._object}
-        of_types = [
-            sizes[name](located, schema, depth) if name in sizes else _LEAST.get(name, 1)
-            for name in ([names] if isinstance(names, str) else names)
-        ]
-        return max(*bounds, min(of_types, default=1))
+            for each in located.items("allOf"):
+                bound = max(bound, self.least(each, depth))
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                bound = max(bound, min([self.least(each, depth) for each in located.items(keyword)]))
+        if "const" in schema:
+            bound = max(bound, _length(self._value(schema, "const", None)))
+        if "enum" in schema:
+            bound = max(bound, min([_length(each) for each in self._value(schema, "enum", ())], default=1))
+        if "type" in schema:
+            names = self._value(schema, "type", "any")
+            if isinstance(names, str):
+                return max(bound, self._of_type(names, located, schema, depth))
+            return max(bound, min([self._of_type(name, located, schema, depth) for name in names], default=1))
+        return bound
 
-    def _string(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
-        return 2 + int(self._value(schema, "minLength", 0))
+    @cython.cfunc
+    def _of_type(self, name: str, located: Located, schema: object, depth: cython.int) -> object:
+        """Return the same for the values of one type."""
+        if name == "object":
+            return self._object(located, schema, depth)
+        if name == "array":
+            return self._array(located, schema, depth)
+        if name == "string":
+            return 2 + int(self._value(schema, "minLength", 0))
+        return 4 if name == "null" or name == "boolean" else 1
 
-    def _array(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
+    @cython.cfunc
+    def _array(self, located: Located, schema: object, depth: cython.int) -> object:
         listed = "items" if self._value(schema, "prefixItems", None) is None else "prefixItems"
-        first: list[Located] = []
-        rest = 1
-        if isinstance(schema.get(listed), (list, tuple)):
-            first = located.items(listed)
-            others = "items" if listed == "prefixItems" else "additionalItems"
-            if others in schema:
-                rest = self.least(located.under(others), depth)
-        elif "items" in schema:
-            rest = self.least(located.under("items"), depth)
+        first: list = []
         count = int(self._value(schema, "minItems", 0))
-        size = sum(self.least(each, depth) for each in first[:count]) + max(0, count - len(first)) * rest
+        size = 0
+        if count:
+            rest = 1
+            if isinstance(schema.get(listed), (list, tuple)):
+                first = located.items(listed)
+                others = "items" if listed == "prefixItems" else "additionalItems"
+                if others in schema:
+                    rest = self._inner(located, others, depth)
+            elif "items" in schema:
+                rest = self._inner(located, "items", depth)
+            for each in first[:count]:
+                size += self.least(each, depth)
+            size += max(0, count - len(first)) * rest
         if self._value(schema, "contains", None) is not None:
             needed = int(self._value(schema, "minContains", 1))
-            size = max(size, needed * self.least(located.under("contains"), depth))
+            size = max(size, needed * self._inner(located, "contains", depth))
             count = max(count, needed)
         return 2 + size + max(0, count - 1)
 
-    def _object(self, located: Located, schema: Mapping[str, Any], depth: int) -> int:
+    @cython.cfunc
+    def _object(self, located: Located, schema: object, depth: cython.int) -> object:
         declared = schema.get("properties", {})
         names = self._value(schema, "required", ())
-        names = set(names) if isinstance(names, (list, tuple)) else set()  # Draft 3 has a flag
+        names = set(names) if isinstance(names, (list, tuple)) else ()  # Draft 3 has a flag
         size = 2 + max(0, len(names) - 1) + max(0, int(self._value(schema, "minProperties", 0)) - len(names)) * 4
         for name in names:
             size += 3 + len(name)
@@ -101,12 +142,13 @@ class LeastSizes:
         return size
 
 
-def _length(value: object) -> int:
+@cython.cfunc
+def _length(value: object) -> object:
     """Return a lower bound of the length of a JSON value."""
     if isinstance(value, str):
         return 2 + len(value)
     if isinstance(value, (list, tuple)):
-        return 2 + sum(map(_length, value))
+        return 2 + sum([_length(each) for each in value])
     if isinstance(value, Mapping):
-        return 2 + sum(3 + len(name) + _length(inner) for name, inner in value.items())
+        return 2 + sum([3 + len(name) + _length(inner) for name, inner in value.items()])
     return 1

@@ -14,6 +14,7 @@ cdef class Located:
     cpdef list items(self, str keyword)
     cpdef dict members(self, str keyword)
     cpdef Located below(self, object schema, tuple steps)
+    cpdef object inner_key(self, object schema)
 
 cdef class SignedSchema:
     cdef readonly Located located

@@ -108,6 +108,11 @@ class Located:
         place._steps = steps
         return place
 
+    @cython.ccall
+    def inner_key(self, schema: object) -> object:
+        """Return the key of a subschema below."""
+        return _key(schema, self.scope)
+
 
 @cython.cfunc
 @cython.inline

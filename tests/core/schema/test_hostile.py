@@ -354,6 +354,30 @@ def test_members_that_need_members() -> None:
     assert 25**3 < matcher.shortest_length() == len(matcher.shortest_completion())
 
 
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda link: link,
+        lambda link: {"allOf": [link, {"type": "object"}]},
+        lambda link: {"anyOf": [link, link]},
+        lambda link: {"oneOf": [link]},
+        lambda link: {"type": "array", "items": link, "minItems": 1},
+        lambda link: {"type": "array", "items": [link], "additionalItems": link, "minItems": 2},
+        lambda link: {"type": "array", "contains": link},
+    ],
+    ids=["$ref", "allOf", "anyOf", "oneOf", "items", "first items", "contains"],
+)
+def test_members_that_need_three_members(way: Any) -> None:
+    """Whatever leads from level to level, 16 levels of three members each are refused when the grammar is made."""
+    levels: dict[str, Any] = {"d16": {"type": "integer"}}
+    for level in range(16):
+        members = {name: way({"$ref": f"#/definitions/d{level + 1}"}) for name in ("a", "b", "c")}
+        levels[f"d{level}"] = {"type": "object", "properties": members, "required": list(members)}
+    draft = "http://json-schema.org/draft-07/schema#"
+    with pytest.raises(LimitError, match="each value has at least"):
+        Grammar.from_json_schema({"$schema": draft, "properties": {"x": levels["d0"]}, "definitions": levels})
+
+
 @pytest.mark.parametrize("pattern", ["^(?:(?<!a.{20})b|a|c)*$", r"(a)\1"])
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "not"])
 def test_valid_patterns_that_cannot_be_enforced(pattern: str, keyword: str) -> None:
