@@ -1,14 +1,30 @@
-"""The vocabulary of single bytes, and random texts written under a grammar."""
+"""The vocabulary of single bytes, a real one, and random texts written under a grammar."""
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 from toolgrammar.core import Grammar, Vocabulary
 
 #: A token for each byte, and an end of text.
 BYTES = Vocabulary([*(bytes([byte]) for byte in range(256)), None], eos=[256])
+
+
+@functools.cache
+def tekken() -> Vocabulary:
+    """Return the real vocabulary of 131,072 tokens that ``mistral-common`` ships.
+
+    Raises:
+        ImportError: it is not installed.
+    """
+    import mistral_common
+    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+    file = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
+    return Vocabulary.from_mistral(Tekkenizer.from_file(file))
 
 
 def random_text(grammar: Grammar, seed: int, steps: Sequence[int], vocabulary: Vocabulary = BYTES) -> bytes:

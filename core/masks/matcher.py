@@ -65,7 +65,8 @@ _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
 def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return the tokens that are set in a mask, in order."""
-    return [int(token) for token in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))]
+    tokens: list[int] = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+    return tokens
 
 
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:

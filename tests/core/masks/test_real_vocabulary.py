@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,9 @@ import pytest
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.automaton.encoding import REFUSED
 from toolgrammar.core.language.lookback import Written
+
+from ... import vocabularies
+from ..schema.writing import LARGE_SHARE, Tally, judge_seed
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -50,10 +52,8 @@ PREFIXES = [
 @pytest.fixture(scope="module")
 def tekken() -> Vocabulary:
     """The vocabulary; skipped without mistral-common."""
-    common = pytest.importorskip("mistral_common", reason="mistral-common is not installed")
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-    return Vocabulary.from_mistral(Tekkenizer.from_file(Path(common.__file__).parent / "data" / "tekken_240911.json"))
+    pytest.importorskip("mistral_common", reason="mistral-common is not installed")
+    return vocabularies.tekken()
 
 
 def mask_of(matcher: Any, size: int) -> np.ndarray:
@@ -121,3 +121,12 @@ def test_masks_of_wide_classes_equal_steps(tekken: Vocabulary, pattern: str) -> 
     for token, data in enumerate(tekken.tokens):
         if data is not None and token % 3 == len(pattern) % 3:
             assert bool(mask[token]) == (program.advance(state, data, before) != REFUSED), data
+
+
+@pytest.mark.usefixtures("tekken")
+def test_masks_of_random_schemas() -> None:
+    """Along random walks under schemas of all keywords, tokens of three kinds are in the mask iff they are accepted."""
+    tally = Tally()
+    for seed in range(0, 40 * LARGE_SHARE, LARGE_SHARE):
+        judge_seed(seed, tally, large=True)
+    assert tally.large > 20_000

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
+import queue
 import random
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import Grammar, LimitError, SchemaError
+from toolgrammar.core import BudgetError, Constraint, Grammar, LimitError, SchemaError
 
 from ..regex.patterns import random_pattern
-from .writing import VOCABULARY, Tally, WritingError, draw_options, judge, judge_seed
+from . import sweep, writing
+from .writing import MAX_REFUSED, VOCABULARY, Tally, WritingError, draw_options, judge, judge_masks, judge_seed
 
 REGRESSIONS = Path(__file__).resolve().parents[2] / "regressions"
 CASES = sorted(REGRESSIONS.glob("*.json"))
-
-#: Maximum share of schemas that may be refused though nothing says that they are unsatisfiable.
-MAX_REFUSED = 0.07
 
 
 def judge_seeds(seeds: range) -> None:
@@ -75,6 +75,150 @@ def test_what_failed_once(path: Path) -> None:
     for seed in range(3):
         judge(case["schema"], case["options"], random.Random(seed), tally)
     assert list(tally.outcomes) == [case["outcome"]]
+
+
+class _Liar:
+    """A matcher of which some things are changed once a few steps are taken.
+
+    Args:
+        matcher: an honest one.
+        lies: for attributes what they say instead; for methods what is made of what they return.
+        after: number of steps.
+    """
+
+    def __init__(self, matcher: Any, lies: dict[str, Any], after: int) -> None:
+        self._matcher = matcher
+        self._lies = lies
+        self._left = after
+
+    def __getattr__(self, name: str) -> Any:
+        honest = getattr(self._matcher, name)
+        if self._left > 0 or name not in self._lies:
+            return honest
+        lie = self._lies[name]
+        return (lambda *arguments: lie(honest(*arguments), *arguments)) if callable(honest) else lie
+
+    def accept(self, token: int) -> bool:
+        if (self._left <= 0 and "accept" in self._lies) or not self._matcher.accept(token):
+            return False
+        self._left -= 1
+        return True
+
+    def rollback(self, count: int) -> None:
+        self._left += count
+        self._matcher.rollback(count)
+
+
+ARRAY: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 30}, "minItems": 3}
+STRING: dict[str, Any] = {"type": "string", "minLength": 50}
+
+#: Faults that are planted in a matcher after so many steps, and what the judge has to say of them.
+PLANTED: dict[str, tuple[dict[str, Any], int, dict[str, Any], str]] = {
+    "mask lacks a token": (ARRAY, 2, {"allowed_tokens": lambda found: found[:-1]}, "mask False, accept True"),
+    "mask has another": (ARRAY, 2, {"allowed_tokens": lambda found: [0, *found]}, "mask True, accept False"),
+    "dead end": (ARRAY, 2, {"allowed_tokens": lambda found: [], "accept": None}, "a dead end"),
+    "invalid": (STRING, 3, {"shortest_completion": lambda text: b'"'}, "invalid: "),
+    "no JSON": (ARRAY, 2, {"shortest_completion": lambda text: text[:-1]}, "not JSON: "),
+    "repeated": ({}, 0, {"shortest_completion": lambda text: b'{"a":1,"a":1}'}, "not JSON: .* a name is repeated"),
+    "refused": (ARRAY, 2, {"shortest_completion": lambda text: text.replace(b",", b", ")}, "completion .* is refused"),
+    "no end": (ARRAY, 2, {"is_accepting": False}, "an empty completion where the text may not end"),
+    "not shortest": ({}, 0, {"shortest_completion": lambda text: b"12345678"}, "is shorter"),
+    "error": (ARRAY, 2, {"shortest_completion": lambda text: 1 // 0}, "ZeroDivisionError"),
+}
+COMPACT = {"whitespace": "compact"}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matcher that lies is caught, by what it lies about."""
+    schema, after, lies, complaint = PLANTED[fault]
+    judge(schema, COMPACT, random.Random(3), Tally())
+    honest = Constraint.matcher
+    monkeypatch.setattr(Constraint, "matcher", lambda self: _Liar(honest(self), lies, after))
+    with pytest.raises(WritingError, match=complaint):
+        judge(schema, COMPACT, random.Random(3), Tally())
+
+
+@pytest.mark.parametrize(
+    ("lie", "complaint"),
+    [
+        (lambda mask: mask.__iand__(0x55555555), "large mask False, accept True"),
+        (lambda mask: mask.__ior__(1), "large mask True, accept False"),
+    ],
+)
+def test_a_fault_in_a_large_mask_is_found(lie: Any, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask that lacks tokens, or has one more, is not what is accepted."""
+    judge_masks(ARRAY, COMPACT, random.Random(3), Tally(), VOCABULARY)
+    honest = Constraint.matcher
+    monkeypatch.setattr(
+        Constraint, "matcher", lambda self: _Liar(honest(self), {"fill_mask": lambda _, mask: lie(mask)}, 2)
+    )
+    with pytest.raises(WritingError, match=complaint):
+        judge_masks(ARRAY, COMPACT, random.Random(3), Tally(), VOCABULARY)
+
+
+def test_a_grammar_that_says_too_much_or_too_little_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grammar of another schema writes what is invalid, or is empty though something is valid."""
+    honest = Grammar.from_json_schema
+    monkeypatch.setattr(Grammar, "from_json_schema", lambda schema, **options: honest({}, **options))
+    with pytest.raises(WritingError, match="invalid: "):
+        judge(ARRAY, COMPACT, random.Random(3), Tally())
+    monkeypatch.setattr(Grammar, "from_json_schema", lambda schema, **options: honest(False, **options))
+    with pytest.raises(WritingError, match="unsatisfiable, but"):
+        judge({}, {**COMPACT, "additional_properties": True}, random.Random(3), Tally())
+
+
+@pytest.mark.parametrize(
+    ("lie", "complaint"),
+    [
+        (lambda ids, budget: [*ids, 0] * 9, "tokens under a budget of"),
+        (lambda ids, budget: ids[1:], "not JSON: |invalid: "),
+        (lambda ids, budget: _no_budget(), "is not enough for"),
+        (lambda ids, budget: ids if budget % 2 else _no_budget(), "is enough, .* is not"),
+    ],
+)
+def test_a_fault_under_a_budget_is_found(lie: Any, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generation that is too long, or invalid, or refused a budget that is enough."""
+    honest = writing._generate
+    monkeypatch.setattr(
+        writing, "_generate", lambda constraint, budget, rng: lie(honest(constraint, budget, rng), budget)
+    )
+    with pytest.raises(WritingError, match=complaint):
+        judge({"const": 1}, COMPACT, random.Random(3), Tally())
+
+
+def _no_budget() -> list[int]:
+    raise BudgetError("planted")
+
+
+def test_a_sweep_judges_each_seed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two processes judge what one does; the last line says what."""
+    tally = Tally()
+    for seed in range(41, 59):
+        judge_seed(seed, tally)
+    assert sweep.main(["--first", "41", "--schemas", "18", "--workers", "2"]) == 0
+    told = capsys.readouterr().out
+    assert f"18 schemas, 0 faults, {tally.refused} refused" in told and f"tokens={tally.tokens}, " in told
+    assert sweep.main(["--first", "40", "--seconds", "0"]) == 0
+    assert "0 schemas, 0 faults" in capsys.readouterr().out
+
+
+def test_a_sweep_tells_faults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker tells faults by their seeds, and goes on."""
+
+    def judged(seed: int, tally: Tally, *, large: bool) -> None:
+        if seed % 5 == 0:
+            raise WritingError("planted", {}, {})
+        tally.count("written")
+
+    monkeypatch.setattr(sweep, "judge_seed", judged)
+    reports: queue.Queue[Any] = queue.Queue()
+    sweep._work(range(30), float("inf"), False, SimpleNamespace(), reports)
+    told = list(reports.queue)
+    assert [report.split(":")[0] for report in told if isinstance(report, str)] == [
+        f"seed {seed}" for seed in range(0, 30, 5)
+    ]
+    assert sum(report.schemas for report in told if isinstance(report, Tally)) == 24 and told[-1] is None
 
 
 def _nested(depth: int, leaf: object) -> object:
