@@ -329,7 +329,8 @@ class Written:
         return name, self._names(start)
 
     def items(self) -> list[bytes]:
-        """Return the items of the innermost open array as written; the text ends right after an item."""
+        """Return the items of the innermost open array as written; the text ends right after an item, or where the next
+        one may begin."""
         text: bytearray = self._data
         commas: list = self._look_back(len(text))[1]
         bracket: Bracket = self._bracket
@@ -346,7 +347,9 @@ class Written:
         for comma in commas:
             found.append(bytes(text[begin:comma]).strip())
             begin = comma + 1
-        found.append(bytes(text[begin:]).strip())
+        last: bytes = bytes(text[begin:]).strip()
+        if last:
+            found.append(last)
         return found
 
     def repeats(self) -> tuple[list[bytes], bool]:

@@ -34,11 +34,13 @@ class _ArrayPlan:
         few: where items must not repeat, the values (value keys) of those goals of items that have few; None: not
             computed yet.
         classes: the results of `ArrayLowering._classes`.
+        late: items that must not repeat have infinitely many values, so that the items before them only matter where
+            the next one begins; None: not computed yet.
         strings: where every string item is checked at its end (see `ArrayLowering`), the strings of each goal of items,
             and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
     """
 
-    __slots__ = ("arrays", "classes", "few", "limit", "places", "strings")
+    __slots__ = ("arrays", "classes", "few", "late", "limit", "places", "strings")
 
     def __init__(self, arrays: Arrays, checked: bool) -> None:
         self.arrays = arrays
@@ -48,6 +50,7 @@ class _ArrayPlan:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
         self.places: dict[Any, int] = {}
         self.few: dict[Goal, frozenset[str]] | None = None
+        self.late: bool | None = None
         self.classes: dict[Any, dict[str, int]] = {}
 
 
@@ -85,6 +88,10 @@ class ArrayLowering:
 
     Strings are only compared at their end (`unless_repeated`) where the strings of every goal of items are *roomy*:
     whatever was written before, a string that was begun can be finished. Then no state depends on them.
+
+    Where all items have the same goal, with infinitely many values, the DYNAMIC node stands before each item instead of
+    after it (`_ArrayPlan.late`): another item may always begin, so tokens that end one and go on to the next comma
+    depend on nothing.
 
     It is decided beforehand that enough different values will be left. A goal with many values cannot run out of them
     before the array may end. The values of a goal with few (see `Values`) are *special*: a place counts how many of
@@ -131,15 +138,23 @@ class ArrayLowering:
             key = (place.count, place.counted) if place.counted else place.count
         node = plan.places.get(key)
         if node is None:
-            node = plan.places[key] = self.nodes.lazy(place, place)
+            instead = self.nodes.EPSILON if self._may_close(place) else None
+            node = plan.places[key] = self.nodes.lazy(place, place, as_empty_as=instead)
         return node
+
+    @staticmethod
+    def _may_close(place: _Place) -> bool:
+        """Return True if an array may end at a place."""
+        arrays, count = place.plan.arrays, place.count
+        if count < arrays.least or any(len(value_of_key(array)) == count for array in place.alike):
+            return False
+        return all(map(_is_enough, place.counted, arrays.contains))
 
     def expand(self, place: _Place) -> int:
         """Return the rest of an array from a place, expanded."""
         nodes, lowering, arrays, count = self.nodes, self.lowering, place.plan.arrays, place.count
         options = []
-        enough = all(map(_is_enough, place.counted, arrays.contains))
-        if count >= arrays.least and enough and all(len(value_of_key(array)) != count for array in place.alike):
+        if self._may_close(place):
             options.append(self._closing)
         if arrays.most is None or count < arrays.most:
             goal = item_goal(arrays, count)
@@ -147,6 +162,8 @@ class ArrayLowering:
             if not arrays.contains and not arrays.unique and not place.alike:
                 after = self._rest(_Place(self, place.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
+            elif count and not place.alike and self._is_late(place.plan):
+                options.append(nodes.seq(comma, self._late_item(place, goal)))
             else:
                 few = nodes.is_scarce and len(arrays.contains) > 2
                 if few:
@@ -174,7 +191,8 @@ class ArrayLowering:
         strings = self._strings(plan)
         if strings is not None:
             text, has_others = strings[goal]
-            after = self._rest(_Place(self, plan, place.count + 1, counted, place.written))
+            late = has_others and self._is_late(plan)
+            after = self._rest(_Place(self, plan, place.count + 1, counted, None if late else place.written))
             checked = nodes.sequence([text, unless_repeated(nodes), after])
             if not has_others:
                 return checked
@@ -210,22 +228,54 @@ class ArrayLowering:
             return self._rest(_Place(self, plan, count, counted, place.written | {value}, left, alike))
         if plan.limit is not None:
             count = min(count, plan.limit)
+        if self._is_late(plan):
+            return self._rest(_Place(self, plan, count, counted))
 
         def resolve(before: Written) -> int:
-            syntax = self.lowering.syntax
-            if syntax is None:
-                items = [_read(item) for item in before.items()]
-            else:
-                items = [value_key(item) for item in syntax.items_before(before.text())]
-            if plan.strings is not None:
-                items = [item for item in items if item[0] != '"']
-            return self._rest(_Place(self, plan, count, counted, frozenset(items), left))
+            return self._rest(_Place(self, plan, count, counted, self._written(plan, before), left))
 
         # While items are missing that the array must contain, a shortest text is planned without the items that are
         # known to be written: else it might again and again plan others first, because they look shorter.
         written = None if all(map(_is_enough, counted, plan.arrays.contains)) else place.written
         static = self._rest(_Place(self, plan, count, counted, written, left))
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve, BEYOND)
+
+    def _late_item(self, place: _Place, goal: Goal) -> int:
+        """Return an item that differs from all that the text has before it, and everything after it."""
+
+        def resolve(before: Written) -> int:
+            written = self._written(place.plan, before)
+            return self._item(_Place(self, place.plan, place.count, (), written), goal, ())
+
+        static = self._item(place, goal, ())
+        return self.nodes.dynamic(("next item", place.plan, place.count), static, resolve, BEYOND)
+
+    def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
+        """Return the items of the innermost open array, but for strings that are compared at their end."""
+        syntax = self.lowering.syntax
+        if syntax is None:
+            items = [_read(item) for item in before.items()]
+        else:
+            items = [value_key(item) for item in syntax.items_before(before.text())]
+        return frozenset(items if plan.strings is None else [item for item in items if item[0] != '"'])
+
+    def _is_late(self, plan: _ArrayPlan) -> bool:
+        """Return `_ArrayPlan.late`, computed once."""
+        if plan.late is None:
+            plan.late = self._find_late(plan)
+        return plan.late
+
+    def _find_late(self, plan: _ArrayPlan) -> bool:
+        arrays = plan.arrays
+        if not arrays.unique or arrays.contains or self.lowering.syntax is not None:
+            return False
+        goals = item_goals(arrays)
+        if len(goals) > 1:
+            return False
+        strings = self._strings(plan)
+        if strings is not None:  # infinitely many
+            return any(has_others for _, has_others in strings.values())
+        return self.lowering.is_endless(goals[0])
 
     def _strings(self, plan: _ArrayPlan) -> dict[Goal, tuple[int, bool]] | None:
         """Return `_ArrayPlan.strings`, computed once."""

@@ -109,6 +109,10 @@ class GoalNodes(Protocol):
     def is_nearly_any(self, goal: Goal) -> bool:
         """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
 
+    def is_endless(self, goal: Goal) -> bool:
+        """Return True if a goal surely holds for infinitely many numbers or objects; False: it may do so all the
+        same."""
+
     def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
         """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
 

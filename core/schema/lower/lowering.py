@@ -662,6 +662,17 @@ class Lowering:
         regular = all(irregular(terms, branch.strings) is None for branch in self.branches(goal))
         return regular and terms.is_cofinite(self.strings(goal))
 
+    def is_endless(self, goal: Goal) -> bool:
+        """Return True if a goal surely holds for infinitely many numbers or objects; False: it may do so all the
+        same."""
+        for branch in self.branches(goal):
+            if branch.values is None:
+                if "number" in branch.types and branch.numbers in _UNBOUNDED:
+                    return True
+                if "object" in branch.types and self.objects.are_endless(branch.objects):
+                    return True
+        return False
+
     @cython.cfunc
     def _number_term(self, branch: Conjunction) -> cython.int:
         terms = self.nodes.terms

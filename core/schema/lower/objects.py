@@ -288,6 +288,20 @@ class ObjectLowering:
             skeleton = self._rest(place.plan, 0, place.at, place.members, place.open)
         return skeleton
 
+    def are_endless(self, objects: Objects) -> bool:
+        """Return True if infinitely many objects surely satisfy a conjunction; False: they may do so all the same."""
+        self.node(objects)
+        plan: ObjectPlan | None = self._plans.get(objects)
+        if plan is None or not plan.plain or not self._direct:
+            return False
+        skeleton = self._skeleton(plan)
+        if skeleton is None or self.nodes.is_empty(skeleton):
+            return False
+        count = len(plan.others)
+        return self._is_endless(_Place(self, plan, 0, True)) or any(
+            plan.others[number].roomy and self._is_sure(plan, number - count) for number in range(count)
+        )
+
     def _is_endless(self, place: _Place) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
         from others, if it can be completed at all."""

@@ -38,6 +38,7 @@ SCHEMAS: list[Any] = [
     {"type": "array", "items": {"type": "string", "pattern": "^(ab)*$"}, "uniqueItems": True, "minItems": 4},
     {"type": "array", "items": {"anyOf": [{"enum": ["a", 1]}, {"type": "string"}]}, "uniqueItems": True, "minItems": 2},
     {"type": "array", "prefixItems": [{"enum": ["a", "b"]}], "items": {"type": "string"}, "uniqueItems": True},
+    {"type": "array", "items": {"properties": {"a": {"type": "string"}}}, "uniqueItems": True, "minItems": 2},
 ]
 
 
@@ -108,6 +109,26 @@ def test_unique_strings_need_no_states_of_their_own() -> None:
     assert states[-1] == states[2]
     assert not matcher.fork().accept_bytes(b', "item 7"')
     assert matcher.accept_bytes(b', "item 70"')
+
+
+@pytest.mark.parametrize("item", [{"type": "object", "additionalProperties": {"type": "string"}}, {"type": "number"}])
+def test_unique_items_are_told_apart_where_they_begin(item: Any) -> None:
+    """Where another item may always begin, the masks of an item derive nothing for what it may turn out to be."""
+    tokens = [bytes((byte,)) for byte in range(256)] + [b'"}', b'"},', b'"}, ', b"1,", b"1, ", b"1]", None]
+    vocabulary = Vocabulary(tokens, eos=[len(tokens) - 1], cache_dir=False)
+    schema = {"type": "array", "items": item, "uniqueItems": True}
+    matcher = Grammar.from_json_schema(schema).bind(vocabulary).matcher()
+    is_object = item["type"] == "object"
+    assert matcher.accept_bytes(b'[{"a": "b"}, {"c": "' if is_object else b"[10, 3")
+    counts = set()
+    for _ in range(6):
+        assert matcher.accept(ord("7"))
+        matcher.allowed_tokens()
+        counts.add(len(matcher.constraint.program.store.nodes))
+    assert len(counts) == 1
+    assert matcher.accept_bytes(b'"}, ' if is_object else b", ")
+    assert not matcher.fork().accept_bytes(b'{"a": "b"}' if is_object else b"10,")
+    assert matcher.accept_bytes(b'{"a": "c"}' if is_object else b"11,")
 
 
 def test_a_shortest_text_goes_past_repeated_strings() -> None:
