@@ -6,5 +6,5 @@ from . cimport encoding
 @cython.boundscheck(False)
 @cython.wraparound(False)
 @cython.initializedcheck(False)
-cdef inline int row_item(long long[::1] blocks, int at) noexcept:
+cdef inline int row_item(long long* blocks, int at) noexcept:
     return (<int*> <size_t> blocks[at >> encoding.BLOCK])[at & encoding.IN_BLOCK]

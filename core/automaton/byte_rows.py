@@ -13,7 +13,6 @@ Compiled where that is possible (Cython in pure-Python mode): rows are derived w
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Hashable
 
 from ..language.queries import excluded_words, open_class
@@ -29,8 +28,8 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..compiled.arrays import grown
     from ..compiled.int_map import IntMap
+    from ..compiled.memory import as_bytes, free, ints, more, read_bytes, twin
     from ..language.terms import Terms
     from . import encoding
     from .blocks import row_item
@@ -57,10 +56,12 @@ _LIKE = cython.declare(cython.int, 7)
 
 _LOW_BITS = cython.declare(cython.ulonglong, 2**32 - 1)  # as a literal it would be an object of Python
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
-_ZERO = array("i", [0])
 
 #: Finds a character with several spellings in a constrained string: any but printable ASCII without a short escape.
 _MANY_SPELLINGS = re.compile(r'[^ -~]|["/\\]').search
+
+#: Number of states for which a copy of a store has room at first.
+SPARE = cython.declare(cython.int, 64)
 
 #: Maximum length of a shortest text that is memoised for its state.
 MAX_PATH = 1_000
@@ -95,62 +96,16 @@ class ByteRows:
         terms: the same.
     """
 
-    terms = cython.declare(Terms, visibility="readonly")
-    # memoised: shortest bytes from a state to the end, and of terms (see `Ways`); True for wide classes; term lengths
-    paths: dict
-    raw_ways: dict
-    quoted_ways: dict
-    wide: dict
-    lengths: dict
-    nothing: cython.int
-    epsilon: cython.int
-    any_one: cython.int
-    everything: cython.int
-    # the states, `FACTS` numbers each
-    facts: cython.int[::1]
-    facts_array: object
-    count: cython.int
-    room: cython.int
-    numbers: IntMap
-    # the rows: the addresses of their blocks, the blocks, and the last of them
-    rows: cython.longlong[::1]
-    blocks: list
-    address_array: object
-    block: cython.int[::1]
-    used: cython.int
-    version: cython.int
-    # the first states, whose rows are shared with the store that this is a copy of
-    base_count: cython.int
-    base_functions: cython.int
-    base: cython.int[::1]
-    base_array: object
-    # the functions of several pieces, and their numbers
-    functions: list
-    function_numbers: dict
-    # scratch: the pieces of a term's derivatives, and those of the function in construction
-    bound: cython.int[::1]
-    bound_room: cython.int
-    bounds: cython.int
-    cut: cython.int[::1]
-    cut_array: object
-    cut_room: cython.int
-    cuts: cython.int
-    # the number of each class of characters
-    class_numbers: dict
-
-    def __init__(self, terms):
+    def __init__(self, terms: Terms) -> None:
         self._begin(terms)
-        self.count = self.room = self.base_count = self.base_functions = 0
-        self.numbers = IntMap()
-        self.facts_array = array("i")
-        self.base_array = _ZERO  # a buffer may not be empty
-        self.base = self.base_array
+        self.count = self.base_count = self.base_functions = 0
+        self.room, self.facts = 64, ints(_FACTS * 64)
+        self.seed, self.owns_base = None, False
         self.functions, self.function_numbers, self.class_numbers = [], {}, {}
-        self._grow_states()
         self._add(_COMPLETE, 0)
 
     @cython.cfunc
-    def _begin(self, terms) -> object:
+    def _begin(self, terms: Terms) -> object:
         """Set the attributes that stores do not share."""
         self.paths, self.raw_ways, self.quoted_ways, self.wide, self.lengths = {}, {}, {}, {}, {}
         self.terms = terms
@@ -158,10 +113,25 @@ class ByteRows:
         self.epsilon = terms.EPSILON
         self.any_one = terms.ANY
         self.everything = terms.ALL
-        self.blocks, self.cut_array = [], array("i")
-        self.address_array = grown(None, "q", 4)
-        self.rows = self.address_array if cython.compiled else self.blocks
-        self.used = self.version = self.bound_room = self.bounds = self.cut_room = self.cuts = 0
+        self.numbers = IntMap()
+        self.block_count = self.block_room = self.used = self.bounds = self.cuts = 0
+        if not cython.compiled:
+            self.rows = []
+        self.bound_room, self.bound = 64, ints(64)
+        self.part_room, self.part = 64, ints(64)
+        self.cut_room, self.cut = 64, ints(64)
+
+    def __dealloc__(self) -> None:
+        number: cython.int
+        for number in range(self.block_count):
+            free(cython.cast(cython.p_int, cython.cast(cython.size_t, self.rows[number])))
+        free(self.rows)
+        free(self.facts)
+        free(self.bound)
+        free(self.part)
+        free(self.cut)
+        if self.owns_base:  # not: if it has no seed, which the garbage collector may have taken away
+            free(self.base)
 
     def __len__(self) -> int:
         return self.count
@@ -171,32 +141,21 @@ class ByteRows:
 
         All their rows must have been derived, in the order of their numbers, and none is derived here later.
         """
+        number: cython.int
+        if not self.base_count:  # make one array of the rows
+            self.base, self.owns_base = ints(256 * self.count), True
+            for number in range(256 * self.count):
+                self.base[number] = row_item(self.rows, number)
+            self.base_count = self.count
         other: ByteRows = ByteRows.__new__(ByteRows)
         other._begin(terms)
-        # Both use the same memory. It is full, so that the copy takes memory of its own before it adds a state.
-        other.count = other.room = other.base_count = self.count
-        other.facts, other.facts_array = self.facts, self.facts_array
-        other.numbers = self.numbers
-        if not self.base_count:  # make one array of the rows
-            self.base_array = array("i")
-            for block in self.blocks:
-                self.base_array.extend(block)
-            self.base = self.base_array
-            self.base_count = self.count
-        other.base, other.base_array = self.base, self.base_array
+        other.seed = self
+        other.base, other.base_count, other.base_functions = self.base, self.count, len(self.functions)
+        other.count, other.room = self.count, self.count + SPARE
+        other.facts = twin(self.facts, _FACTS * self.count, _FACTS * other.room)
         other.functions, other.function_numbers = self.functions.copy(), self.function_numbers.copy()
-        other.base_functions = len(self.functions)
         other.class_numbers = self.class_numbers.copy()
         return other
-
-    def arrays(self) -> tuple:
-        """Return the blocks of rows, their addresses, the facts, and the number of states that these have room for.
-        Arrays of an earlier version (see `derive`) are right, but lack later states."""
-        return self.blocks, self.address_array, self.facts_array, self.room
-
-    def shared_rows(self) -> array:
-        """Return the rows of the first states in one array."""
-        return self.base_array
 
     def seeded(self) -> int:
         """Return the number of states that are the same in every copy of one seed."""
@@ -204,29 +163,18 @@ class ByteRows:
 
     def byte_count(self) -> int:
         """Return the bytes that the store takes, without shared memory."""
-        size: cython.int = (len(self.blocks) << encoding.BLOCK) + len(self.cut_array) + self.bound_room
-        if self.room > self.base_count:
-            size += _FACTS * self.room + self.numbers.byte_count() // 4
-        return 4 * size + 300 * (len(self.functions) - self.base_functions)  # measured
+        size: cython.int = (self.block_count << encoding.BLOCK) + _FACTS * (self.room - self.base_count)
+        size += self.cut_room + self.bound_room + self.part_room
+        return 4 * size + self.numbers.byte_count() + 300 * (len(self.functions) - self.base_functions)  # measured
 
     # -- states ------------------------------------------------------------------------------------------------
-
-    @cython.cfunc
-    def _grow_states(self) -> object:
-        """Make room for more states, in arrays that are not shared."""
-        room: cython.int = self.room + max(64, self.room // 2)
-        if self.room == self.base_count:  # it may be shared with the seed
-            self.numbers = self.numbers.copy()
-        self.facts_array = grown(self.facts_array[: _FACTS * self.room], "i", _FACTS * room)
-        self.facts = self.facts_array
-        self.room = room
-        self.version += 1
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _find(self, kind: cython.int, about: cython.int) -> cython.int:
         """Return the number of a state; -1 if there is none yet."""
-        return self.numbers.get(_key(kind, about), -1)
+        found: cython.int = self.numbers.get(_key(kind, about), -1)
+        return found if found >= 0 or self.seed is None else self.seed.numbers.get(_key(kind, about), -1)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
@@ -251,9 +199,10 @@ class ByteRows:
                 number = self.class_number(run[0]) + 1
                 least = min(run[1], _MANY)
                 most = -1 if run[2] is None else min(run[2], _MANY)
-        if self.count == self.room:
-            self._grow_states()
         state: cython.int = self.count
+        if state == self.room:
+            self.facts = more(self.facts, _FACTS * state, 2 * _FACTS * state)
+            self.room = 2 * state
         at: cython.int = _FACTS * state
         self.facts[at + _KIND] = kind
         self.facts[at + _ABOUT] = about
@@ -309,9 +258,8 @@ class ByteRows:
         if self.cuts and self.cut[2 * self.cuts - 1] == state:
             return 0
         if 2 * self.cuts == self.cut_room:
-            self.cut_array = grown(self.cut_array, "i", max(64, 2 * self.cut_room))
-            self.cut = self.cut_array
-            self.cut_room = len(self.cut_array)
+            self.cut = more(self.cut, self.cut_room, 2 * self.cut_room)
+            self.cut_room *= 2
         self.cut[2 * self.cuts] = start
         self.cut[2 * self.cuts + 1] = state
         self.cuts += 1
@@ -320,7 +268,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _put_part(
-        self, source: cython.int[::1], count: cython.int, low: cython.int, high: cython.int, shift: cython.int
+        self, source: cython.p_int, count: cython.int, low: cython.int, high: cython.int, shift: cython.int
     ) -> cython.int:
         """Add the pieces of a function of ``count`` pieces from ``low`` to ``high`` (exclusive), moved by ``shift``."""
         first: cython.int = 0
@@ -344,7 +292,7 @@ class ByteRows:
     def _made(self, kind: cython.int) -> cython.int:
         """Return the state of a kind, inside a character, whose rest is the function in construction."""
         if self.cuts > 1:
-            key = self.cut_array[: 2 * self.cuts].tobytes()  # bytes are not tracked by the garbage collector
+            key = as_bytes(self.cut, 2 * self.cuts)  # bytes are not tracked by the garbage collector
             number = self.function_numbers.get(key)
             if number is None:
                 number = self.function_numbers[key] = len(self.functions)
@@ -357,45 +305,73 @@ class ByteRows:
 
     # -- derivation --------------------------------------------------------------------------------------------
 
-    def derive(self, state: cython.int) -> int:
-        """Derive the row of a state, if that was not done; return the version of `arrays`, which changes when they
-        move."""
+    @cython.cfunc
+    @cython.inline
+    @cython.exceptval(check=False)
+    def fact(self, state: cython.int, which: cython.int) -> cython.int:
+        """Return one of the facts of a state."""
+        return self.facts[_FACTS * state + which]
+
+    @cython.ccall
+    @cython.exceptval(-1, check=False)
+    def derive(self, state: cython.int) -> cython.int:
+        """Derive the row of a state, if that was not done."""
         if self._own(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
-            if self.used >> encoding.BLOCK == len(self.blocks):
+            if self.used >> encoding.BLOCK == self.block_count:
                 self._add_block()
             self._derive(state, self.block, self.used & encoding.IN_BLOCK)
             self.facts[_FACTS * state + encoding.ROW_AT] = self.used
             self.used += 256
-        return self.version
+        return 0
 
     @cython.cfunc
     def _add_block(self) -> object:
         """Make room for more rows; the others do not move."""
-        count: cython.int = len(self.blocks)
-        if count == len(self.address_array):
-            self.address_array = grown(self.address_array, "q", 2 * count)
-            self.rows = self.address_array if cython.compiled else self.blocks
-            self.version += 1
-        found = _ZERO * (encoding.IN_BLOCK + 1)
-        self.block = found
-        self.address_array[count] = found.buffer_info()[0]
-        self.blocks.append(found)
+        block: cython.p_int
+        if cython.compiled:
+            if self.block_count == self.block_room:
+                self.rows = more(self.rows, self.block_room, 2 * self.block_room + 4)
+                self.block_room = 2 * self.block_room + 4
+            block = ints(encoding.IN_BLOCK + 1)
+            self.rows[self.block_count] = cython.cast(cython.longlong, cython.cast(cython.size_t, block))
+        else:
+            block = ints(encoding.IN_BLOCK + 1)
+            self.rows.append(block)
+        self.block = block
+        self.block_count += 1
 
     def row(self, state: cython.int) -> list:
-        """Return the 256 successors of a state, without storing them as `derive` does."""
-        found = _ZERO * 256
-        self._derive(self._own(state), found, 0)
-        return list(found)
+        """Return the 256 successors of a state; if `derive` did not store them, nor does this."""
+        at: cython.int = self.facts[_FACTS * self._own(state) + encoding.ROW_AT]
+        if at >= 0 and state >= self.base_count:
+            return [row_item(self.rows, i) for i in range(at, at + 256)]
+        made: cython.p_int = ints(256)
+        try:
+            self._derive(state, made, 0)
+            return [made[i] for i in range(256)]
+        finally:
+            free(made)
 
     @cython.cfunc
-    def _derive(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
+    @cython.exceptval(-1, check=False)
+    def _read_function(self, about: cython.int) -> cython.int:
+        """Load the pieces of a function of several ones into ``part``; return their number."""
+        data: bytes = self.functions[about]
+        count: cython.int = len(data) // 8
+        if 2 * count + 1 > self.part_room:
+            self.part = more(self.part, self.part_room, 4 * count)
+            self.part_room = 4 * count
+        read_bytes(self.part, data)
+        self.part[2 * count] = _END
+        return count
+
+    @cython.cfunc
+    def _derive(self, state: cython.int, row: cython.p_int, at: cython.int) -> object:
         """Write the row of a state to ``at``."""
         kind: cython.int = self.facts[_FACTS * state + _KIND]
         about: cython.int = self.facts[_FACTS * state + _ABOUT]
         target: cython.int = _DEAD
-        source: cython.int[::1] = self.base
-        if kind > _ESCAPE and about >= 0:
-            source = array("i", self.functions[about])
+        pieces: cython.int = self._read_function(about) if kind > _ESCAPE and about >= 0 else 0
         i: cython.int
         for i in range(at, at + 256):
             row[i] = _DEAD
@@ -413,13 +389,13 @@ class ByteRows:
             if about < 0:
                 self._put(0xDC00, -1 - about)
             else:
-                self._put_part(source, len(source) // 2, 0, 0x400, 0xDC00)
+                self._put_part(self.part, pieces, 0, 0x400, 0xDC00)
             self._put(0xE000, _DEAD)
             row[at + 0x75] = self._made(_HEX + 4)
         elif kind > _HEX:
             for i in range(16):
                 if i == 0 or about >= 0:
-                    target = self._inside(kind, about, source, i, 4 * (kind - _HEX - 1))
+                    target = self._inside(kind, about, pieces, i, 4 * (kind - _HEX - 1))
                 if i < 10:
                     row[at + 0x30 + i] = target
                 else:
@@ -427,13 +403,13 @@ class ByteRows:
         elif kind > _UTF8:
             for i in range(64):
                 if i == 0 or about >= 0:
-                    target = self._inside(kind, about, source, i, 6 * (kind - _UTF8 - 1))
+                    target = self._inside(kind, about, pieces, i, 6 * (kind - _UTF8 - 1))
                 row[at + 0x80 + i] = target
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _inside(
-        self, kind: cython.int, about: cython.int, source: cython.int[::1], number: cython.int, bits: cython.int
+        self, kind: cython.int, about: cython.int, pieces: cython.int, number: cython.int, bits: cython.int
     ) -> cython.int:
         """Return the state after one more byte of a character, with value ``number``; ``bits`` remain."""
         self.cuts = 0
@@ -441,8 +417,17 @@ class ByteRows:
             self._put(0, -1 - about)
         else:
             low: cython.int = number << bits
-            self._put_part(source, len(source) // 2, low, low + (1 << bits), -low)
+            self._put_part(self.part, pieces, low, low + (1 << bits), -low)
         return self._made(kind - 1)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _want(self, count: cython.int) -> cython.int:
+        """Make room for some pieces in ``bound``."""
+        if 2 * count + 1 > self.bound_room:
+            self.bound = more(self.bound, self.bound_room, 4 * count)
+            self.bound_room = 4 * count
+        return 0
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
@@ -451,9 +436,7 @@ class ByteRows:
         terms: Terms = self.terms
         first: cython.int = terms.row_of(term)
         count: cython.int = terms.row_count[term]
-        if 2 * count + 1 > self.bound_room:
-            self.bound = _ZERO * max(64, 4 * count)
-            self.bound_room = len(self.bound)
+        self._want(count)
         i: cython.int
         for i in range(count):  # a copy, since what follows may derive more rows
             self.bound[2 * i] = terms.starts[first + i]
@@ -481,7 +464,7 @@ class ByteRows:
         return 0
 
     @cython.cfunc
-    def _derive_body(self, state: cython.int, row: cython.int[::1], at: cython.int) -> object:
+    def _derive_body(self, state: cython.int, row: cython.p_int, at: cython.int) -> object:
         kind: cython.int = self.facts[_FACTS * state + _KIND]
         term: cython.int = self.facts[_FACTS * state + _ABOUT]
         i: cython.int = 0
@@ -503,8 +486,7 @@ class ByteRows:
             like: cython.int = self.facts[_FACTS * target + _LIKE]
             if like < 0 or self.facts[_FACTS * like + encoding.ROW_AT] < 0:
                 self._derive_leads(i, row, at)
-                if self.room > self.base_count:  # else the facts are shared
-                    self.facts[_FACTS * target + _LIKE] = state
+                self.facts[_FACTS * target + _LIKE] = state
             elif like < self.base_count:
                 for j in range(0x80, 0x100):
                     row[at + j] = self.base[256 * like + j]
@@ -519,7 +501,7 @@ class ByteRows:
             row[at + 0x5C] = self._escape(term == self.everything)
 
     @cython.cfunc
-    def _derive_leads(self, piece: cython.int, row: cython.int[::1], at: cython.int) -> object:
+    def _derive_leads(self, piece: cython.int, row: cython.p_int, at: cython.int) -> object:
         """Write the lead bytes of UTF-8 to a row; ``piece``: the first piece that goes beyond ASCII."""
         lead: cython.int
         low: cython.int
@@ -579,17 +561,13 @@ class ByteRows:
         return self._made(_ESCAPE)
 
     @cython.cfunc
-    def _derive_escape(self, about: cython.int, row: cython.int[::1], at: cython.int) -> object:
-        pieces: cython.int[::1] = array("i", self.functions[about])
-        count: cython.int = len(pieces) // 2
+    def _derive_escape(self, about: cython.int, row: cython.p_int, at: cython.int) -> object:
+        data: bytes = self.functions[about]
         i: cython.int
-        if 2 * count + 1 > self.bound_room:
-            self.bound = _ZERO * max(64, 4 * count)
-            self.bound_room = len(self.bound)
-        for i in range(2 * count):
-            self.bound[i] = pieces[i]
-        self.bound[2 * count] = _END
-        self.bounds = count
+        self.bounds = len(data) // 8
+        self._want(self.bounds)
+        read_bytes(self.bound, data)
+        self.bound[2 * self.bounds] = _END
         for byte, code in SHORT_ESCAPES.items():
             i = 0
             while self.bound[2 * i + 2] <= code:

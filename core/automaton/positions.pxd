@@ -1,32 +1,28 @@
 # Declarations of `positions` for other compiled modules.
 
-from ..compiled.arrays cimport grown
+from ..compiled.memory cimport free, longs, more, shorts
 from . cimport encoding
 from .blocks cimport row_item
+from .byte_rows cimport ByteRows
 
 cdef class Positions:
     # row states
-    cdef object given
-    cdef long long[::1] rows
-    cdef int[::1] facts
-    cdef int row_room
-    cdef int row_version
-    # the first row states, which many automata share: their rows are known
-    cdef int[::1] base_rows
+    cdef ByteRows given
+    # the number of the first ones, which many automata share: their rows are known
     cdef int base_count
     # the pool of literals
-    cdef short[::1] pool
-    cdef object pool_array
+    cdef short* pool
     cdef int pool_used
+    cdef int pool_room
     # counted strings
     cdef signed char[::1] local
-    cdef long long[::1] least
-    cdef long long[::1] most
+    cdef long long* least
+    cdef long long* most
     cdef int counted_used
+    cdef int counted_room
     cdef long long faults
 
-    cdef object _read_rows(self, int version)
-    cdef object _row_fault(self, int state)
+    cdef long long _row_index(self, int state) except -9
     cdef long long after(self, long long atom, int byte) except -9
     cdef long long row_at(self, int state) except -9
     cdef bint may_end(self, long long atom) noexcept

@@ -7,17 +7,16 @@ A position is one 64-bit integer, its top bits a tag (see `encoding`). Compiled 
 
 from __future__ import annotations
 
-from array import array
-
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..compiled.arrays import grown
+    from ..compiled.memory import free, longs, more, shorts
     from . import encoding
     from .blocks import row_item
+    from .byte_rows import ByteRows
 
 
 @cython.cfunc
@@ -36,36 +35,28 @@ class Positions:
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
 
-    def __init__(self, given, local):
+    def __init__(self, given: ByteRows, local):
         self.given = given
         self.local = local
-        self.base_rows = given.shared_rows()
-        self.base_count = given.seeded()
-        self._read_rows(-1)
-        self.pool_array = grown(None, "h", 1024)
-        self.pool = self.pool_array
+        self.base_count = given.base_count
+        self.pool_room, self.pool = 256, shorts(256)
         self.pool_used = 0
-        self.least = array("q", bytes(8 * 16))
-        self.most = array("q", bytes(8 * 16))
+        self.counted_room, self.least, self.most = 16, longs(16), longs(16)
         self.counted_used = 0
         self.faults = 0
 
-    @cython.cfunc
-    def _read_rows(self, version: cython.int) -> object:
-        """Take over the arrays of `ByteRows` after they have moved."""
-        blocks, addresses, facts, room = self.given.arrays()
-        self.rows = addresses if cython.compiled else blocks
-        self.facts = facts
-        self.row_room = room
-        self.row_version = version
-        return None
+    def __dealloc__(self):
+        free(self.pool)
+        free(self.least)
+        free(self.most)
 
     def lay(self, data: bytes) -> int:
         """Add a literal to the pool; return its position."""
         size: cython.int = len(data)
-        if self.pool_used + size + 1 > len(self.pool_array):
-            self.pool_array = grown(self.pool_array, "h", max(2 * len(self.pool_array), self.pool_used + size + 1))
-            self.pool = self.pool_array
+        if self.pool_used + size + 1 > self.pool_room:
+            room: cython.int = max(2 * self.pool_room, self.pool_used + size + 1)
+            self.pool = more(self.pool, self.pool_room, room)
+            self.pool_room = room
         at: cython.int = self.pool_used
         i: cython.int
         for i in range(size):
@@ -77,36 +68,39 @@ class Positions:
     def count(self, least: int, most: int) -> int:
         """Register a JSON string of bounded length (``most`` -1: no bound); return its position."""
         number: cython.int = self.counted_used
-        if number == len(self.least):
-            self.least = grown(self.least, "q", 2 * number)
-            self.most = grown(self.most, "q", 2 * number)
+        if number == self.counted_room:
+            self.least = more(self.least, number, 2 * number)
+            self.most = more(self.most, number, 2 * number)
+            self.counted_room = 2 * number
         self.least[number] = least
         self.most[number] = encoding.UNBOUNDED if most < 0 else most
         self.counted_used = number + 1
         return _position(encoding.COUNTED, cython.cast(cython.longlong, number) << 40)
 
     @cython.cfunc
-    def _row_fault(self, state: cython.int) -> object:
-        self.faults += 1
-        version: cython.int = self.given.derive(state)
-        if version != self.row_version:
-            self._read_rows(version)
-        return None
+    @cython.exceptval(-9, check=False)
+    def _row_index(self, state: cython.int) -> cython.longlong:
+        """Return the index of the row of a state that has none of the shared ones."""
+        at: cython.int = encoding.FACTS * state + encoding.ROW_AT
+        if self.given.facts[at] < 0:
+            self.faults += 1
+            self.given.derive(state)
+        return self.given.facts[at]
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def after(self, atom: cython.longlong, byte: cython.int) -> cython.longlong:
         """Return the atom position after one byte: DEAD, DONE (complete, nothing can follow inside), or a position."""
         tag: cython.longlong = atom >> encoding.TAG
+        at: cython.int
         if tag == encoding.ROW:
             state: cython.int = cython.cast(cython.int, atom)
             if state < self.base_count:
-                return self.base_rows[state * 256 + byte]
-            if state >= self.row_room or self.facts[encoding.FACTS * state + encoding.ROW_AT] < 0:
-                self._row_fault(state)
-            return row_item(self.rows, self.facts[encoding.FACTS * state + encoding.ROW_AT] + byte)
+                return self.given.base[state * 256 + byte]
+            at = cython.cast(cython.int, self._row_index(state))
+            return row_item(self.given.rows, at + byte)
         if tag == encoding.LITERAL:
-            at: cython.int = cython.cast(cython.int, atom & 0x7FFFFFFF)
+            at = cython.cast(cython.int, atom & 0x7FFFFFFF)
             if self.pool[at] != byte:
                 return encoding.DEAD
             return encoding.DONE if self.pool[at + 1] == encoding.POOL_END else atom + 1
@@ -132,13 +126,9 @@ class Positions:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def row_at(self, state: cython.int) -> cython.longlong:
-        """Return the index of the row of a state in ``rows``; or, of shared rows, -256 less their index in
-        ``base_rows``. Long walks step from row to row themselves, which costs less than `after`."""
-        if state < self.base_count:
-            return -256 * (state + 1)
-        if state >= self.row_room or self.facts[encoding.FACTS * state + encoding.ROW_AT] < 0:
-            self._row_fault(state)
-        return self.facts[encoding.FACTS * state + encoding.ROW_AT]
+        """Return the index of the row of a state in ``given.rows``; or, of shared rows, -256 less their index in
+        ``given.base``. Long walks step from row to row themselves, which costs less than `after`."""
+        return -256 * (state + 1) if state < self.base_count else self._row_index(state)
 
     @cython.cfunc
     @cython.inline
@@ -146,7 +136,7 @@ class Positions:
     def may_end(self, atom: cython.longlong) -> cython.bint:
         """Return True if the atom may end at this position."""
         return (atom >> encoding.TAG) == encoding.ROW and (
-            atom == encoding.DONE or self.facts[encoding.FACTS * cython.cast(cython.int, atom) + encoding.MAY_END] != 0
+            atom == encoding.DONE or self.given.fact(cython.cast(cython.int, atom), encoding.MAY_END) != 0
         )
 
     @cython.cfunc

@@ -1,8 +1,8 @@
 # Declarations of `states` for other compiled modules.
 
-from ..compiled.arrays cimport grown
 from ..compiled.hashing cimport BASIS, mix
 from ..compiled.int_map cimport IntMap
+from ..compiled.memory cimport free, ints, longs, more, octets
 from ..language.nodes cimport Nodes
 from . cimport encoding
 from .positions cimport Positions
@@ -10,47 +10,41 @@ from .positions cimport Positions
 cdef class Automaton(Positions):
     cdef object source
     cdef Nodes nodes
-    # heads of nodes
-    cdef int[::1] head_at
-    cdef int[::1] head_count
-    cdef unsigned char[::1] node_null
-    cdef long long[::1] node_atom
+    # by node: where its heads lie (0: not known) and how many they are, whether it is nullable (1) and begins with a
+    # DYNAMIC place (2), and of an atomic node its position plus 1 (0: not known)
+    cdef int* head_at
+    cdef int* head_count
+    cdef unsigned char* node_null
+    cdef long long* node_atom
     cdef int node_room
-    cdef int[::1] found
-    cdef object found_array
-    cdef long long[::1] head_atom
-    cdef int[::1] head_rest
-    cdef object head_atom_array
-    cdef object head_rest_array
-    cdef object head_at_array
-    cdef object head_count_array
-    cdef object node_null_array
-    cdef object node_atom_array
+    # heads
+    cdef long long* head_atom
+    cdef int* head_rest
     cdef int head_used
+    cdef int head_room
     # states: hash-consed sets of threads
-    cdef long long[::1] thread_atom
-    cdef int[::1] thread_rest
-    cdef object thread_atom_array
-    cdef object thread_rest_array
+    cdef long long* thread_atom
+    cdef int* thread_rest
     cdef int thread_used
-    cdef int[::1] state_at
-    cdef int[::1] state_count
-    cdef unsigned char[::1] state_accepts
-    cdef object state_at_array
-    cdef object state_count_array
-    cdef object state_accepts_array
+    cdef int thread_room
+    cdef int* state_at
+    cdef int* state_count
+    cdef unsigned char* state_accepts
     cdef int state_used
+    cdef int state_room
     cdef IntMap interned
     cdef dict cuts
     # scratch
-    cdef long long[::1] now_atom
-    cdef int[::1] now_rest
+    cdef long long* now_atom
+    cdef int* now_rest
     cdef int now_count
+    cdef int now_room
     cdef bint now_accepts
     cdef bint is_open
-    cdef long long[::1] next_atom
-    cdef int[::1] next_rest
+    cdef long long* next_atom
+    cdef int* next_rest
     cdef int next_count
+    cdef int next_room
     cdef bint next_accepts
 
     cdef object _grow_nodes(self, int needed)

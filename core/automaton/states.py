@@ -12,9 +12,9 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..compiled.arrays import grown
     from ..compiled.hashing import BASIS, mix
     from ..compiled.int_map import IntMap
+    from ..compiled.memory import free, ints, longs, more, octets
     from . import encoding
     from .positions import Positions
 
@@ -43,52 +43,51 @@ class Automaton(Positions):
         Positions.__init__(self, given, local)
         self.source = source
         self.nodes = source.nodes
-        self.node_room = 0
-        self.head_at_array = self.head_count_array = self.node_null_array = self.node_atom_array = None
-        self._grow_nodes(256)
-        self.found_array = self.nodes.head_pool
-        self.found = self.found_array
-        self.head_atom_array = grown(None, "q", 256)
-        self.head_atom = self.head_atom_array
-        self.head_rest_array = grown(None, "i", 256)
-        self.head_rest = self.head_rest_array
+        self.node_room, self.node_atom = 128, longs(128)
+        self.head_at, self.head_count, self.node_null = ints(128), ints(128), octets(128)
+        self.head_room, self.head_atom, self.head_rest = 128, longs(128), ints(128)
         self.head_used = 1  # 0 means that heads are not known
-        self.thread_atom_array = grown(None, "q", 256)
-        self.thread_atom = self.thread_atom_array
-        self.thread_rest_array = grown(None, "i", 256)
-        self.thread_rest = self.thread_rest_array
+        self.thread_room, self.thread_atom, self.thread_rest = 128, longs(128), ints(128)
         self.thread_used = 0
-        self.state_at_array = grown(None, "i", 64)
-        self.state_at = self.state_at_array
-        self.state_count_array = grown(None, "i", 64)
-        self.state_count = self.state_count_array
-        self.state_accepts_array = grown(None, "B", 64)
-        self.state_accepts = self.state_accepts_array
+        self.state_room, self.state_accepts = 64, octets(64)
+        self.state_at, self.state_count = ints(64), ints(64)
         self.state_used = 0
         self.interned = IntMap()
         self.cuts = {}
-        atoms: cython.longlong[::1] = grown(None, "q", 128)
-        self.now_atom, self.next_atom = atoms[:64], atoms[64:]
-        rests: cython.int[::1] = grown(None, "i", 128)
-        self.now_rest, self.next_rest = rests[:64], rests[64:]
+        self.now_room, self.now_atom, self.now_rest = 64, longs(64), ints(64)
+        self.next_room, self.next_atom, self.next_rest = 64, longs(64), ints(64)
         self.now_count = 0
         self.next_count = 0
         self.now_accepts = False
         self.next_accepts = False
         self.is_open = False
 
+    def __dealloc__(self):
+        free(self.node_atom)
+        free(self.head_at)
+        free(self.head_count)
+        free(self.node_null)
+        free(self.head_atom)
+        free(self.head_rest)
+        free(self.thread_atom)
+        free(self.thread_rest)
+        free(self.state_accepts)
+        free(self.state_at)
+        free(self.state_count)
+        free(self.now_atom)
+        free(self.now_rest)
+        free(self.next_atom)
+        free(self.next_rest)
+
     @cython.cfunc
     def _grow_nodes(self, needed: cython.int) -> object:
-        if needed > self.node_room:
-            room: cython.int = max(needed, 2 * self.node_room)
-            self.head_at_array = grown(self.head_at_array, "i", room)
-            self.head_at = self.head_at_array
-            self.head_count_array = grown(self.head_count_array, "i", room)
-            self.head_count = self.head_count_array
-            self.node_null_array = grown(self.node_null_array, "B", room)
-            self.node_null = self.node_null_array
-            self.node_atom_array = grown(self.node_atom_array, "q", room)
-            self.node_atom = self.node_atom_array
+        had: cython.int = self.node_room
+        if needed > had:
+            room: cython.int = max(needed, 2 * had)
+            self.head_at = more(self.head_at, had, room)
+            self.head_count = more(self.head_count, had, room)
+            self.node_null = more(self.node_null, had, room)
+            self.node_atom = more(self.node_atom, had, room)
             self.node_room = room
         return None
 
@@ -100,26 +99,22 @@ class Automaton(Positions):
         self.faults += 1
         at: cython.int = self.nodes.lay_heads(node)
         nullable: cython.bint = self.nodes.nullable(node)
-        if self.nodes.head_pool is not self.found_array:
-            self.found_array = self.nodes.head_pool
-            self.found = self.found_array
-        size: cython.int = self.found[at]
+        size: cython.int = self.nodes._heads[at]
         self._grow_nodes(node + 1)
         start: cython.int = self.head_used
-        if start + size > len(self.head_atom_array):
-            room = max(2 * len(self.head_atom_array), start + size)
-            self.head_rest_array = grown(self.head_rest_array, "i", room)
-            self.head_rest = self.head_rest_array
-            self.head_atom_array = grown(self.head_atom_array, "q", room)
-            self.head_atom = self.head_atom_array
+        if start + size > self.head_room:
+            room: cython.int = max(2 * self.head_room, start + size)
+            self.head_rest = more(self.head_rest, self.head_room, room)
+            self.head_atom = more(self.head_atom, self.head_room, room)
+            self.head_room = room
         i: cython.int
         atom: cython.longlong
         is_open: cython.bint = False
         for i in range(size):
-            atom = self._atom_of(self.found[at + 1 + 2 * i])
+            atom = self._atom_of(self.nodes._heads[at + 1 + 2 * i])
             is_open |= (atom >> encoding.TAG) == encoding.DYNAMIC
             self.head_atom[start + i] = atom
-            self.head_rest[start + i] = self.found[at + 2 + 2 * i]
+            self.head_rest[start + i] = self.nodes._heads[at + 2 + 2 * i]
         self.head_at[node] = start
         self.head_count[node] = size
         self.node_null[node] = (1 if nullable else 0) | (2 if is_open else 0)
@@ -147,9 +142,10 @@ class Automaton(Positions):
             for i in range(n):
                 if self.next_atom[i] == atom and self.next_rest[i] == rest:
                     return None
-        if n == len(self.next_atom):
-            self.next_rest = grown(self.next_rest, "i", 2 * n)
-            self.next_atom = grown(self.next_atom, "q", 2 * n)
+        if n == self.next_room:
+            self.next_rest = more(self.next_rest, n, 2 * n)
+            self.next_atom = more(self.next_atom, n, 2 * n)
+            self.next_room = 2 * n
         self.next_atom[n] = atom
         self.next_rest[n] = rest
         self.next_count = n + 1
@@ -252,19 +248,16 @@ class Automaton(Positions):
                     return state
             slot = self.interned.after(slot)
         state = self.state_used
-        if state == len(self.state_at_array):
-            self.state_count_array = grown(self.state_count_array, "i", 2 * state)
-            self.state_count = self.state_count_array
-            self.state_accepts_array = grown(self.state_accepts_array, "B", 2 * state)
-            self.state_accepts = self.state_accepts_array
-            self.state_at_array = grown(self.state_at_array, "i", 2 * state)  # last: its length is that of all
-            self.state_at = self.state_at_array
-        if self.thread_used + n > len(self.thread_atom_array):
-            room = max(2 * len(self.thread_atom_array), self.thread_used + n)
-            self.thread_rest_array = grown(self.thread_rest_array, "i", room)
-            self.thread_rest = self.thread_rest_array
-            self.thread_atom_array = grown(self.thread_atom_array, "q", room)
-            self.thread_atom = self.thread_atom_array
+        if state == self.state_room:
+            self.state_count = more(self.state_count, state, 2 * state)
+            self.state_accepts = more(self.state_accepts, state, 2 * state)
+            self.state_at = more(self.state_at, state, 2 * state)
+            self.state_room = 2 * state
+        if self.thread_used + n > self.thread_room:
+            room: cython.int = max(2 * self.thread_room, self.thread_used + n)
+            self.thread_rest = more(self.thread_rest, self.thread_room, room)
+            self.thread_atom = more(self.thread_atom, self.thread_room, room)
+            self.thread_room = room
         for i in range(n):
             self.thread_atom[self.thread_used + i] = self.next_atom[i]
             self.thread_rest[self.thread_used + i] = self.next_rest[i]
@@ -289,9 +282,10 @@ class Automaton(Positions):
         """Copy a state's threads into the current set."""
         n: cython.int = self.state_count[self.own(state)]
         at: cython.int = self.state_at[state]
-        if n > len(self.now_atom):
-            self.now_rest = grown(None, "i", 2 * n)
-            self.now_atom = grown(None, "q", 2 * n)
+        if n > self.now_room:
+            self.now_rest = more(self.now_rest, self.now_room, 2 * n)
+            self.now_atom = more(self.now_atom, self.now_room, 2 * n)
+            self.now_room = 2 * n
         i: cython.int
         for i in range(n):
             self.now_atom[i] = self.thread_atom[at + i]
@@ -304,6 +298,7 @@ class Automaton(Positions):
         """Make the next set the current one."""
         self.now_atom, self.next_atom = self.next_atom, self.now_atom
         self.now_rest, self.next_rest = self.next_rest, self.now_rest
+        self.now_room, self.next_room = self.next_room, self.now_room
         self.now_count = self.next_count
         self.now_accepts = self.next_accepts
         return None
@@ -513,25 +508,12 @@ class Automaton(Positions):
 
     def state_bytes(self) -> int:
         """Return the bytes that states and their threads take."""
-        return 12 * len(self.thread_atom_array) + 9 * len(self.state_at_array) + self.interned.byte_count()
+        return 12 * self.thread_room + 9 * self.state_room + self.interned.byte_count()
 
     def counters(self) -> dict:
         """Return deterministic counts: states, row states, nodes with heads, threads, faults, cut states; and bytes
         held."""
-        size = sum(
-            each.itemsize * len(each)
-            for each in (
-                self.pool_array,
-                self.head_atom_array,
-                self.head_rest_array,
-                self.head_at_array,
-                self.head_count_array,
-                self.thread_atom_array,
-                self.thread_rest_array,
-                self.state_at_array,
-                self.state_count_array,
-            )
-        )
+        size = 2 * self.pool_room + 12 * (self.head_room + self.thread_room) + 17 * self.node_room + 9 * self.state_room
         return {
             "states": self.state_used,
             "rows": len(self.given) - self.base_count,

@@ -1,11 +1,11 @@
 # Declarations of `int_map` for other compiled modules.
 
-from .arrays cimport copied, grown
+from .memory cimport free, ints, twin, ulongs
 
 cdef class IntMap:
     # a key of 0 is a free slot
-    cdef unsigned long long[::1] keys
-    cdef int[::1] values
+    cdef unsigned long long* keys
+    cdef int* values
     cdef int shift
     cdef int mask
     cdef int count

@@ -9,7 +9,7 @@ except ImportError:  # interpreted, without Cython installed
     from . import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from .arrays import copied, grown
+    from .memory import free, ints, twin, ulongs
 
 _MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio (Knuth, 6.4)
 
@@ -27,10 +27,14 @@ class IntMap:
         self._make_room(6)
         self.count = 0
 
+    def __dealloc__(self) -> None:
+        free(self.keys)
+        free(self.values)
+
     @cython.cfunc
     def _make_room(self, bits: cython.int) -> object:
-        self.keys = grown(None, "Q", 1 << bits)
-        self.values = grown(None, "i", 1 << bits)
+        self.keys = ulongs(1 << bits)
+        self.values = ints(1 << bits)
         self.shift = 64 - bits
         self.mask = (1 << bits) - 1
         return None
@@ -39,8 +43,8 @@ class IntMap:
     def copy(self) -> IntMap:
         """Return a copy."""
         other: IntMap = IntMap.__new__(IntMap)
-        other.keys = copied("Q", self.keys)
-        other.values = copied("i", self.values)
+        other.keys = twin(self.keys, self.mask + 1, self.mask + 1)
+        other.values = twin(self.values, self.mask + 1, self.mask + 1)
         other.shift, other.mask, other.count = self.shift, self.mask, self.count
         return other
 
@@ -89,12 +93,14 @@ class IntMap:
         i: cython.int
         size: cython.int = self.mask + 1
         if 2 * self.count >= size:
-            keys: cython.ulonglong[::1] = self.keys
-            values: cython.int[::1] = self.values
+            keys: cython.p_ulonglong = self.keys
+            values: cython.p_int = self.values
             self._make_room(64 - self.shift + 1)
             for i in range(size):
                 if keys[i]:
                     self._enter(keys[i], values[i])
+            free(keys)
+            free(values)
         self._enter(key, value)
         self.count += 1
         return None

@@ -1,8 +1,8 @@
 # Declarations of `nodes` for other compiled modules.
 
-from ..compiled.arrays cimport grown
 from ..compiled.hashing cimport BASIS, mix
 from ..compiled.int_map cimport IntMap
+from ..compiled.memory cimport free, ints, longs, more
 from . cimport node_kinds
 from .terms cimport Terms
 
@@ -20,7 +20,8 @@ cdef class Nodes:
     cdef int _room
     # nodes: rows of integers (see `node_kinds`), and their numbers by their hashes
     cdef int _count
-    cdef int[::1] _cells
+    cdef int* _cells
+    cdef int _cells_room
     cdef IntMap _interned
     # bytes, names, rules until they are expanded, and resolvers of places; and the nodes by each of them
     cdef list _things
@@ -31,19 +32,22 @@ cdef class Nodes:
     # the unions that `merged` made, by their parts
     cdef dict _merged
     # the parts of ALT nodes
-    cdef int[::1] _parts
+    cdef int* _parts
     cdef int _parts_used
+    cdef int _parts_room
     # the lists of WORDS nodes, one after the other: words, the nodes that follow, and prefix sums of hashes
     cdef list _words
-    cdef int[::1] _follows
-    cdef long long[::1] _sums
+    cdef int* _follows
+    cdef long long* _sums
+    cdef int _words_room
     # of each node the number of its heads, then for each an atomic node and the node of the rest
-    cdef readonly object head_pool
-    cdef int[::1] _heads
+    cdef int* _heads
     cdef int _heads_used
+    cdef int _heads_room
     # rules in expansion; and a stack of search frames and unfinished lists
     cdef set _opening
-    cdef int[::1] _stack
+    cdef int* _stack
+    cdef int _stack_room
     cdef int _top
 
     cdef int _check(self, int node) except -1

@@ -21,9 +21,9 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..compiled.arrays import grown
     from ..compiled.hashing import BASIS, mix
     from ..compiled.int_map import IntMap
+    from ..compiled.memory import free, ints, longs, more
     from . import node_kinds
     from .terms import Terms
 
@@ -74,7 +74,6 @@ class Nodes:
             text).
         plenty: number of nodes above which they are scarce.
         weight: bytes that builders and their documents take (estimated by those who add them).
-        head_pool: the array of the heads that `lay_heads` lays; another array after it has grown.
 
     Args:
         terms: the store of terms; None: a new one.
@@ -93,28 +92,35 @@ class Nodes:
         self.limits = []
         self.weight = 0
         self.plenty = self._room
-        self._cells = grown(None, "i", node_kinds.WIDTH * 128)
+        self._cells_room, self._cells = 128, ints(node_kinds.WIDTH * 128)
         self._interned = IntMap()
         self._things = []
         self._literals = {}
         self._specials = {}
         self._rules = {}
         self._places = {}
-        parts: cython.int[::1] = grown(None, "i", 256)  # of one array: each one costs more than what is in it
-        self._parts, self._stack, self._follows = parts[:128], parts[128:192], parts[192:]
+        self._parts_room, self._parts = 128, ints(128)
+        self._stack_room, self._stack = 64, ints(64)
+        self._words_room, self._follows, self._sums = 64, ints(64), longs(65)
         self._words = []
-        self._sums = grown(None, "q", 65)
         self._count = self._parts_used = self._top = 0
         self.EMPTY = self._new(node_kinds.EMPTY_KIND, 0, 0, 0)
         self.EPSILON = self._new(node_kinds.EPSILON_KIND, 0, 0, 0)
         self._learn(node_kinds.EMPTY, node_kinds.NO, node_kinds.NO)
         self._learn(node_kinds.EPSILON, node_kinds.YES, node_kinds.YES)
         self._opening = set()
-        self.head_pool = grown(None, "i", 256)
-        self._heads = self.head_pool
+        self._heads_room, self._heads = 256, ints(256)
         self._heads_used = 1  # 0 is shared by all nodes without heads
         for node in (node_kinds.EMPTY, node_kinds.EPSILON):
             self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1
+
+    def __dealloc__(self):
+        free(self._cells)
+        free(self._parts)
+        free(self._stack)
+        free(self._follows)
+        free(self._sums)
+        free(self._heads)
 
     def __len__(self):
         return self._count
@@ -166,8 +172,9 @@ class Nodes:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _push(self, value: cython.int) -> cython.int:
-        if self._top == len(self._stack):
-            self._stack = grown(self._stack, "i", 2 * self._top)
+        if self._top == self._stack_room:
+            self._stack = more(self._stack, self._top, 2 * self._top)
+            self._stack_room = 2 * self._top
         self._stack[self._top] = value
         self._top += 1
         return 0
@@ -180,8 +187,9 @@ class Nodes:
         if node >= self._room:
             raise LimitError(f"the grammar needs more than {node_kinds.MAX_NODES:,} states", hint="split the schema")
         at: cython.int = node * node_kinds.WIDTH
-        if at + node_kinds.WIDTH > len(self._cells):
-            self._cells = grown(self._cells, "i", 2 * len(self._cells))
+        if node == self._cells_room:
+            self._cells = more(self._cells, at, 2 * at)
+            self._cells_room = 2 * node
         self._cells[at + node_kinds.KIND] = kind
         self._cells[at + node_kinds.A] = a
         self._cells[at + node_kinds.B] = b
@@ -458,8 +466,10 @@ class Nodes:
         node: cython.int = self._find(node_kinds.ALT, start, count, 0, hashed)
         if node >= 0:
             return node
-        if self._parts_used + count > len(self._parts):
-            self._parts = grown(self._parts, "i", 2 * self._parts_used + count)
+        if self._parts_used + count > self._parts_room:
+            room: cython.int = 2 * self._parts_used + count
+            self._parts = more(self._parts, self._parts_room, room)
+            self._parts_room = room
         node = self._enter(node_kinds.ALT, self._parts_used, count, 0, hashed)
         for i in range(count):
             self._parts[self._parts_used + i] = self._stack[start + i]
@@ -525,9 +535,11 @@ class Nodes:
         end: cython.int = first
         node: cython.int
         name: bytes
-        if first + len(names) > len(self._follows):
-            self._sums = grown(self._sums, "q", 2 * first + len(names) + 1)
-            self._follows = grown(self._follows, "i", 2 * first + len(names))
+        if first + len(names) > self._words_room:
+            room: cython.int = 2 * first + len(names)
+            self._sums = more(self._sums, self._words_room + 1, room + 1)
+            self._follows = more(self._follows, self._words_room, room)
+            self._words_room = room
         for name in names:
             node = known[name]
             self._check(node)
@@ -864,7 +876,7 @@ class Nodes:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def lay_heads(self, node: cython.int) -> cython.int:
-        """Return the index in `head_pool` of the heads of ``node``: their number, then for each its atom and the node
+        """Return the index in ``_heads`` of the heads of ``node``: their number, then for each its atom and the node
         of the rest."""
         self._check(node)
         self._need_heads(node)
@@ -984,9 +996,10 @@ class Nodes:
         if size == 0:
             self._cells[node * node_kinds.WIDTH + node_kinds.HEADS] = 1
             return 0
-        if at + size + 1 > len(self._heads):
-            self.head_pool = grown(self.head_pool, "i", 2 * at + size)
-            self._heads = self.head_pool
+        if at + size + 1 > self._heads_room:
+            room: cython.int = 2 * at + size
+            self._heads = more(self._heads, self._heads_room, room)
+            self._heads_room = room
         self._heads[at] = size // 2
         for i in range(size):
             self._heads[at + 1 + i] = self._stack[start + i]

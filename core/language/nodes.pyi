@@ -1,5 +1,4 @@
 # Types of a compiled module (Cython in pure-Python mode).
-from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -17,7 +16,6 @@ class Nodes:
     builders: Final[dict[Hashable, Any]]
     shorter: Final[dict[int, Callable[[], int]]]
     is_shared: Final[bool]
-    head_pool: Final[array[int]]
     EMPTY: Final[int]
     EPSILON: Final[int]
     limits: Final[list[LimitError]]

@@ -1,8 +1,8 @@
 # Declarations of `terms` for other compiled modules.
 
-from ..compiled.arrays cimport copied, grown
 from ..compiled.hashing cimport BASIS, mix
 from ..compiled.int_map cimport IntMap
+from ..compiled.memory cimport free, ints, more, octets, twin
 from . cimport term_kinds
 
 cdef class Terms:
@@ -10,23 +10,27 @@ cdef class Terms:
     cdef readonly dict toward
     cdef public int room
     cdef bint has_multiple
-    # terms: the kind, traits (see `term_kinds`), and the arguments, a range of `args`
+    # terms: the kind, traits (see `term_kinds`), the arguments, a range of `args`, and the derivative row: its index (0:
+    # not derived yet) and number of segments
     cdef int count
-    cdef unsigned char[::1] kind
-    cdef unsigned char[::1] traits
-    cdef int[::1] arg_at
-    cdef int[::1] arg_count
-    cdef int[::1] args
+    cdef int term_room
+    cdef unsigned char* kind
+    cdef unsigned char* traits
+    cdef int* arg_at
+    cdef int* arg_count
+    cdef int* row_at
+    cdef int* row_count
+    cdef int* args
     cdef int arg_used
+    cdef int arg_room
     # the terms by their hashes: those of this store, and those of the store that it is a copy of
     cdef IntMap interned
     cdef IntMap seeded
-    # derivative rows: their indices (0: not derived yet), and the segments of all
-    cdef int[::1] row_at
-    cdef int[::1] row_count
-    cdef int[::1] starts
-    cdef int[::1] targets
+    # the segments of all derivative rows
+    cdef int* starts
+    cdef int* targets
     cdef int row_used
+    cdef int row_room
     cdef int row_first
     # memoised: terms of classes and of words, ranges of classes, segments, the lists of words, cofinite terms
     cdef dict sets
@@ -40,11 +44,15 @@ cdef class Terms:
     cdef dict builders
     # scratch: the arguments of the term in construction, a set of characters as the code points where it flips, the
     # cursors of a sweep, and the nesting of rows in derivation
-    cdef int[::1] flat
-    cdef int[::1] bounds
+    cdef int* flat
+    cdef int flat_room
+    cdef int* bounds
     cdef int bound_count
-    cdef int[::1] spare
-    cdef int[::1] sweep
+    cdef int bound_room
+    cdef int* spare
+    cdef int spare_room
+    cdef int* sweep
+    cdef int sweep_room
     cdef int depth
 
     cdef object _scratch(self)

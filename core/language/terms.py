@@ -26,9 +26,9 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..compiled.arrays import copied, grown
     from ..compiled.hashing import BASIS, mix
     from ..compiled.int_map import IntMap
+    from ..compiled.memory import free, ints, more, octets, twin
     from . import term_kinds
 
 COMPILED: bool = bool(cython.compiled)
@@ -41,6 +41,8 @@ MAX_RESIDUES = (2**31 - 1) // 10
 
 #: Maximum number of words that are compared one by one; longer lists are equal only as the same part of one list.
 FEW = cython.declare(cython.int, 16)
+#: Number of terms, arguments and segments for which a copy of a store has room at first.
+SPARE = cython.declare(cython.int, 256)
 #: Maximum nesting of terms.
 DEEP = cython.declare(cython.int, 2_000)
 #: Maximum number of combinations of targets that one sweep over several rows remembers.
@@ -77,16 +79,12 @@ class Terms:
 
     def __init__(self) -> None:
         self.room = MAX_TERMS
-        self.kind = grown(None, "B", 64)
-        self.traits = grown(None, "B", 64)
-        self.arg_at = grown(None, "i", 64)
-        self.arg_count = grown(None, "i", 64)
-        self.args = grown(None, "i", 256)
+        self.term_room, self.kind, self.traits = 64, octets(64), octets(64)
+        self.arg_at, self.arg_count = ints(64), ints(64)
+        self.row_at, self.row_count = ints(64), ints(64)
+        self.arg_room, self.args = 256, ints(256)
+        self.row_room, self.starts, self.targets = 256, ints(256), ints(256)
         self.interned, self.seeded = IntMap(), None
-        self.row_at = grown(None, "i", 64)
-        self.row_count = grown(None, "i", 64)
-        self.starts = grown(None, "i", 256)
-        self.targets = grown(None, "i", 256)
         self.count = self.arg_used = 0
         self.row_used = 1
         self.has_multiple = False
@@ -102,31 +100,46 @@ class Terms:
     @cython.cfunc
     def _scratch(self) -> object:
         """Allocate scratch space."""
-        parts: cython.int[::1] = grown(None, "i", 256)  # of one array: each one costs more than what is in it
-        self.flat, self.bounds, self.spare, self.sweep = parts[:64], parts[64:128], parts[128:192], parts[192:]
+        self.flat_room, self.flat = 64, ints(64)
+        self.bound_room, self.bounds = 64, ints(64)
+        self.spare_room, self.spare = 64, ints(64)
+        self.sweep_room, self.sweep = 64, ints(64)
         self.bound_count = self.depth = 0
         self.segments_of = {}
         self.row_first = self.row_used
 
+    def __dealloc__(self) -> None:
+        free(self.kind)
+        free(self.traits)
+        free(self.arg_at)
+        free(self.arg_count)
+        free(self.row_at)
+        free(self.row_count)
+        free(self.args)
+        free(self.starts)
+        free(self.targets)
+        free(self.flat)
+        free(self.bounds)
+        free(self.spare)
+        free(self.sweep)
+
     def copy(self) -> Terms:
         """Return a store with the same terms under the same numbers, and their rows; none is added here after that."""
-        other: Terms = Terms.__new__(Terms)
-        other.room, other.count, other.arg_used = self.room, self.count, self.arg_used
-        # Both use the same memory for what does not change. It is full, so that the copy takes memory of its own before
-        # it adds a term, an argument or a row.
-        other.kind = self.kind[: self.count]
-        other.arg_at = self.arg_at[: self.count]
-        other.arg_count = self.arg_count[: self.count]
-        other.args = self.args[: self.arg_used]
-        other.starts = self.starts[: self.row_used]
-        other.targets = self.targets[: self.row_used]
-        other.traits = copied("B", self.traits[: self.count])
         if self.seeded is not None:
             raise ValueError("a copy of a store is not copied again")
+        other: Terms = Terms.__new__(Terms)
+        room: cython.int = self.count + SPARE
+        other.room, other.count, other.term_room = self.room, self.count, room
+        other.kind, other.traits = twin(self.kind, self.count, room), twin(self.traits, self.count, room)
+        other.arg_at, other.arg_count = twin(self.arg_at, self.count, room), twin(self.arg_count, self.count, room)
+        other.row_at, other.row_count = twin(self.row_at, self.count, room), twin(self.row_count, self.count, room)
+        other.arg_used, other.arg_room = self.arg_used, self.arg_used + SPARE
+        other.args = twin(self.args, self.arg_used, other.arg_room)
+        other.row_used, other.row_room = self.row_used, self.row_used + SPARE
+        other.starts = twin(self.starts, self.row_used, other.row_room)
+        other.targets = twin(self.targets, self.row_used, other.row_room)
         other.interned, other.seeded = IntMap(), self.interned
-        other.has_multiple, other.row_used = self.has_multiple, self.row_used
-        other.row_at = copied("i", self.row_at)
-        other.row_count = copied("i", self.row_count)
+        other.has_multiple = self.has_multiple
         other.sets, other.ranges_of = self.sets.copy(), self.ranges_of.copy()
         other.lists, other.spelled = self.lists.copy(), self.spelled.copy()
         other.keys, other.builders = self.keys.copy(), self.builders.copy()
@@ -195,13 +208,17 @@ class Terms:
                 f"a pattern or enumeration needs more than {term_kinds.MAX_TERMS:,} automaton states",
                 hint="simplify the pattern, or bound its repetitions",
             )
-        if number == len(self.kind):
-            self.traits = grown(self.traits, "B", 2 * number)
-            self.arg_at = grown(self.arg_at, "i", 2 * number)
-            self.arg_count = grown(self.arg_count, "i", 2 * number)
-            self.kind = grown(self.kind, "B", 2 * number)  # last: its length is that of all
-        if self.arg_used + n > len(self.args):
-            self.args = grown(self.args, "i", 2 * (self.arg_used + n))
+        if number == self.term_room:
+            self.kind = more(self.kind, number, 2 * number)
+            self.traits = more(self.traits, number, 2 * number)
+            self.arg_at = more(self.arg_at, number, 2 * number)
+            self.arg_count = more(self.arg_count, number, 2 * number)
+            self.row_at = more(self.row_at, number, 2 * number)
+            self.row_count = more(self.row_count, number, 2 * number)
+            self.term_room = 2 * number
+        if self.arg_used + n > self.arg_room:
+            self.args = more(self.args, self.arg_room, 2 * (self.arg_used + n))
+            self.arg_room = 2 * (self.arg_used + n)
         self.kind[number] = kind
         self.traits[number] = (
             (term_kinds.NULLABLE if nullable else 0)
@@ -234,8 +251,9 @@ class Terms:
     @cython.exceptval(-1, check=False)
     def _want(self, size: cython.int) -> cython.int:
         """Make room for ``size`` numbers in ``flat``."""
-        if size > len(self.flat):
-            self.flat = grown(self.flat, "i", 2 * size)
+        if size > self.flat_room:
+            self.flat = more(self.flat, self.flat_room, 2 * size)
+            self.flat_room = 2 * size
         return 0
 
     @cython.cfunc
@@ -306,9 +324,9 @@ class Terms:
     @cython.exceptval(-1, check=False)
     def _bound(self, code: cython.int) -> cython.int:
         """Add one more code point at which membership in the set in ``bounds`` flips."""
-        if self.bound_count == len(self.bounds):
-            self.spare = grown(self.spare, "i", 2 * self.bound_count)
-            self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
+        if self.bound_count == self.bound_room:
+            self.bounds = more(self.bounds, self.bound_room, 2 * self.bound_room)
+            self.bound_room *= 2
         self.bounds[self.bound_count] = code
         self.bound_count += 1
         return 0
@@ -337,6 +355,7 @@ class Terms:
         code: cython.int
         inside: cython.bint = False
         self.bounds, self.spare = self.spare, self.bounds
+        self.bound_room, self.spare_room = self.spare_room, self.bound_room
         self.bound_count = 0
         while i < n or j < stop:
             code = self.spare[i] if j == stop or (i < n and self.spare[i] < self.args[j]) else self.args[j]
@@ -346,10 +365,7 @@ class Terms:
                 j += 1
             if ((i & 1) + ((j - begin) & 1) >= wanted) != inside:
                 inside = not inside
-                if self.bound_count == len(self.bounds):
-                    self.bounds = grown(self.bounds, "i", 2 * self.bound_count)
-                self.bounds[self.bound_count] = code
-                self.bound_count += 1
+                self._bound(code)
         return 0
 
     def ranges(self, chars: cython.int) -> tuple:
@@ -822,9 +838,10 @@ class Terms:
         if n > self.row_first and self.starts[n - 1] == start:
             n -= 1
         if n == self.row_first or self.targets[n - 1] != target:
-            if n == len(self.starts):
-                self.targets = grown(self.targets, "i", 2 * n)
-                self.starts = grown(self.starts, "i", 2 * n)
+            if n == self.row_room:
+                self.targets = more(self.targets, n, 2 * n)
+                self.starts = more(self.starts, n, 2 * n)
+                self.row_room = 2 * n
             self.starts[n] = start
             self.targets[n] = target
             n += 1
@@ -835,7 +852,7 @@ class Terms:
     @cython.exceptval(-1, check=False)
     def _row(self, term: cython.int) -> cython.int:
         """Derive the row of a term unless it is known."""
-        if term < len(self.row_at) and self.row_at[term] != 0:
+        if self.row_at[term] != 0:
             return 0
         if self.depth == DEEP:
             self.depth = 0
@@ -846,7 +863,7 @@ class Terms:
         # In a sequence of nullable parts the last is derived first.
         while self.kind[term] == term_kinds.SEQ and self.traits[self._arg(term, 0)] & term_kinds.NULLABLE:
             right = self._arg(term, 1)
-            if right < len(self.row_at) and self.row_at[right] != 0:
+            if self.row_at[right] != 0:
                 break
             waiting.append(term)
             term = right
@@ -914,9 +931,6 @@ class Terms:
                 else:
                     self._put(self.starts[i], self._seq(self.targets[i], rest))
                 i += 1
-        if len(self.row_at) < len(self.kind):
-            self.row_count = grown(self.row_count, "i", len(self.kind))
-            self.row_at = grown(self.row_at, "i", len(self.kind))
         self.row_count[term] = self.row_used - self.row_first
         self.row_at[term] = self.row_first
         return 0
@@ -978,8 +992,9 @@ class Terms:
         place: cython.int = 0  # remembered from 2 * n on: combinations of targets, and their results
         known: cython.int = 0
         size: cython.int = 2 * n + REMEMBERED * (n + 1)
-        if size > len(self.sweep):
-            self.sweep = grown(self.sweep, "i", size)
+        if size > self.sweep_room:
+            self.sweep = more(self.sweep, self.sweep_room, size)
+            self.sweep_room = size
         for i in range(n):
             self.sweep[i] = at = self.row_at[self.args[first + i]]
             self.sweep[n + i] = at + self.row_count[self.args[first + i]]

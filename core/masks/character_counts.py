@@ -205,7 +205,7 @@ class CharacterCounts:
         """Return 1 if a run of one class follows a row state and `ClassRuns` of the class pay off: they exist, self
         loops are of no help, or the class was met often."""
         automaton: Positions = self.automaton
-        number: cython.int = automaton.facts[encoding.FACTS * state + encoding.CLASS] - 1
+        number: cython.int = automaton.given.fact(state, encoding.CLASS) - 1
         if number < 0:
             return 0
         if self.is_counted(state) or (number < len(self.taken) and self.taken[number] is not None):
@@ -241,7 +241,7 @@ class CharacterCounts:
         depths: cython.ushort[::1] = trie.depth
         size: cython.int[::1] = trie.size
         first: cython.int[::1] = trie.first
-        base_rows: cython.int[::1] = automaton.base_rows
+        base_rows: cython.p_int = automaton.given.base
         at: cython.longlong
         then: cython.int
         token: cython.int
@@ -254,7 +254,7 @@ class CharacterCounts:
             depth = depths[i]
             at = stack[depth - 1]
             if at >= 0:
-                then = row_item(automaton.rows, at + byte[i])
+                then = row_item(automaton.given.rows, at + byte[i])
             else:
                 then = base_rows[byte[i] - 256 - at]
             if then < 0:
@@ -291,7 +291,7 @@ class CharacterCounts:
         """Return 1 if a run of one class follows a row state, and a large part of the trie begins with bytes that it
         takes, so that a walk would be long."""
         trie: Trie = self.trie
-        if self.automaton.facts[encoding.FACTS * state + encoding.CLASS] == 0 or self.index.counts is None:
+        if self.automaton.given.fact(state, encoding.CLASS) == 0 or self.index.counts is None:
             return 0  # the counts of a small vocabulary take a long walk themselves
         nodes: cython.int = 0
         byte: cython.int
@@ -425,9 +425,9 @@ class CharacterCounts:
         """Return 1 if a bounded run of one class follows a row state and self loops are of no help, since some of its
         characters are not ASCII."""
         automaton: Positions = self.automaton
-        if state >= automaton.row_room or automaton.facts[encoding.FACTS * state + encoding.CLASS] == 0:
+        if automaton.given.fact(state, encoding.CLASS) == 0:
             return 0
-        if automaton.facts[encoding.FACTS * state + encoding.MOST] < 0:
+        if automaton.given.fact(state, encoding.MOST) < 0:
             return 0
         return 1 if automaton.after(state, 0xC3) > 0 or automaton.after(state, 0xE4) > 0 else 0
 

@@ -1,6 +1,7 @@
 # Declarations of `masks` for other compiled modules.
 
 from ..compiled.arrays cimport grown
+from ..compiled.memory cimport free, ints, more
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
 from .token_set cimport TokenSet, dense_copy
@@ -30,9 +31,9 @@ cdef class Masks:
     cdef object specials
     cdef list memo
     cdef list parts
-    cdef object id_array
-    cdef int[::1] ids
+    cdef int* ids
     cdef int id_count
+    cdef int id_room
     cdef list doubts
     cdef long long clock
     cdef long long held

@@ -19,6 +19,7 @@ else:
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.arrays import grown
+    from ..compiled.memory import free, ints, more
     from .token_set import TokenSet, dense_copy
     from .token_sets import TokenSets
     from .trie import Trie
@@ -82,8 +83,7 @@ class Masks:
         self.specials = dict(specials)
         self.memo = []
         self.parts = []
-        self.id_array = grown(None, "i", 256)
-        self.ids = self.id_array
+        self.id_room, self.ids = 256, ints(256)
         self.id_count = 0
         self.doubts = [[(), (), True, None]]  # the first is that of all masks that are only watched
         self.clock = 0
@@ -93,6 +93,9 @@ class Masks:
         self.words = (trie.vocabulary + 31) // 32
         self.places = {}
         self.target = None
+
+    def __dealloc__(self):
+        free(self.ids)
 
     def set_special(self, number: int, token: int) -> None:
         """Set the token id of a control token of the automaton; call it before any mask needs the token."""
@@ -158,9 +161,10 @@ class Masks:
         mask.token_sets = len(self.parts) - mask.first
         mask.at = self.id_count
         mask.count = walk.out_count
-        if self.id_count + mask.count > len(self.id_array):
-            self.id_array = grown(self.id_array, "i", 2 * (self.id_count + mask.count))
-            self.ids = self.id_array
+        if self.id_count + mask.count > self.id_room:
+            room: cython.int = 2 * (self.id_count + mask.count)
+            self.ids = more(self.ids, self.id_room, room)
+            self.id_room = room
         for i in range(mask.count):
             self.ids[self.id_count + i] = walk.out[i]
         self.id_count += mask.count
@@ -200,10 +204,9 @@ class Masks:
         ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
         border = ticks[len(ticks) // 2] if ticks else 0
         kept: dict = {}
-        id_array = grown(None, "i", len(self.id_array))
-        ids: cython.int[::1] = id_array
         parts: list = []
         doubts: list = self.doubts[:1]
+        ids: cython.p_int = ints(self.id_room)
         id_count: cython.int = 0
         i: cython.int
         state: cython.int
@@ -230,7 +233,7 @@ class Masks:
             if mask.doubts > 0:
                 doubts.append(self.doubts[mask.doubts])
                 mask.doubts = len(doubts) - 1
-        self.id_array = id_array
+        free(self.ids)
         self.ids = ids
         self.id_count = id_count
         self.parts = parts
@@ -422,9 +425,7 @@ class Masks:
         """Return the bytes that masks, token sets and scratch space take beside the vocabulary's index."""
         walk: TrieWalk = self.walk
         token_sets: TokenSets = self.token_sets
-        scratch = (
-            4 * len(walk.out_array) + 4 * len(token_sets.end_array) + 8 * len(walk.stack) + 4 * len(token_sets.span)
-        )
+        scratch = 4 * (walk.out_room + token_sets.end_room + token_sets.span_room) + 8 * self.trie.longest
         held = self.held + token_sets.held + token_sets.loops.bytes_held()
         return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
 

@@ -1,6 +1,6 @@
 # Declarations of `self_loops` for other compiled modules.
 
-from ..compiled.arrays cimport copied, grown
+from ..compiled.memory cimport free, ints, more, octets, ulongs
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
 from .trie cimport Trie, is_space
@@ -10,31 +10,32 @@ cdef class SelfLoops:
     cdef Trie trie
     # of each row state, once asked for: its usual successor, the groups (see `GROUPS`) of bytes that lead elsewhere, and
     # 1 if non-ASCII characters were analysed
-    cdef int[::1] usual
-    cdef unsigned long long[::1] leaves
-    cdef unsigned char[::1] is_wide
+    cdef Py_ssize_t room
+    cdef int* usual
+    cdef unsigned long long* leaves
+    cdef unsigned char* is_wide
     # the minimum number of plain bytes to the end of its text (0: not known); the index of its exits (0: not known)
-    cdef unsigned char[::1] safe
-    cdef int[::1] exits_at
-    cdef int[::1] exits
-    cdef object exits_array
+    cdef unsigned char* safe
+    cdef int* exits_at
+    cdef int* exits
     cdef int exits_used
+    cdef int exits_room
     # of each row state, the index of the groups of bytes that lead out of its text (0: not known, -1: too many), and
     # that of its links; the groups, after their number; the links, after their number
-    cdef int[::1] needs_at
-    cdef unsigned long long[::1] needs
-    cdef object needs_array
+    cdef int* needs_at
+    cdef unsigned long long* needs
     cdef int needs_used
-    cdef int[::1] links_at
-    cdef unsigned long long[::1] links
-    cdef object links_array
+    cdef int needs_room
+    cdef int* links_at
+    cdef unsigned long long* links
     cdef int links_used
+    cdef int links_room
     # scratch
-    cdef int[::1] reached
-    cdef int[::1] way_state
-    cdef unsigned long long[::1] way_groups
+    cdef int* reached
+    cdef int* way_state
+    cdef unsigned long long* way_groups
     cdef int ways
-    cdef unsigned long long[::1] found
+    cdef unsigned long long* found
     cdef int founds
 
     cdef long long bytes_held(self) except -1

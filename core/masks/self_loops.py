@@ -16,7 +16,7 @@ except ImportError:  # interpreted, without Cython installed
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.positions import Positions
-    from ..compiled.arrays import copied, grown
+    from ..compiled.memory import free, ints, more, octets, ulongs
     from .trie import Trie, is_space
 
 #: Minimum number of trie nodes in a subtree for which the groups of bytes on which a state loops pay off.
@@ -47,40 +47,48 @@ class SelfLoops:
     def __init__(self, atoms: Positions, trie: Trie):
         self.atoms = atoms
         self.trie = trie
-        # Parts of one array for each type, as each array costs more than what is in it.
-        ints: cython.int[::1] = grown(None, "i", 256 + MOST_REACHED + MOST_WAYS)
-        self.usual, self.exits_at, self.needs_at, self.links_at = ints[:64], ints[64:128], ints[128:192], ints[192:256]
-        self.reached, self.way_state = ints[256 : 256 + MOST_REACHED], ints[256 + MOST_REACHED :]
-        groups: cython.ulonglong[::1] = grown(None, "Q", 64 + MOST_WAYS + MOST_NEEDS)
-        self.leaves, self.way_groups = groups[:64], groups[64 : 64 + MOST_WAYS]
-        self.found = groups[64 + MOST_WAYS :]
-        flags: cython.uchar[::1] = grown(None, "B", 128)
-        self.is_wide, self.safe = flags[:64], flags[64:]
-        self.exits_array = grown(None, "i", 256)
-        self.exits = self.exits_array
+        self.room, self.usual, self.leaves, self.is_wide = 64, ints(64), ulongs(64), octets(64)
+        self.safe, self.exits_at, self.needs_at, self.links_at = octets(64), ints(64), ints(64), ints(64)
+        self.exits_room, self.exits = 256, ints(256)
         self.exits_used = 1  # 0 means that exits are not known
-        self.needs_array = grown(None, "Q", 64)
-        self.needs = self.needs_array
+        self.needs_room, self.needs = 64, ulongs(64)
         self.needs_used = 1  # 0 means that they are not known
-        self.links_array = grown(None, "Q", 256)
-        self.links = self.links_array
+        self.links_room = 0  # few grammars need any
         self.links_used = 1
+        self.reached = ints(MOST_REACHED)
+        self.way_state, self.way_groups = ints(MOST_WAYS), ulongs(MOST_WAYS)
+        self.found = ulongs(MOST_NEEDS)
         self.ways = 0
         self.founds = 0
+
+    def __dealloc__(self):
+        free(self.usual)
+        free(self.leaves)
+        free(self.is_wide)
+        free(self.safe)
+        free(self.exits_at)
+        free(self.needs_at)
+        free(self.links_at)
+        free(self.exits)
+        free(self.needs)
+        free(self.links)
+        free(self.reached)
+        free(self.way_state)
+        free(self.way_groups)
+        free(self.found)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def bytes_held(self) -> cython.longlong:
         """Return the bytes that the facts take."""
-        links = 8 * (len(self.links_array) + len(self.needs_array))
-        return 26 * len(self.leaves) + 4 * len(self.exits_array) + links
+        return 26 * self.room + 4 * self.exits_room + 8 * (self.links_room + self.needs_room)
 
     @cython.cfunc
     @cython.exceptval(0, check=True)
     def left_by(self, state: cython.int) -> cython.ulonglong:
         """Return the groups of bytes (see `GROUPS`) that may lead from a row state to another one than itself; all
         others do not, in whatever order they come."""
-        if state >= len(self.leaves):
+        if state >= self.room:
             self._make_room(state)
         if self.leaves[state] == 0:
             self._find_leaves(state)
@@ -104,7 +112,7 @@ class SelfLoops:
         here: cython.int = state
         _i: cython.int
         for _i in range(trie.height[node]):
-            if here >= len(self.leaves):
+            if here >= self.room:
                 self._make_room(here)
             if self.leaves[here] == 0:
                 if trie.size[node] < SOME:
@@ -167,7 +175,7 @@ class SelfLoops:
         groups: cython.ulonglong
         self.needs_at[state] = -1
         while True:
-            if home >= len(self.leaves):
+            if home >= self.room:
                 self._make_room(home)
             if self.leaves[home] == 0:
                 self._find_leaves(home)
@@ -202,9 +210,9 @@ class SelfLoops:
                 return None
             i += 1
         first = self.needs_used
-        if first + self.founds + 1 > len(self.needs_array):
-            self.needs_array = grown(self.needs_array, "Q", 2 * (first + self.founds))
-            self.needs = self.needs_array
+        if first + self.founds + 1 > self.needs_room:
+            self.needs = more(self.needs, self.needs_room, 2 * (first + self.founds))
+            self.needs_room = 2 * (first + self.founds)
         self.needs[first] = self.founds
         for i in range(self.founds):
             self.needs[first + 1 + i] = self.found[i]
@@ -263,9 +271,11 @@ class SelfLoops:
         i: cython.int
         byte: cython.int
         then: cython.longlong
-        if first + 514 > len(self.links_array):
-            self.links_array = grown(self.links_array, "Q", 2 * first + 514)
-            self.links = self.links_array
+        if self.links_room == 0:
+            self.links_room, self.links = 1024, ulongs(1024)
+        if first + 514 > self.links_room:
+            self.links = more(self.links, self.links_room, 2 * first + 514)
+            self.links_room = 2 * first + 514
         for byte in range(0x80, 0x100):
             if self.atoms.after(state, byte) != self.atoms.after(home, byte):
                 self.links[at] = 0
@@ -294,7 +304,7 @@ class SelfLoops:
     def _find_safe(self, state: cython.int) -> object:
         """Note the minimum number of plain bytes from a row state out of its text, or to an end of it, by a bounded
         breadth-first search."""
-        reached: cython.int[::1] = self.reached
+        reached: cython.p_int = self.reached
         count: cython.int = 1
         done: cython.int = 0
         level: cython.int = 0
@@ -309,7 +319,7 @@ class SelfLoops:
             while done < stop:
                 then = reached[done]
                 done += 1
-                if then >= len(self.leaves):
+                if then >= self.room:
                     self._make_room(then)
                 if self.leaves[then] == 0:
                     self._find_leaves(then)
@@ -340,9 +350,9 @@ class SelfLoops:
         i: cython.int
         byte: cython.int
         then: cython.longlong
-        if first + 128 > len(self.exits_array):
-            self.exits_array = grown(self.exits_array, "i", 2 * first + 128)
-            self.exits = self.exits_array
+        if first + 128 > self.exits_room:
+            self.exits = more(self.exits, self.exits_room, 2 * first + 128)
+            self.exits_room = 2 * first + 128
         for byte in range(128):
             if groups[byte] & MARKS:
                 continue
@@ -361,15 +371,17 @@ class SelfLoops:
     @cython.cfunc
     def _make_room(self, state: cython.longlong) -> object:
         """Make room for the facts of a row state."""
-        room = max(2 * state, self.atoms.row_room)
-        if state >= len(self.leaves):
-            self.leaves = grown(copied("Q", self.leaves), "Q", room)
-            self.usual = grown(copied("i", self.usual), "i", room)
-            self.is_wide = grown(copied("B", self.is_wide), "B", room)
-            self.safe = grown(copied("B", self.safe), "B", room)
-            self.exits_at = grown(copied("i", self.exits_at), "i", room)
-            self.needs_at = grown(copied("i", self.needs_at), "i", room)
-            self.links_at = grown(copied("i", self.links_at), "i", room)
+        had: cython.Py_ssize_t = self.room
+        if state >= had:
+            room: cython.Py_ssize_t = max(2 * state, len(self.atoms.given))
+            self.usual = more(self.usual, had, room)
+            self.leaves = more(self.leaves, had, room)
+            self.is_wide = more(self.is_wide, had, room)
+            self.safe = more(self.safe, had, room)
+            self.exits_at = more(self.exits_at, had, room)
+            self.needs_at = more(self.needs_at, had, room)
+            self.links_at = more(self.links_at, had, room)
+            self.room = room
         return None
 
     @cython.cfunc

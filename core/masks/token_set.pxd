@@ -1,6 +1,7 @@
 # Declarations of `token_set` for other compiled modules.
 
 from ..compiled.arrays cimport copied
+from ..compiled.memory cimport free, ints, read_bytes
 from .trie cimport Trie
 
 cdef class TokenSet:
@@ -22,6 +23,6 @@ cdef object share_parts(TokenSet token_set, TokenSet like)
 
 cdef unsigned int[::1] dense_copy(TokenSet token_set)
 
-cdef object set_parts(Trie trie, TokenSet token_set, int[::1] ends, int[::1] closing, int[::1] at)
+cdef object set_parts(Trie trie, TokenSet token_set, int* ends, int* closing, int* at)
 
 cdef TokenSet new_dense_set(unsigned int[::1] bits, int count)

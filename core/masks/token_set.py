@@ -15,6 +15,7 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..compiled.arrays import copied
+    from ..compiled.memory import free, ints, read_bytes
     from .trie import Trie
 
 
@@ -81,9 +82,9 @@ def dense_copy(token_set: TokenSet) -> cython.uint[::1]:
 def set_parts(
     trie: Trie,
     token_set: TokenSet,
-    ends: cython.int[::1],
-    closing: cython.int[::1],
-    at: cython.int[::1],
+    ends: cython.p_int,
+    closing: cython.p_int,
+    at: cython.p_int,
 ) -> object:
     """Set the ``parts`` of a token set, with the children of its ends sorted by byte (a counting sort).
 
@@ -150,8 +151,15 @@ def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
     token_set.size += 4 * len(inside)
     token_set.end_count = len(ends)
     token_set.closing_count = len(closing)
-    # A buffer may not be empty.
-    set_parts(trie, token_set, ends or array("i", [0]), closing or array("i", [0]), array("i", [0]) * 256)
+    end_nodes: cython.p_int = ints(len(ends) + 1)
+    tokens: cython.p_int = ints(len(closing) + 1)
+    at: cython.p_int = ints(256)
+    read_bytes(end_nodes, ends.tobytes())
+    read_bytes(tokens, closing.tobytes())
+    set_parts(trie, token_set, end_nodes, tokens, at)
+    free(end_nodes)
+    free(tokens)
+    free(at)
     return token_set
 
 

@@ -1,6 +1,7 @@
 # Declarations of `token_sets` for other compiled modules.
 
 from ..compiled.arrays cimport copied, grown
+from ..compiled.memory cimport free, ints, longs, more
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
 from ..automaton.blocks cimport row_item
@@ -24,21 +25,24 @@ cdef class TokenSets:
     cdef long long visited
     cdef int words
     # of the token set in construction: the ends of its atom, and the tokens that end where it must
-    cdef int[::1] end
-    cdef object end_array
+    cdef int* end
     cdef int end_count
-    cdef int[::1] closing
+    cdef int end_room
+    cdef int* closing
     cdef int closing_count
+    cdef int closing_room
     # spans of the trie's order whose tokens stay inside, two numbers each
-    cdef int[::1] span
+    cdef int* span
     cdef int span_count
+    cdef int span_room
     # tokens that a shared set has too many
-    cdef int[::1] less
+    cdef int* less
     cdef int less_count
+    cdef int less_room
     # scratch
-    cdef long long[::1] stack
-    cdef long long[::1] beside
-    cdef int[::1] scratch
+    cdef long long* stack
+    cdef long long* beside
+    cdef int* scratch
 
     cdef object keep(self, dict kept)
     cdef TokenSet token_set(self, long long atom)

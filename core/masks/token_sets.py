@@ -18,6 +18,7 @@ if not cython.compiled:  # else they are declared
     from ..automaton.blocks import row_item
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
+    from ..compiled.memory import free, ints, longs, more
     from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
     from .self_loops import SelfLoops
     from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, set_parts, share_parts
@@ -59,17 +60,25 @@ class TokenSets:
         self.built = 0
         self.visited = 0
         self.words = (trie.vocabulary + 31) // 32
-        self.end_array = grown(None, "i", 256)
-        self.end = self.end_array
+        self.end_room, self.end = 256, ints(256)
         self.end_count = 0
-        parts: cython.int[::1] = grown(None, "i", 832)  # of one array: each one costs more than what is in it
-        self.closing, self.span, self.scratch, self.less = parts[:256], parts[256:512], parts[512:768], parts[768:]
+        self.closing_room, self.closing = 256, ints(256)
         self.closing_count = 0
-        room: cython.int = trie.longest + 2
-        stacks: cython.longlong[::1] = grown(None, "q", 2 * room)
-        self.stack, self.beside = stacks[:room], stacks[room:]
+        self.span_room, self.span = 256, ints(256)
+        self.less_room, self.less = 64, ints(64)
+        self.scratch = ints(256)
+        self.stack, self.beside = longs(trie.longest + 2), longs(trie.longest + 2)
         self.span_count = 0
         self.less_count = 0
+
+    def __dealloc__(self):
+        free(self.end)
+        free(self.closing)
+        free(self.span)
+        free(self.less)
+        free(self.scratch)
+        free(self.stack)
+        free(self.beside)
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:
@@ -192,7 +201,10 @@ class TokenSets:
             token_set.size += 4 * self.words
         else:
             if count:
-                token_set.ids = walk.out_array[saved : walk.out_count]
+                ids: cython.int[::1] = grown(None, "i", count)
+                for i in range(count):
+                    ids[i] = walk.out[saved + i]
+                token_set.ids = ids
             token_set.size += 4 * count
         return None
 
@@ -231,8 +243,8 @@ class TokenSets:
         depths: cython.ushort[::1] = trie.depth
         size: cython.int[::1] = trie.size
         first: cython.int[::1] = trie.first
-        base_rows: cython.int[::1] = automaton.base_rows
-        stack: cython.longlong[::1] = self.stack
+        base_rows: cython.p_int = automaton.given.base
+        stack: cython.p_longlong = self.stack
         at: cython.longlong
         i: cython.int = 1
         j: cython.int
@@ -248,7 +260,7 @@ class TokenSets:
             visited += 1
             at = stack[depths[i] - 1]
             if at >= 0:
-                then = row_item(automaton.rows, at + byte[i])
+                then = row_item(automaton.given.rows, at + byte[i])
             else:
                 then = base_rows[byte[i] - 256 - at]
             stop = i + size[i]
@@ -261,7 +273,7 @@ class TokenSets:
                 self._note_span(begin, until)
                 begin = first[i]
             until = first[i + 1]
-            is_end = automaton.facts[encoding.FACTS * then + encoding.MAY_END] != 0
+            is_end = automaton.given.facts[encoding.FACTS * then + encoding.MAY_END] != 0
             if is_end:
                 self._end(i, False)
             if stop > i + 1:
@@ -286,8 +298,9 @@ class TokenSets:
         """Note that the tokens from one index of the trie's order to another stay inside."""
         if begin == until:
             return None
-        if self.span_count == len(self.span):
-            self.span = grown(copied("i", self.span), "i", 2 * self.span_count)
+        if self.span_count == self.span_room:
+            self.span = more(self.span, self.span_room, 2 * self.span_room)
+            self.span_room *= 2
         self.span[self.span_count] = begin
         self.span[self.span_count + 1] = until
         self.span_count += 2
@@ -299,13 +312,14 @@ class TokenSets:
         if done:
             i: cython.int
             for i in range(self.trie.first[node], self.trie.first[node + 1]):
-                if self.closing_count == len(self.closing):
-                    self.closing = grown(self.closing, "i", 2 * self.closing_count)
+                if self.closing_count == self.closing_room:
+                    self.closing = more(self.closing, self.closing_room, 2 * self.closing_room)
+                    self.closing_room *= 2
                 self.closing[self.closing_count] = self.trie.order[i]
                 self.closing_count += 1
-        if self.end_count == len(self.end_array):
-            self.end_array = grown(self.end_array, "i", 2 * self.end_count)
-            self.end = self.end_array
+        if self.end_count == self.end_room:
+            self.end = more(self.end, self.end_room, 2 * self.end_room)
+            self.end_room *= 2
         self.end[self.end_count] = node
         self.end_count += 1
         return None
@@ -322,8 +336,9 @@ class TokenSets:
     @cython.cfunc
     def _drop(self, token: cython.int) -> object:
         """Note a token that the set in construction lacks, unlike the one that it is made from."""
-        if self.less_count == len(self.less):
-            self.less = grown(copied("i", self.less), "i", 2 * self.less_count)
+        if self.less_count == self.less_room:
+            self.less = more(self.less, self.less_room, 2 * self.less_room)
+            self.less_room *= 2
         self.less[self.less_count] = token
         self.less_count += 1
         return None
@@ -357,18 +372,20 @@ class TokenSets:
         A bounded run of one class follows row state ``state``, in which the node is.
         """
         automaton: Positions = self.automaton
-        at_state: cython.int = encoding.FACTS * state
-        if state >= automaton.row_room or automaton.facts[at_state + encoding.CLASS] == 0:
+        if automaton.given.fact(state, encoding.CLASS) == 0:
             return 0
-        runs: ClassRuns = self.characters.runs(automaton.facts[at_state + encoding.CLASS] - 1)
-        begin: cython.int = self.characters.chars_before(automaton.facts[at_state + encoding.CLASS] - 1, node)
+        runs: ClassRuns = self.characters.runs(automaton.given.fact(state, encoding.CLASS) - 1)
+        begin: cython.int = self.characters.chars_before(automaton.given.fact(state, encoding.CLASS) - 1, node)
         if begin < 0:
             return 0
         stop: cython.int = node + self.trie.size[node]
-        least: cython.int = begin + automaton.facts[at_state + encoding.LEAST]
+        least: cython.int = begin + automaton.given.fact(state, encoding.LEAST)
         most: cython.int = runs.longest
-        if automaton.facts[at_state + encoding.MOST] >= 0 and begin + automaton.facts[at_state + encoding.MOST] < most:
-            most = begin + automaton.facts[at_state + encoding.MOST]
+        if (
+            automaton.given.fact(state, encoding.MOST) >= 0
+            and begin + automaton.given.fact(state, encoding.MOST) < most
+        ):
+            most = begin + automaton.given.fact(state, encoding.MOST)
         token: cython.int
         at: cython.int = first_from(runs.token_at, runs.tokens, self.trie.first[node + 1])
         while at < runs.tokens and runs.token_at[at] < self.trie.first[stop]:
@@ -389,16 +406,15 @@ class TokenSets:
         `ClassRuns`."""
         automaton: Positions = self.automaton
         state: cython.int = cython.cast(cython.int, atom)
-        at_state: cython.int = encoding.FACTS * state
-        runs: ClassRuns = self.characters.runs(automaton.facts[at_state + encoding.CLASS] - 1)
+        runs: ClassRuns = self.characters.runs(automaton.given.fact(state, encoding.CLASS) - 1)
         left: cython.int = runs.longest
-        if 0 <= automaton.facts[at_state + encoding.MOST] < left:
-            left = automaton.facts[at_state + encoding.MOST]
+        if 0 <= automaton.given.fact(state, encoding.MOST) < left:
+            left = automaton.given.fact(state, encoding.MOST)
         token_set: TokenSet = new_token_set()
         i: cython.int
         token: cython.int
         order: cython.int[::1] = self.trie.order
-        key = ("inside", automaton.facts[at_state + encoding.CLASS], left)
+        key = ("inside", automaton.given.fact(state, encoding.CLASS), left)
         inside = self.known.get(key)
         self.built += 1
         if inside is None:
@@ -416,7 +432,7 @@ class TokenSets:
         token_set.is_dense = True
         self.end_count = self.closing_count = 0  # an error may have left some
         for i in range(runs.ends):
-            if automaton.facts[at_state + encoding.LEAST] <= runs.end_chars[i] <= left:
+            if automaton.given.fact(state, encoding.LEAST) <= runs.end_chars[i] <= left:
                 self._end(runs.end_node[i], True)
         self._set_ends(token_set)
         return token_set
@@ -617,7 +633,7 @@ class TokenSets:
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         bits: cython.uint[::1] = base.dense
-        beside: cython.longlong[::1] = self.beside
+        beside: cython.p_longlong = self.beside
         until: cython.int = i + trie.size[i]
         at: cython.int
         depth: cython.int

@@ -1,6 +1,6 @@
 # Declarations of `trie_walk` for other compiled modules.
 
-from ..compiled.arrays cimport grown
+from ..compiled.memory cimport free, ints, longs, more
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
 from .token_set cimport TokenSet
@@ -10,18 +10,19 @@ cdef class TrieWalk:
     cdef Automaton automaton
     cdef Trie trie
     # the tokens that were found
-    cdef int[::1] out
-    cdef object out_array
+    cdef int* out
     cdef int out_count
+    cdef int out_room
     # positions on the path to the present node
-    cdef long long[::1] stack
+    cdef long long* stack
     # what reaches a DYNAMIC place (see `Mask`): how far the walk is behind some
     cdef set unsure
     cdef set named
     cdef bint watched
     # places to go on from, in five numbers each (see `_push`), and how many numbers that are
-    cdef long long[::1] todo
+    cdef long long* todo
     cdef int todo_count
+    cdef int todo_room
     cdef int crossed
     cdef int grave
     cdef dict statics

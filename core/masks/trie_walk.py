@@ -16,7 +16,7 @@ except ImportError:  # interpreted, without Cython installed
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.states import Automaton
-    from ..compiled.arrays import grown
+    from ..compiled.memory import free, ints, longs, more
     from .token_set import TokenSet
     from .trie import Trie
 
@@ -46,17 +46,20 @@ class TrieWalk:
     def __init__(self, automaton: Automaton, trie: Trie):
         self.automaton = automaton
         self.trie = trie
-        self.out_array = grown(None, "i", 512)
-        self.out = self.out_array
-        room: cython.int = trie.longest + 2
-        parts: cython.longlong[::1] = grown(None, "q", room + 64 * _PLACE)
-        self.stack, self.todo = parts[:room], parts[room:]
+        self.out_room, self.out = 256, ints(256)
+        self.stack = longs(trie.longest + 2)
+        self.todo_room, self.todo = 64 * _PLACE, longs(64 * _PLACE)
         self.unsure = set()
         self.named = set()
         self.statics = {}
         self.visited = 0
         self.todo_count = 0
         self.begin()
+
+    def __dealloc__(self):
+        free(self.out)
+        free(self.stack)
+        free(self.todo)
 
     @cython.cfunc
     def begin(self) -> object:
@@ -91,9 +94,9 @@ class TrieWalk:
         """Emit one token."""
         if self.crossed > 1:
             (self.unsure if self.grave else self.named).add(token)
-        if self.out_count == len(self.out_array):
-            self.out_array = grown(self.out_array, "i", 2 * self.out_count)
-            self.out = self.out_array
+        if self.out_count == self.out_room:
+            self.out = more(self.out, self.out_room, 2 * self.out_room)
+            self.out_room *= 2
         self.out[self.out_count] = token
         self.out_count += 1
         return None
@@ -102,9 +105,10 @@ class TrieWalk:
     def emit_all(self, begin: cython.int, stop: cython.int) -> object:
         """Emit the tokens from index ``begin`` to ``stop`` in the trie's order."""
         i: cython.int
-        if self.out_count + stop - begin > len(self.out_array):
-            self.out_array = grown(self.out_array, "i", 2 * (self.out_count + stop - begin))
-            self.out = self.out_array
+        if self.out_count + stop - begin > self.out_room:
+            room: cython.int = 2 * (self.out_count + stop - begin)
+            self.out = more(self.out, self.out_room, room)
+            self.out_room = room
         for i in range(begin, stop):
             self.out[self.out_count + i - begin] = self.trie.order[i]
         self.out_count += stop - begin
@@ -128,8 +132,9 @@ class TrieWalk:
     def _push(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
         """Note a place to go on from: below trie ``node`` with ``atom rest``, behind the same DYNAMIC places as now."""
         at: cython.int = self.todo_count
-        if at + _PLACE > len(self.todo):
-            self.todo = grown(self.todo, "q", 2 * len(self.todo))
+        if at + _PLACE > self.todo_room:
+            self.todo = more(self.todo, self.todo_room, 2 * self.todo_room)
+            self.todo_room *= 2
         self.todo[at] = node
         self.todo[at + 1] = atom
         self.todo[at + 2] = rest
