@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..normal.assertions import asserted
-from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, keywords, subschemas
+from ..read.keywords import APPLICATORS, KEYWORDS, Role, keywords, subschemas
 from ..read.located import Located
 from ..read.resolve import Document
 
@@ -55,7 +55,7 @@ class Hazards:
     def _is_tame(self, located: Located) -> bool:
         """Return True if a schema cannot fail, where nothing else constrains the same value."""
         schema = located.schema
-        for keyword in schema.keys() & RISKY:
+        for keyword in [word for word in schema if word in RISKY]:
             if keyword == "allOf":
                 if not _is_synonym(schema) and self.joined(located) is None:
                     return False
@@ -143,7 +143,7 @@ def _are_apart(parts: list[Located]) -> bool:
 
 def _is_simple(schema: Any) -> bool:
     """Return True if a schema constrains no parts of a value, and cannot fail beside any others."""
-    return isinstance(schema, bool) or schema.keys() & CONSTRAINING <= _SIMPLE
+    return isinstance(schema, bool) or asserted(schema) <= _SIMPLE
 
 
 def _are_patterns_tame(schema: Mapping[str, Any]) -> bool:

@@ -284,9 +284,16 @@ class _Pass:
         """Set the document's ``users``."""
         users: dict = self.document.users
         users[id(self.document.schema)] = []
+        children: list
+        child: Located
         for schema, children in self.uses:
             for child, _ in children:
-                users.setdefault(id(child.schema), []).append(schema)
+                key = id(child.schema)
+                found = users.get(key)
+                if found is None:
+                    users[key] = [schema]
+                else:
+                    cython.cast(list, found).append(schema)
 
     @cython.cfunc
     def _visit(self, located: Located, positive: cython.bint) -> cython.bint:

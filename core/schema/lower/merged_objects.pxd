@@ -30,6 +30,8 @@ cdef class MergedObjects:
     # see `_together`
     cdef dict _sets
     cdef dict _besides
+    # by patterns of names: see `_split`
+    cdef dict _splits
 
     cpdef ObjectShape of(self, Objects objects)
     cdef ObjectShape _merge(self, Objects objects)

@@ -7,6 +7,7 @@ Compiled where that is possible (Cython in pure-Python mode); the same file runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from ...errors import LimitError
 from ...language.queries import is_roomy, listing
@@ -29,6 +30,9 @@ COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
+
+#: Maximum number of patterns that cannot make more regions than that.
+MAX_SPLITS = 8
 
 #: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
 #: whether its members may come in any order.
@@ -127,6 +131,7 @@ class MergedObjects:
         self._known = {}
         self._sets = {}
         self._besides = {}
+        self._splits = {}
 
     @cython.ccall
     def of(self, objects: Objects) -> ObjectShape:
@@ -263,7 +268,10 @@ class MergedObjects:
             ):
                 goal = [FALSE]
             meets = self._met(demands, matched, name) if demands else ()
-            members.append(Member(name, tuple(goal), name in required, meets))
+            member: Member = _member(name, tuple(goal), name in required)
+            if meets:
+                member.meets = meets
+            members.append(member)
         regions = []
         for region in self._regions(objects, names, patterns, closed):
             listed = None if region.roomy else listing(self.nodes.terms, region.names, MAX_NAMES)
@@ -388,6 +396,9 @@ class MergedObjects:
             if not ((closed and not declared) or self.lowering.is_false(tuple(goal))):
                 yield Region(language, tuple(goal), (), True)
             return
+        if not objects.names and not demands and len(patterns) == len(splitters) <= MAX_SPLITS:
+            yield from self._pattern_regions(objects, language, patterns, closed)
+            return
         split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
         if not terms.is_cofinite(language) and terms.is_empty(language):
             split = []
@@ -413,6 +424,43 @@ class MergedObjects:
                 if (formula := _asked(some, those, None, matched.__contains__)) is not None
             )
             yield Region(language, tuple(goal), meets, is_roomy(terms, language))
+
+    def _pattern_regions(
+        self, objects: Objects, beside: int, patterns: list[tuple[str, int]], closed: bool
+    ) -> Iterator[Region]:
+        """Yield the same, where only patterns split the names, and all but some finitely many are undeclared."""
+        terms = self.nodes.terms
+        for part in self._split(patterns):
+            matched, language, roomy = part
+            goal, declared = self._goal(objects, matched, None)
+            if (closed and not declared) or self.lowering.is_false(tuple(goal)):
+                continue
+            if roomy is None:
+                roomy = part[2] = is_roomy(terms, language)
+            # Of infinitely many continuations of each prefix, infinitely many are left without the declared names.
+            names = terms.and_([beside, language])
+            if roomy:
+                yield Region(names, tuple(goal), (), True)
+            elif not terms.is_empty(names):
+                yield Region(names, tuple(goal), (), is_roomy(terms, names))
+
+    def _split(self, patterns: list[tuple[str, int]]) -> list[list[Any]]:
+        """Return each set of patterns that some name matches while it matches no other pattern, with all such names,
+        and a place for whether these are roomy (see `Region`). Computed once: many objects have the same patterns."""
+        key = tuple([pattern for pattern, _ in patterns])
+        found = self._splits.get(key)
+        if found is None:
+            terms = self.nodes.terms
+            split: list = [(frozenset(), terms.ALL)]
+            for pattern, matching in patterns:
+                finer: list = []
+                for matched, language in split:
+                    finer.append((matched | {pattern}, terms.and_([language, matching])))
+                    finer.append((matched, terms.and_([language, terms.not_(matching)])))
+                split = [(matched, language) for matched, language in finer if not terms.is_empty(language)]
+            found = [[matched, language, None] for matched, language in split]
+            self._splits[key] = found
+        return found
 
 
 def _every(objects: Objects) -> Iterator[Exists]:

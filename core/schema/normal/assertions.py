@@ -326,7 +326,7 @@ def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
 
 def asserted(schema: Mapping[str, Any]) -> Set[str]:
     """Return the keywords of a schema that may constrain a value, or make others do so."""
-    return schema.keys() & CONSTRAINING
+    return {word for word in schema if word in CONSTRAINING}  # faster than the meet of two sets of different sizes
 
 
 @cython.ccall

@@ -26,6 +26,7 @@ cdef class Contradictions:
     cpdef object meet(self, Conjunction left, Conjunction right)
     cpdef bint between(self, Objects left, Objects right)
     cdef bint _differ(self, Objects left, Objects right, object name)
+    cdef frozenset _values_of(self, Objects objects, object name)
     cdef bint _is_void(self, Objects objects)
     cpdef object inherit(self, Objects both, Objects left, Objects right)
     cpdef bint holds(self, Conjunction known, object formula)

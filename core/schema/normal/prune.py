@@ -176,7 +176,28 @@ class Contradictions:
     @cython.cfunc
     def _differ(self, left: Objects, right: Objects, name: object) -> cython.bint:
         """Return True if no value of a member satisfies what is facts of it here and there."""
+        here: frozenset = self._values_of(left, name)
+        if here is not None:
+            there: frozenset = self._values_of(right, name)
+            if there is not None and here.isdisjoint(there):  # as usual where a constant distinguishes
+                return True
         return self._of(left, name).meet(self._of(right, name)).is_false()
+
+    @cython.cfunc
+    def _values_of(self, objects: Objects, name: object) -> frozenset:
+        """Return the values that the facts about a member list; None: they list none."""
+        known: dict = objects.notes().members
+        facts: MemberFacts = known.get(name)
+        if facts is not None:
+            return facts.allowed
+        found: frozenset = None
+        for formula in _formulas(objects, name):
+            if not isinstance(formula, SignedSchema) or not cython.cast(SignedSchema, formula).positive:
+                return self._of(objects, name).allowed
+            listed: frozenset = self._listed(cython.cast(SignedSchema, formula).located, True)
+            if listed is not None:
+                found = listed if found is None else found & listed
+        return found
 
     @cython.cfunc
     def _is_void(self, objects: Objects) -> cython.bint:
@@ -200,7 +221,7 @@ class Contradictions:
                 return {}
             here: dict = {}
             for name in branch.objects.names_needed():
-                values = self._of(branch.objects, name).allowed
+                values = self._values_of(branch.objects, name)
                 if values is not None:
                     here[name] = values
             found = here if found is None else {name: found[name] | here[name] for name in found if name in here}

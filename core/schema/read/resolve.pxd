@@ -21,6 +21,8 @@ cdef class Document:
     cdef str _id
     # by reference: what it leads to
     cdef dict _targets
+    # by the key of a schema with an address of its own: the scope inside it, in a tuple; None: the same as around it
+    cdef dict _entered
     # the keywords of the dialect, and the scope of the root, once they were asked for
     cdef frozenset _known
     cdef object _base

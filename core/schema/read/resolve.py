@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
@@ -81,7 +81,7 @@ class Scope:
         if reference.startswith("#"):
             address, fragment = self.address, reference[1:]
         else:
-            address, fragment = urldefrag(urljoin(self.address, reference))
+            address, fragment = urldefrag(_joined(self.address, reference))
         retrieved = self.registry.get_or_retrieve(address)
         if fragment.startswith("/"):
             return retrieved.value.pointer(fragment, self._moved(retrieved.registry, address))
@@ -97,7 +97,11 @@ class Scope:
     def in_subresource(self, resource: referencing.Resource[Any]) -> Scope:
         """Return the scope inside a schema that may have an address of its own."""
         name = resource.id()
-        return self if name is None else Scope(self.registry, urljoin(self.address, name), self.previous)
+        return self if name is None else self.at(name)
+
+    def at(self, name: str) -> Scope:
+        """Return the scope inside a schema of this address."""
+        return Scope(self.registry, _joined(self.address, name.rstrip("#")), self.previous)
 
     def dynamic_scope(self) -> Iterator[tuple[str, Registry[Any]]]:
         """Yield the addresses that references came through, nearest first."""
@@ -111,6 +115,16 @@ def _specifications() -> Registry[Any]:
 
     registry: Registry[Any] = REGISTRY
     return registry
+
+
+@cache
+def _specified() -> frozenset[str]:
+    """Return the addresses of the metaschemas: to ask the registry itself takes much longer."""
+    return frozenset(_specifications())
+
+
+#: Addresses that were joined lately: many schemas use the same.
+_joined = lru_cache(maxsize=1_024)(urljoin)
 
 
 @cython.cclass
@@ -152,6 +166,7 @@ class Document:
         self.disjoint = set()
         self.demanding = set()
         self._targets = {}
+        self._entered = {}
         self._known = None
         self._base = None
         self.root = Located(schema, scope=self._scope() if dynamic else None)
@@ -276,7 +291,7 @@ class Document:
 
     def _settled(self, scope: Scope) -> Scope | None:
         """Return a scope without the way that led to it, where nothing depends on that."""
-        if self.dynamic or scope.address in _specifications():
+        if self.dynamic or scope.address in _specified():
             return scope
         return None if scope.address == self.address else Scope(scope.registry, scope.address)
 
@@ -299,7 +314,7 @@ class Document:
                         place=Place(pointer=located.pointer, keyword="$ref"),
                     ) from None
             if (type(target) is dict or isinstance(target, Mapping)) and self.is_resource(target):
-                scope = (scope or self._scope()).in_subresource(self.dialect.create_resource(target))
+                scope = (scope or self._scope()).at(target[self._id])
         place = Located(target, reference[1:], None, (), None if scope is None else self._settled(scope))
         place.entered = True
         return place
@@ -326,10 +341,15 @@ class Document:
         ):
             located.entered = True
             return located
-        scope = located.scope or self._scope()
-        inner = scope.in_subresource(self.dialect.create_resource(schema))
-        if inner.address == scope.address:
+        key = located.key
+        if key not in self._entered:
+            outer = located.scope or self._scope()
+            inner = outer.at(schema[self._id])
+            self._entered[key] = None if inner.address == outer.address else (self._settled(inner),)
+        entered: tuple = self._entered[key]
+        if entered is None:
+            located.entered = True
             return located
-        place = Located(schema, "", located, (), self._settled(inner))
+        place = Located(schema, "", located, (), entered[0])
         place.entered = True
         return place
