@@ -1,6 +1,7 @@
 # Declarations of `character_counts` for other compiled modules.
 
 from ..compiled.arrays cimport copied, grown
+from ..compiled.memory cimport free, octets
 from ..automaton cimport encoding
 from ..automaton.blocks cimport row_item
 from ..automaton.positions cimport Positions
@@ -46,7 +47,7 @@ cdef class CharacterCounts:
     cdef long long visited
 
     # scratch: the bytes of a path in the trie
-    cdef unsigned char[::1] path
+    cdef unsigned char* path
 
     cdef TokenCounts counts(self)
     cdef ClassRuns runs(self, int number)

@@ -18,6 +18,7 @@ if not cython.compiled:  # else they are declared
     from ..automaton.blocks import row_item
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
+    from ..compiled.memory import free, octets
     from .self_loops import SelfLoops
     from .trie import Trie
 
@@ -168,8 +169,11 @@ class CharacterCounts:
         self.loops = loops
         self.index = index
         self.taken = []
-        self.path = grown(None, "B", trie.longest + 2)
+        self.path = octets(trie.longest + 2)
         self.visited = 0
+
+    def __dealloc__(self):
+        free(self.path)
 
     @cython.cfunc
     def counts(self) -> TokenCounts:
