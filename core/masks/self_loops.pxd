@@ -37,12 +37,18 @@ cdef class SelfLoops:
     cdef int ways
     cdef unsigned long long* found
     cdef int founds
+    # the state about which ways were searched last (0: none), and the number of them, and what was found
+    cdef int searched
+    cdef int home_ways
+    cdef unsigned long long* home_found
+    cdef int home_founds
 
     cdef long long bytes_held(self) except -1
     cdef unsigned long long left_by(self, int state) except? 0
     cdef int stays(self, int node, int state) except -1
     cdef int _lacks_needs(self, int node, int state) except -1
     cdef object _find_needs(self, int state)
+    cdef int _search(self, int i, int home) except -1
     cdef object _note_way(self, int state, unsigned long long groups)
     cdef object _note_need(self, unsigned long long groups)
     cdef object _find_links(self, int state, int home)

@@ -57,9 +57,10 @@ class SelfLoops:
         self.links_used = 1
         self.reached = ints(MOST_REACHED)
         self.way_state, self.way_groups = ints(MOST_WAYS), ulongs(MOST_WAYS)
-        self.found = ulongs(MOST_NEEDS)
+        self.found, self.home_found = ulongs(MOST_NEEDS), ulongs(MOST_NEEDS)
         self.ways = 0
         self.founds = 0
+        self.searched = 0
 
     def __dealloc__(self):
         free(self.usual)
@@ -76,6 +77,7 @@ class SelfLoops:
         free(self.way_state)
         free(self.way_groups)
         free(self.found)
+        free(self.home_found)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -170,9 +172,7 @@ class SelfLoops:
         """
         home: cython.int = state
         i: cython.int = 0
-        at: cython.int
         first: cython.int
-        groups: cython.ulonglong
         self.needs_at[state] = -1
         while True:
             if home >= self.room:
@@ -189,26 +189,32 @@ class SelfLoops:
             self._find_wide(home)
         if self.leaves[home] & encoding.HIGH or self.atoms.may_end(home):
             return None
-        self.ways = self.founds = 0
-        self._note_need(encoding.OTHER)  # no UTF-8
-        self._note_way(state, 0)
-        self._note_way(home, 0)
-        if self.leaves[home] & encoding.SEPARATOR:
-            self._note_need(encoding.SEPARATOR)
-        i = 0
-        while i < self.ways:
-            if self.links_at[self.way_state[i]] == 0:
-                self._find_links(self.way_state[i], home)
-            first = self.links_at[self.way_state[i]]
-            for at in range(first + 1, first + 1 + 2 * cython.cast(cython.int, self.links[first]), 2):
-                groups = self.way_groups[i] | self.links[at + 1]
-                if self.links[at]:
-                    self._note_way(cython.cast(cython.int, self.links[at]), groups)
-                else:
-                    self._note_need(groups)
-            if self.ways == MOST_WAYS or self.founds == MOST_NEEDS:
+        if self.searched != home:  # what states about the same one have in common is searched once
+            if self.needs_at[home] < 0 and home != state:
                 return None
-            i += 1
+            self.searched = 0
+            self.ways = self.founds = 0
+            self._note_need(encoding.OTHER)  # no UTF-8
+            self._note_way(home, 0)
+            if self.leaves[home] & encoding.SEPARATOR:
+                self._note_need(encoding.SEPARATOR)
+            if not self._search(0, home):
+                self.needs_at[home] = -1
+                return None
+            self.searched = home
+            self.home_ways = self.ways
+            self.home_founds = self.founds
+            for i in range(self.founds):
+                self.home_found[i] = self.found[i]
+        else:
+            self.ways = self.home_ways
+            self.founds = self.home_founds
+            for i in range(self.founds):
+                self.found[i] = self.home_found[i]
+        if home != state:
+            self._note_way(state, 0)
+            if not self._search(self.home_ways, home):
+                return None
         first = self.needs_used
         if first + self.founds + 1 > self.needs_room:
             self.needs = more(self.needs, self.needs_room, 2 * (first + self.founds))
@@ -224,6 +230,28 @@ class SelfLoops:
                 self._make_room(then)
                 self.needs_at[then] = first
         return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _search(self, i: cython.int, home: cython.int) -> cython.int:
+        """Follow the noted ways from number ``i`` on; return 0 if they are too many."""
+        first: cython.int
+        at: cython.int
+        groups: cython.ulonglong
+        while i < self.ways:
+            if self.links_at[self.way_state[i]] == 0:
+                self._find_links(self.way_state[i], home)
+            first = self.links_at[self.way_state[i]]
+            for at in range(first + 1, first + 1 + 2 * cython.cast(cython.int, self.links[first]), 2):
+                groups = self.way_groups[i] | self.links[at + 1]
+                if self.links[at]:
+                    self._note_way(cython.cast(cython.int, self.links[at]), groups)
+                else:
+                    self._note_need(groups)
+            if self.ways == MOST_WAYS or self.founds == MOST_NEEDS:
+                return 0
+            i += 1
+        return 1
 
     @cython.cfunc
     def _note_way(self, state: cython.int, groups: cython.ulonglong) -> object:

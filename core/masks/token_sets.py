@@ -562,6 +562,7 @@ class TokenSets:
         automaton: Positions = self.automaton
         byte: cython.int
         same: cython.int = 0
+        lost: cython.int = 0
         nodes: cython.int = trie.nodes
         then: cython.longlong
         wide: cython.longlong
@@ -571,10 +572,17 @@ class TokenSets:
             if atom <= 0:
                 return 0
         for byte in range(256):
-            if trie.child[byte] >= 0 and automaton.after(atom, byte) == automaton.after(free, byte):
+            if trie.child[byte] < 0:
+                continue
+            then = automaton.after(atom, byte)
+            if then == automaton.after(free, byte):
                 same += trie.size[trie.child[byte]]
                 if 2 * same > nodes:
                     return 1
+            elif then <= 0 or byte < 0x20 or byte >= 0x7F:
+                lost += trie.size[trie.child[byte]]
+                if 2 * lost >= nodes:
+                    return 0
         before: cython.longlong = 0
         is_alike: cython.bint = False
         for byte in range(0x20, 0x7F):
@@ -588,6 +596,10 @@ class TokenSets:
                     same += trie.size[trie.child[byte]]
                     if 2 * same > nodes:
                         return 1
+                else:
+                    lost += trie.size[trie.child[byte]]
+                    if 2 * lost >= nodes:
+                        return 0
         return 0
 
     @cython.cfunc
