@@ -7,6 +7,7 @@ environment, the wheel is pure Python.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import runpy
 import sys
@@ -26,6 +27,9 @@ CONSTANTS = tuple(f"core/{name.replace('.', '/')}.py" for name in MODULES["CONST
 
 #: Module of the code that Cython needs for arrays: compiled once, and shared by all extensions.
 SHARED = "toolgrammar.core.compiled._cython"
+
+#: Number of modules that are translated or compiled at a time.
+PROCESSES = os.cpu_count() or 1
 
 #: Compiler options: no symbols for a debugger, which take a quarter of the time and most of the space.
 OPTIONS = [] if sys.platform == "win32" else ["-g0"]
@@ -110,6 +114,7 @@ def extensions() -> list[Any]:
             language_level=3,
             include_path=[declarations()],
             shared_utility_qualified_name=SHARED,
+            nthreads=PROCESSES if multiprocessing.get_start_method() == "fork" else 0,  # others run this file again
         )
     )
 
@@ -134,5 +139,5 @@ setup(
     packages=packages(),
     ext_modules=extensions(),
     cmdclass={"build_ext": AllOrNone},
-    options={"build_ext": {"parallel": os.cpu_count() or 1}},
+    options={"build_ext": {"parallel": PROCESSES}},
 )
