@@ -65,7 +65,7 @@ _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
 
 def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return the tokens that are set in a mask, in order."""
-    tokens: list[int] = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")).tolist()
+    tokens: list[int] = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)).tolist()
     return tokens
 
 
@@ -393,15 +393,16 @@ class Matcher:
         count = index(count)
         if not 0 <= count <= len(self._history):
             raise ValueError(f"cannot undo {count} steps: {len(self._history)} were taken")
-        if count:
-            self._state = self._history[len(self._history) - count]
-            left = len(self._history) - count
+        steps: cython.Py_ssize_t = count
+        if steps:
+            left: cython.Py_ssize_t = len(self._history) - steps
             if self._read > left:
                 written = self._written
                 written.cut(len(written) - sum([len(piece) for piece in self._pieces[left : self._read]]))
                 self._read = left
-            del self._history[left:]
-            del self._pieces[left:]
+            for _ in range(steps):
+                self._state = self._history.pop()
+                self._pieces.pop()
 
     def fork(self) -> Matcher:
         """Return an independent copy in the same state."""
