@@ -14,6 +14,8 @@ def is_roomy(terms: Terms, term: int) -> bool:
     are too many states to inspect."""
     if terms.is_cofinite(term):
         return True
+    if _is_finite(terms, term):
+        return False
     # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
     seen = {term}
     queue = [term]
@@ -21,15 +23,24 @@ def is_roomy(terms: Terms, term: int) -> bool:
         following = {target for target in terms.segments(state)[1] if not terms.is_empty(target)}
         if not following:
             return False
-        queue.extend(following - seen)
+        queue.extend(target for target in following - seen if not terms.is_cofinite(target))
         seen |= following
         if len(seen) > MAX_ROOMY:
             return False
     return True
 
 
+def _is_finite(terms: Terms, term: int) -> bool:
+    """Return True if a term's shape shows that its language is finite (False: perhaps it is)."""
+    kind, args = terms.shape(term)
+    return any(terms.is_finite(part) for part in args) if kind == AND else terms.is_finite(term)
+
+
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:
     """Return all strings of the language, shortest first, if they are at most ``most``; else None."""
+    kind, args = terms.shape(term)
+    if kind == WORDS:
+        return sorted(args, key=lambda word: (len(word), word)) if len(args) <= most else None
     texts: list[str] = []
     level = [("", term)]
     while level:

@@ -1172,7 +1172,7 @@ class Terms:
         if known is None:
             kind, args = self.shape(term)
             if kind == term_kinds.NOT:
-                known = self._is_finite(args[0])
+                known = self.is_finite(args[0])
             elif kind == term_kinds.REPEAT:
                 known = args[0] == term_kinds.ANY and args[2] < 0
             elif kind == term_kinds.AND:
@@ -1182,7 +1182,8 @@ class Terms:
             self.cofinite[term] = known
         return known
 
-    def _is_finite(self, term: int) -> bool:
+    def is_finite(self, term: int) -> bool:
+        """Return True if the term's shape shows, without an intersection, that its language is finite."""
         waiting, seen = [term], {term}  # sequences are thousands of parts long
         while waiting:
             kind, args = self.shape(waiting.pop())

@@ -31,8 +31,8 @@ COMPILED: bool = bool(cython.compiled)
 #: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
 
-#: Maximum number of patterns that cannot make more regions than that.
-MAX_SPLITS = 8
+#: Maximum number of patterns of an object of which each pair is asked whether both match some name.
+MAX_PAIRED = 64
 
 #: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
 #: whether its members may come in any order.
@@ -396,9 +396,11 @@ class MergedObjects:
             if not ((closed and not declared) or self.lowering.is_false(tuple(goal))):
                 yield Region(language, tuple(goal), (), True)
             return
-        if not objects.names and not demands and len(patterns) == len(splitters) <= MAX_SPLITS:
-            yield from self._pattern_regions(objects, language, patterns, closed)
-            return
+        if not objects.names and len(patterns) == len(splitters) <= MAX_PAIRED:
+            parts = self._split(patterns)
+            if parts is not None:
+                yield from self._pattern_regions(objects, language, parts, demands, closed)
+                return
         split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
         if not terms.is_cofinite(language) and terms.is_empty(language):
             split = []
@@ -418,19 +420,14 @@ class MergedObjects:
             goal, declared = self._goal(objects, those, None)
             if (closed and not declared) or self.lowering.is_false(tuple(goal)):
                 continue
-            meets = tuple(
-                (index, formula)
-                for index, some in enumerate(demands)
-                if (formula := _asked(some, those, None, matched.__contains__)) is not None
-            )
-            yield Region(language, tuple(goal), meets, is_roomy(terms, language))
+            yield Region(language, tuple(goal), _met_by(demands, those, matched), is_roomy(terms, language))
 
     def _pattern_regions(
-        self, objects: Objects, beside: int, patterns: list[tuple[str, int]], closed: bool
+        self, objects: Objects, beside: int, split: list[list[Any]], demands: list[AnyExists], closed: bool
     ) -> Iterator[Region]:
         """Yield the same, where only patterns split the names, and all but some finitely many are undeclared."""
         terms = self.nodes.terms
-        for part in self._split(patterns):
+        for part in split:
             matched, language, roomy = part
             goal, declared = self._goal(objects, matched, None)
             if (closed and not declared) or self.lowering.is_false(tuple(goal)):
@@ -439,28 +436,42 @@ class MergedObjects:
                 roomy = part[2] = is_roomy(terms, language)
             # Of infinitely many continuations of each prefix, infinitely many are left without the declared names.
             names = terms.and_([beside, language])
-            if roomy:
-                yield Region(names, tuple(goal), (), True)
-            elif not terms.is_empty(names):
-                yield Region(names, tuple(goal), (), is_roomy(terms, names))
+            if roomy or not terms.is_empty(names):
+                meets = _met_by(demands, matched, matched) if demands else ()
+                yield Region(names, tuple(goal), meets, roomy or is_roomy(terms, names))
 
-    def _split(self, patterns: list[tuple[str, int]]) -> list[list[Any]]:
+    def _split(self, patterns: list[tuple[str, int]]) -> list[list[Any]] | None:
         """Return each set of patterns that some name matches while it matches no other pattern, with all such names,
-        and a place for whether these are roomy (see `Region`). Computed once: many objects have the same patterns."""
+        and a place for whether these are roomy (see `Region`); None if they are too many.
+
+        Computed once, as many objects have the same patterns. Most patterns exclude each other: each pair is asked
+        once, so that a set says nothing of the patterns that it excludes.
+        """
         key = tuple([pattern for pattern, _ in patterns])
-        found = self._splits.get(key)
-        if found is None:
+        if key not in self._splits:
             terms = self.nodes.terms
-            split: list = [(frozenset(), terms.ALL)]
-            for pattern, matching in patterns:
+            split: list = [((), (), terms.ALL)]  # the patterns that hold; those that do not; the names
+            for index, (_, matching) in enumerate(patterns):
+                apart = {other for other in range(index) if terms.is_empty(terms.and_([patterns[other][1], matching]))}
                 finer: list = []
-                for matched, language in split:
-                    finer.append((matched | {pattern}, terms.and_([language, matching])))
-                    finer.append((matched, terms.and_([language, terms.not_(matching)])))
-                split = [(matched, language) for matched, language in finer if not terms.is_empty(language)]
-            found = [[matched, language, None] for matched, language in split]
-            self._splits[key] = found
-        return found
+                for held, denied, language in split:
+                    if not apart.isdisjoint(held):
+                        finer.append((held, denied, language))
+                        continue
+                    meeting = tuple([other for other in denied if other not in apart])
+                    both = [matching, *(patterns[other][1] for other in held)]
+                    names = terms.and_([*both, *(terms.not_(patterns[other][1]) for other in meeting)])
+                    if not terms.is_empty(names):
+                        finer.append(((*held, index), meeting, names))
+                    names = terms.and_([language, terms.not_(matching)])
+                    if not terms.is_empty(names):
+                        finer.append((held, (*denied, index), names))
+                split = finer
+                if len(split) > MAX_REGIONS:
+                    break
+            found = [[frozenset([key[index] for index in held]), names, None] for held, _, names in split]
+            self._splits[key] = found if len(split) <= MAX_REGIONS else None
+        return self._splits[key]
 
 
 def _every(objects: Objects) -> Iterator[Exists]:
@@ -495,6 +506,21 @@ def _asked(
         or (exists.failing is not None and fails(exists.failing))
     ]
     return None if not formulas else formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
+
+
+def _met_by(demands: list[AnyExists], patterns: frozenset[str], matched: frozenset[object]) -> Meets:
+    """Return the demands that an undeclared member may meet whose name matches some patterns.
+
+    Args:
+        demands: the demands.
+        patterns: the patterns that the name matches.
+        matched: these, and the formulas that the name does not satisfy.
+    """
+    return tuple(
+        (index, formula)
+        for index, some in enumerate(demands)
+        if (formula := _asked(some, patterns, None, matched.__contains__)) is not None
+    )
 
 
 def _excepted(objects: Objects) -> list[ObjectPart]:

@@ -30,3 +30,14 @@ def test_a_language_is_roomy_if_every_beginning_has_infinitely_many_continuation
     assert is_roomy(terms, term) is expected
     if expected:
         assert listing(terms, term, 100) is None
+
+
+def test_words_are_listed_as_any_other_language() -> None:
+    """Shortest first, and none if they are more than are wanted."""
+    terms = Terms()
+    words = ("b", "", "aa", "a", "\U0001f600", "é")
+    same = terms.and_([terms.words(words), terms.not_(terms.words(("c",)))])
+    assert listing(terms, terms.words(words), 6) == ["", "a", "b", "é", "\U0001f600", "aa"] == listing(terms, same, 6)
+    assert listing(terms, terms.words(words), 5) is None is listing(terms, same, 5)
+    assert not is_roomy(terms, terms.words(words)) and not is_roomy(terms, same)
+    assert is_roomy(terms, terms.not_(terms.words(words)))
