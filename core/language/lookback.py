@@ -371,15 +371,19 @@ class Written:
         names: list = self._names(start)
         if not names:
             return found, False
-        written: bytes = bytes(text[start:])
+        written: bytes = None
         spelled: bytes
-        if b"\\" not in written:
-            size: cython.Py_ssize_t = len(written)
-            last: cython.int = written[size - 1]
+        if text.find(0x5C, start) < 0:
+            size: cython.Py_ssize_t = end - start
+            last: cython.int = text[end - 1]
             for spelled in self._spelled_names(start):  # none is as short: they are complete
-                if len(spelled) > size and spelled[size - 1] == last and spelled.startswith(written):
-                    found.append(spelled[size:])
-            return list(dict.fromkeys(found)), False
+                if len(spelled) > size and spelled[size - 1] == last:
+                    if written is None:
+                        written = bytes(text[start:])
+                    if spelled.startswith(written):
+                        found.append(spelled[size:])
+            return (list(dict.fromkeys(found)) if len(found) > 1 else found), False
+        written = bytes(text[start:])
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')
         if whole is None or beginning is None:  # not certainly the beginning of a string

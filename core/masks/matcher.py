@@ -255,26 +255,27 @@ class Matcher:
     @cython.cfunc
     def _settle(self, out, words: cython.uint[::1], masks: Masks, doubts: list) -> object:
         """Clear the bits of the doubtful tokens that the text so far forbids (see `masks.Masks.fill`)."""
-        advance = self._engine._program.advance
         written = self._text_so_far()
-        tokens: tuple = self._tokens
         watched: bool = doubts[2]
+        endings, is_odd = written.repeats() if watched else ((), False)
+        if not (endings or is_odd or doubts[0] or doubts[1]):
+            return None
+        advance = self._engine._program.advance
+        tokens: tuple = self._tokens
         doomed: list = []
         trial: list = list(doubts[0])
-        if watched:
-            endings, is_odd = written.repeats()
-            if endings or is_odd:  # a token that closes the name, and spells some of it another way
-                trial += _within(self._engine._index.closers, out)
-            if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
-                trial += _within(self._engine._index.quoted, out)
-            for data in masks.forbid_names(cython.cast(cython.int, self._state), endings, words) if endings else ():
-                below = masks.below(data, words)
-                if not below:
-                    continue
-                if advance(self._state, data, written) == encoding.REFUSED:
-                    doomed += below
-                else:
-                    trial += below
+        if endings or is_odd:  # a token that closes the name, and spells some of it another way
+            trial += _within(self._engine._index.closers, out)
+        if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
+            trial += _within(self._engine._index.quoted, out)
+        for data in masks.forbid_names(cython.cast(cython.int, self._state), endings, words) if endings else ():
+            below = masks.below(data, words)
+            if not below:
+                continue
+            if advance(self._state, data, written) == encoding.REFUSED:
+                doomed += below
+            else:
+                trial += below
         if doubts[1]:
             if doubts[3] is None:
                 doubts[3] = self._engine._index.tokens_by_name(doubts[1], 3 if watched else 4)
