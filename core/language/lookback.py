@@ -66,9 +66,18 @@ def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
             return at
 
 
-@lru_cache(maxsize=4096)  # of the process, bounded: a pure function of names that come in every text
-def _decoded(spelled: bytes) -> str | None:
+@cython.cfunc
+def _decoded(spelled: bytes) -> object:
     """Return a name, or None if these bytes are no JSON string: then the place was inside one."""
+    if b"\\" not in spelled and spelled.isascii():  # as nearly all names are
+        name: str = spelled[1 : len(spelled) - 1].decode("ascii")
+        if name.isprintable() and len(spelled) > 1:
+            return name
+    return _decoded_any(spelled)
+
+
+@lru_cache(maxsize=4096)  # of the process, bounded: a pure function of names that come in every text
+def _decoded_any(spelled: bytes) -> str | None:
     try:
         name: str = json.loads(spelled)
     except ValueError:
@@ -76,8 +85,16 @@ def _decoded(spelled: bytes) -> str | None:
     return name
 
 
-@lru_cache(maxsize=4096)
+@cython.cfunc
 def _spelled(name: str) -> bytes:
+    """Return a name as `json.dumps` writes it."""
+    if name.isascii() and name.isprintable() and '"' not in name and "\\" not in name:
+        return b'"%b"' % name.encode("ascii")
+    return _spelled_any(name)
+
+
+@lru_cache(maxsize=4096)
+def _spelled_any(name: str) -> bytes:
     return json_bytes(name)
 
 
