@@ -7,8 +7,8 @@ object meets while it is written, so that many conditions take bits of its state
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Union
 
 from ..read.located import SignedSchema
 from .conjunction import TRUE, AnyExists, Conjunction, Exists, Formula, ObjectPart, Objects
@@ -67,13 +67,9 @@ def _is_met(some: AnyExists) -> bool:
     return any(exists.formula == TRUE and exists.name in some.absent for exists in some.options)
 
 
-class _Option(NamedTuple):
-    """One way to meet a demand, by what is compared: a member whose value has some meaning (None: any value), no member
-    of a name (``is_absent``), or (name None) another condition."""
-
-    name: str | None
-    meaning: object
-    is_absent: bool = False
+#: One way to meet a demand, by what is compared: the name of a member and the meaning of its value (None: any value),
+#: or a name and True: there is no such member, or another condition as meaning of a member that is not named.
+_Option = tuple[Union[str, None], object, bool]
 
 
 def simplified(known: Conjunction, contradictions: Contradictions) -> Conjunction | None:
@@ -102,18 +98,18 @@ def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None
         if not options:
             return None
         if len(options) == 1:
-            ((option, way),) = options.items()
-            if option.is_absent:
-                assert option.name is not None
-                absent |= {option.name}
-            elif option.name is not None and option.meaning is None:
-                required.append(option.name)
+            (((name, meaning, is_absent), way),) = options.items()
+            if is_absent:
+                assert name is not None
+                absent |= {name}
+            elif name is not None and meaning is None:
+                required.append(name)
             else:
                 assert way is not None
                 exists.append(way)
             continue
-        ways = tuple(way for way in options.values() if way is not None)
-        gone = frozenset(option.name for option in options if option.is_absent and option.name is not None)
+        ways = tuple([way for way in options.values() if way is not None])
+        gone = frozenset([name for name, _, is_absent in options if is_absent and name is not None])
         demands[AnyExists(ways, gone)] = frozenset(options)
     kept: dict[AnyExists, frozenset[_Option]] = {}
     for some, ways_to_meet in demands.items():
@@ -134,7 +130,7 @@ def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None
 
 def _implies(one: frozenset[_Option], other: frozenset[_Option]) -> bool:
     """Return True if whatever meets a demand meets another one."""
-    return all(option in other or _Option(option.name, None, option.is_absent) in other for option in one)
+    return all(option in other or (option[0], None, option[2]) in other for option in one)
 
 
 class _Facts:
@@ -142,6 +138,7 @@ class _Facts:
 
     def __init__(self, objects: Objects, contradictions: Contradictions) -> None:
         self._objects = objects
+        self._needed = objects.needed
         self._contradictions = contradictions
         self._closed = [part for part in objects.parts if part.additional is not None and _is_false(part.additional)]
         #: The only names that members may have, by the parts without patterns; None: there may be others.
@@ -155,30 +152,31 @@ class _Facts:
 
     def left(self, some: AnyExists) -> dict[_Option, Exists | None] | None:
         """Return the options of a demand that are left; None: every object meets it."""
-        needed = self._objects.needed
+        needed = self._needed
         ways: dict[_Option, Exists | None] = {}
         for gone in sorted(some.absent):
             if not self._may_have(gone):
                 return None
             if gone not in needed:
-                ways[_Option(gone, None, True)] = None
+                ways[gone, None, True] = None
+        objects, contradictions = self._objects, self._contradictions
         for exists in self._named(some.options):
-            name = exists.name
+            name, formula = exists.name, exists.formula
             if name is None:
-                ways[_Option(None, exists)] = exists
+                ways[None, exists, False] = exists
                 continue
-            if not self._may_have(name) or self._contradictions.denies(self._objects, name, exists.formula):
+            if not self._may_have(name) or contradictions.denies(objects, name, formula):
                 continue
-            if _is_true(exists.formula) or self._contradictions.implies(self._objects, name, exists.formula):
-                if name in needed or _Option(name, None, True) in ways:
+            if _is_true(formula) or contradictions.implies(objects, name, formula):
+                if name in needed or (name, None, True) in ways:
                     return None
-                ways[_Option(name, None)] = Exists(TRUE, name)
+                ways[name, None, False] = Exists(TRUE, name)
             else:
-                ways[_Option(name, self._contradictions.meaning(exists.formula))] = exists
+                ways[name, contradictions.meaning(formula), False] = exists
         return {
             option: way
             for option, way in ways.items()
-            if option.is_absent or option.meaning is None or _Option(option.name, None) not in ways
+            if option[2] or option[1] is None or (option[0], None, False) not in ways
         }
 
     def _may_have(self, name: str) -> bool:
@@ -187,14 +185,17 @@ class _Facts:
             return False
         return not self._patterned or all(self._covers(part, name) for part in self._patterned)
 
-    def _named(self, options: Iterable[Exists]) -> Iterator[Exists]:
-        """Yield options by name, where only some names are possible."""
+    def _named(self, options: Sequence[Exists]) -> Sequence[Exists]:
+        """Return options by name, where only some names are possible."""
+        if self._names is None:
+            return options
+        found: list[Exists] = []
         for exists in options:
-            if self._names is None or exists.name is not None or exists.failing is not None:
-                yield exists
+            if exists.name is not None or exists.failing is not None:
+                found.append(exists)
             else:
-                for possible in self._fitting(exists):
-                    yield Exists(exists.formula, possible)
+                found += [Exists(exists.formula, possible) for possible in self._fitting(exists)]
+        return found
 
     def _fitting(self, exists: Exists) -> list[str]:
         """Return the possible names that an option is about."""

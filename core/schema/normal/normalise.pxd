@@ -19,10 +19,13 @@ cdef class Normaliser(Assertions):
     # the alternatives of a formula; None while they are computed
     cdef dict _alternatives
     cdef dict _others
+    # by the identity of alternatives: these, and all of them as one formula
+    cdef dict _together
 
     cpdef list branches(self, tuple goal)
     cdef bint _holds_one(self, Conjunction known, AnyOf formula)
     cdef list _alone(self, object formula)
+    cdef object _gathered(self, list ways)
     cdef tuple _entered(
         self, Conjunction conjunction, tuple rest, object seen, object formula, frozenset above, tuple scopes
     )

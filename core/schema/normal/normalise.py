@@ -118,6 +118,7 @@ class Normaliser(Assertions):
         self._negations = {}
         self._alternatives = {}
         self._others = {}
+        self._together = {}
         # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
 
@@ -470,7 +471,16 @@ class Normaliser(Assertions):
         if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
             return none
         self.document.demanding.update(id(located.schema) for located in failing)
-        return [None if each is None else together(each) for each in ways]
+        return [None if each is None else self._gathered(each) for each in ways]
+
+    @cython.cfunc
+    def _gathered(self, ways: list) -> object:
+        """Return some alternatives of a formula (see `_ways`) as one formula; computed once, as each option of a
+        ``oneOf`` may ask for those of all others."""
+        found = self._together.get(id(ways))
+        if found is None:
+            found = self._together[id(ways)] = (ways, together(ways))  # they are kept, so that the id stays their own
+        return found[1]
 
     @cython.cfunc
     def _ways(self, formula: object) -> list:
