@@ -45,6 +45,10 @@ os.environ.update(
     TRANSFORMERS_OFFLINE="1",
 )
 
+# As many processes as cores: with as many threads in each, PyTorch's spend most of their time waiting for one another.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Fixed examples in the ordinary run; many more, and new ones each time, with --slow.
 settings.register_profile("fast", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("slow", deadline=None, max_examples=1_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,14 @@ from toolgrammar.core.models.decoder.blas_threads import blas_threads
 from toolgrammar.core.models.decoder.network import DecoderSession
 
 threadpoolctl = pytest.importorskip("threadpoolctl", reason="threadpoolctl is not installed")
+
+
+@pytest.fixture(autouse=True)
+def _several_threads() -> Iterator[None]:
+    """BLAS has two threads outside of a bound, also where the processes of the tests have one each."""
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert threads() <= {2}
+        yield
 
 
 def threads() -> set[int]:
