@@ -27,7 +27,7 @@ REPORT = 20
 #: Time between two lines that say how far it is, in seconds.
 MINUTE = 60.0
 
-#: Seconds in which a worker judges its last schema.
+#: Seconds in which one of the workers reports.
 PATIENCE = 300.0
 
 
@@ -35,10 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit status: 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--first", type=int, default=10_000_000, help="the first seed")
-    parser.add_argument("--seconds", type=float, default=600, help="no schema is begun after them")
-    parser.add_argument("--schemas", type=int, default=10**9, help="number of schemas at most")
+    parser.add_argument(
+        "--seconds", type=float, help="no schema is begun after them; 600 if no number of schemas is given"
+    )
+    parser.add_argument("--schemas", type=int, help="number of schemas at most")
     parser.add_argument("--workers", type=int, default=1, help="number of processes, which take the seeds in turns")
     options = parser.parse_args(arguments)
+    seconds, schemas = options.seconds, options.schemas
+    if seconds is None:
+        seconds = 600.0 if schemas is None else float("inf")
+    if schemas is None:
+        schemas = sys.maxsize - options.first
     large = importlib.util.find_spec("mistral_common") is not None
     if not large:
         print("masks of a large vocabulary are not judged: mistral-common is not installed", flush=True)
@@ -48,18 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     workers = []
     for number in range(options.workers):
         at = context.Value("q", -1, lock=False)
-        seeds = range(options.first + number, options.first + options.schemas, options.workers)
-        process = context.Process(target=_work, args=(seeds, begin + options.seconds, large, at, reports), daemon=True)
+        seeds = range(options.first + number, options.first + schemas, options.workers)
+        process = context.Process(target=_work, args=(seeds, begin + seconds, large, at, reports), daemon=True)
         process.start()
         workers.append((process, at))
     tally = Tally()
-    problems, told, running = 0, begin, len(workers)
+    problems, told, heard, running = 0, begin, begin, len(workers)
     while running:
         try:
             report = reports.get(timeout=1.0)
         except queue.Empty:
             dead = [(process, at) for process, at in workers if process.exitcode]
-            late = time.time() > begin + options.seconds + PATIENCE
+            late = time.time() > heard + PATIENCE
             for process, at in dead or (workers if late else ()):
                 problems += 1
                 how = f"ended with {process.exitcode}" if process.exitcode else "does not end"
@@ -67,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if dead or late:
                 break
             continue
+        heard = time.time()
         if isinstance(report, Tally):
             tally.add(report)
         elif report is None:
