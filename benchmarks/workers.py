@@ -54,12 +54,12 @@ def serve(wire: Connection) -> None:
     job = getattr(importlib.import_module(module), function)
     vocabulary, encode = tekken()
     engine = engines()[name](vocabulary, encode, **options)
-    # The tokenizer and the engine stay: otherwise each collection would look at them again, in somebody's mask. What a
-    # schema leaves behind is collected, and counted, as in a server.
-    gc.collect()
-    gc.freeze()
     wire.send({"version": engine.version, "compiled": engine.compiled})
     while (block := wire.recv()) is not None:
+        # The tokenizer, the engine and the block stay: otherwise each collection would look at them again, in
+        # somebody's mask. What a schema leaves behind is collected, and counted, as in a server.
+        gc.collect()
+        gc.freeze()
         for arguments in block:
             wire.send({**job(engine, *arguments), "peak_memory_mb": peak_memory_mb()})
 
