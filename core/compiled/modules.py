@@ -26,6 +26,7 @@ COMPILED = (
     "schema.lower.object_plan",
     "schema.lower.objects",
     "schema.normal.assertions",
+    "schema.normal.clauses",
     "schema.normal.conjunction",
     "schema.normal.inhabited",
     "schema.normal.normalise",

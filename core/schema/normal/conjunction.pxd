@@ -14,6 +14,21 @@ cdef class ObjectPart:
     cdef readonly object additional
     cdef readonly bint names_properties
 
+cdef class Exists:
+    cdef readonly object formula
+    cdef readonly object name
+    cdef readonly object pattern
+    cdef readonly object beside
+    cdef readonly object failing
+    cdef Py_hash_t _hash
+
+    cdef tuple _key(self)
+
+cdef class AnyExists:
+    cdef readonly tuple options
+    cdef readonly frozenset absent
+    cdef Py_hash_t _hash
+
 cdef class ArrayPart:
     cdef readonly tuple prefix
     cdef readonly object items

@@ -137,8 +137,8 @@ class UnevaluatedProperties:
     formula: Formula
 
 
-@hashed_once
-@dataclass(frozen=True)
+@cython.no_gc
+@cython.cclass
 class Exists:
     """Some member satisfies the formula. Exactly one of the other attributes is given, and constrains its name.
 
@@ -150,20 +150,62 @@ class Exists:
         failing: a formula that the name does not satisfy.
     """
 
-    formula: Formula
-    name: str | None = None
-    pattern: str | None = None
-    beside: tuple[ObjectPart, ...] | None = None
-    failing: Formula | None = None
+    def __init__(
+        self,
+        formula: object,
+        name: object = None,
+        pattern: object = None,
+        beside: object = None,
+        failing: object = None,
+    ) -> None:
+        self.formula = formula
+        self.name = name
+        self.pattern = pattern
+        self.beside = beside
+        self.failing = failing
+        self._hash = 0
+
+    @cython.cfunc
+    def _key(self) -> tuple:
+        return self.name, self.formula, self.pattern, self.beside, self.failing
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Exists) and self._key() == cython.cast(Exists, other)._key())
+
+    def __hash__(self) -> int:
+        if self._hash == 0:
+            self._hash = hash(self._key()) or 1
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Exists({self.formula!r}, {self.name!r}, {self.pattern!r}, {self.beside!r}, {self.failing!r})"
 
 
-@hashed_once
-@dataclass(frozen=True)
+@cython.no_gc
+@cython.cclass
 class AnyExists:
     """Some member is one of the ``options``, or a member of one of the names ``absent`` is missing."""
 
-    options: tuple[Exists, ...]
-    absent: frozenset[str] = frozenset()
+    def __init__(self, options: tuple, absent: frozenset = _NONE) -> None:
+        self.options = options
+        self.absent = absent
+        self._hash = 0
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, AnyExists):
+            return False
+        some: AnyExists = other
+        return self.options == some.options and self.absent == some.absent
+
+    def __hash__(self) -> int:
+        if self._hash == 0:
+            self._hash = hash((self.options, self.absent)) or 1
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"AnyExists({self.options!r}, {self.absent!r})"
 
 
 @cython.no_gc

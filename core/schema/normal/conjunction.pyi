@@ -41,18 +41,25 @@ class UnevaluatedProperties:
     parts: tuple[ObjectPart, ...]
     formula: Formula
 
-@dataclass(frozen=True)
 class Exists:
-    formula: Formula
-    name: str | None = None
-    pattern: str | None = None
-    beside: tuple[ObjectPart, ...] | None = None
-    failing: Formula | None = None
+    formula: Final[Formula]
+    name: Final[str | None]
+    pattern: Final[str | None]
+    beside: Final[tuple[ObjectPart, ...] | None]
+    failing: Final[Formula | None]
+    def __init__(
+        self,
+        formula: Formula,
+        name: str | None = None,
+        pattern: str | None = None,
+        beside: tuple[ObjectPart, ...] | None = None,
+        failing: Formula | None = None,
+    ) -> None: ...
 
-@dataclass(frozen=True)
 class AnyExists:
-    options: tuple[Exists, ...]
-    absent: frozenset[str] = ...
+    options: Final[tuple[Exists, ...]]
+    absent: Final[frozenset[str]]
+    def __init__(self, options: tuple[Exists, ...], absent: frozenset[str] = ...) -> None: ...
 
 class ArrayPart:
     prefix: Final[tuple[Formula, ...]]

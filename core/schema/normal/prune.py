@@ -317,13 +317,15 @@ class Contradictions:
             return facts.allowed is not None and facts.allowed <= listed
         return listed <= facts.excluded or (facts.allowed is not None and facts.allowed.isdisjoint(listed))
 
-    def implies(self, objects: Objects, name: object, formula: object) -> bool:
+    @cython.ccall
+    def implies(self, objects: Objects, name: object, formula: object) -> cython.bint:
         """Return True if every value of a member satisfies a formula (False: perhaps)."""
-        return bool(self._implied(objects, name, formula))
+        return self._implied(objects, name, formula)
 
-    def denies(self, objects: Objects, name: object, formula: object) -> bool:
+    @cython.ccall
+    def denies(self, objects: Objects, name: object, formula: object) -> cython.bint:
         """Return True if no value of a member satisfies a formula (False: perhaps some does)."""
-        return bool(self._of(objects, name).meet(self._fact(formula)).is_false())
+        return self._of(objects, name).meet(self._fact(formula)).is_false()
 
     def matches(self, pattern: str, name: str) -> bool:
         """Return True if a pattern matches some part of a name."""
@@ -369,6 +371,7 @@ class Contradictions:
             return MemberFacts(meaning, _EMPTY, listed)
         return MemberFacts(_EMPTY, meaning, None, _EMPTY if listed is None else listed)
 
+    @cython.ccall
     def meaning(self, formula: object) -> object:
         """Return a key that is equal for formulas that are known to be equivalent."""
         if isinstance(formula, SignedSchema):
