@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError
+from toolgrammar.core.schema.normal.conjunction import FALSE, TRUE, AnyExists, Exists
 
 from ...vocabularies import BYTES
 
@@ -174,3 +175,28 @@ def test_objects_alike_but_for_an_optional_constant(order: Any) -> None:
     assert grammar.matches('{"kind": "k7", "label": "x", "required": true}')
     assert not grammar.matches('{"label": "x", "required": true}')
     assert not grammar.matches('{"kind": "k7", "label": "x", "required": 1}')
+
+
+def test_conditions_on_members_are_compared_by_value() -> None:
+    """What asks for the same is equal, with one hash; each attribute counts."""
+    some = [
+        Exists(TRUE, "a"),
+        Exists(FALSE, "a"),
+        Exists(TRUE, "b"),
+        Exists(TRUE, pattern="a"),
+        Exists(TRUE, beside=()),
+        Exists(TRUE, failing=FALSE),
+    ]
+    again = [Exists(each.formula, each.name, each.pattern, each.beside, each.failing) for each in some]
+    assert again == some and list(map(hash, again)) == list(map(hash, some))
+    assert len(set(some)) == len(some)
+    demands = [
+        AnyExists(()),
+        AnyExists((some[0],)),
+        AnyExists((), frozenset("a")),
+        AnyExists((some[0],), frozenset("a")),
+    ]
+    assert [AnyExists(each.options, each.absent) for each in demands] == demands
+    assert len({*demands, *(AnyExists(each.options, each.absent) for each in demands), *some}) == len(demands) + len(
+        some
+    )
