@@ -140,33 +140,43 @@ class HFBackend(LocalBackend):
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
         """Return the token ids of a conversation, by the chat template of the tokenizer where it has one."""
-        bos = self._tokenizer.bos_token_id
+        tokenizer = self._open(self._tokenizer)
+        bos = tokenizer.bos_token_id
         if not messages:
             with self._tokenizer_lock:
-                return [bos] if bos in self._tokenizer("")["input_ids"] else []
+                return [bos] if bos in tokenizer("")["input_ids"] else []
         if not self.chat_template:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False, **thinking_variables(thinking)}
-        if "sanitize_control_tokens" in inspect.signature(self._tokenizer.apply_chat_template).parameters:
+        if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
 
-        source = str(self._tokenizer.chat_template)
+        source = str(tokenizer.chat_template)
 
         def render(turns: list[Any], known: list[Any] | None, variables: dict[str, Any]) -> list[int]:
             more = {**options, **variables}
             if any(turn.get("content", "") is None for turn in turns):
                 more["chat_template"] = _NONE_AGAIN + source
             for name in ("bos_token", "eos_token"):  # a template may ask for one that the tokenizer lacks
-                if getattr(self._tokenizer, name, None) is None:
+                if getattr(tokenizer, name, None) is None:
                     more[name] = ""
             with self._tokenizer_lock:
-                return list(self._tokenizer.apply_chat_template(turns, tools=known, **more))
+                return list(tokenizer.apply_chat_template(turns, tools=known, **more))
 
         return first_rendered(source, messages, tools, tool_prompt, render)
 
+    def _open(self, part: Any) -> Any:
+        """Return the model or the tokenizer as it was just read, for use whatever closes this backend meanwhile.
+
+        Raises:
+            ModelError: the model is closed. (`close` drops its parts after it has said so.)
+        """
+        self._sessions.check()
+        return part
+
     def new_session(self) -> HFSession:
         """Return an empty sequence."""
-        return HFSession(self._model, self._device, self.context_window, self._traits)
+        return HFSession(self._open(self._model), self._device, self.context_window, self._traits)
 
     def can_batch(self) -> bool:
         """Return True if sequences of this model can share forward passes; the first call tries it.
@@ -176,10 +186,10 @@ class HFBackend(LocalBackend):
         """
         from .packed import can_pack
 
-        self._sessions.check()
+        model = self._open(self._model)
         if self._traits.packs is None:
             with self._traits.passing:
-                self._traits.packs = can_pack(self._model)
+                self._traits.packs = can_pack(model)
         return self._traits.packs
 
     def begin(self, prompt: Sequence[int]) -> PrefixSession:
@@ -207,8 +217,9 @@ class HFBackend(LocalBackend):
     def _extend_packed(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
         sessions: list[Any] = [session for session, _ in rows]
         wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
+        model = self._open(self._model)
         with self._traits.passing:
-            return _pass_packed(self._model, sessions, wanted)
+            return _pass_packed(model, sessions, wanted)
 
     def close(self) -> None:
         """Free the model, the tokenizer and all sequences; closing twice is allowed."""

@@ -348,6 +348,30 @@ def test_closing_ends_everyone(load: Load) -> None:
     wait_for(lambda: not any(each.name == "toolgrammar-scheduler" for each in threading.enumerate()))
 
 
+def test_closing_while_a_prompt_is_read_says_so(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request whose conversation is just being rendered when the model is closed is told that, and nothing else."""
+    model = load()
+    backend: Any = model.backend
+    render = backend._tokenizer.apply_chat_template
+    rendering = threading.Event()
+
+    def slow(*turns: Any, **options: Any) -> Any:
+        rendering.set()
+        wait_for(lambda: backend._sessions._is_closed)
+        return render(*turns, **options)
+
+    monkeypatch.setattr(backend._tokenizer, "apply_chat_template", slow)
+    with ThreadPoolExecutor(1) as pool:
+        request = pool.submit(model.generate, "x", max_tokens=3)
+        assert rendering.wait(60)
+        model.close()
+        with pytest.raises(ModelError, match="closed"):
+            request.result(timeout=60)
+    for ask in (backend.can_batch, backend.new_session):
+        with pytest.raises(ModelError, match="closed"):
+            ask()
+
+
 def test_a_fault_of_the_scheduler_reaches_everyone(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for a thread that failed; the next request is fine."""
     with opened(load()) as model:
