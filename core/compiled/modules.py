@@ -10,6 +10,7 @@ COMPILED = (
     "compiled.arrays",
     "compiled.int_map",
     "unicode.charset",
+    "language.frontier",
     "language.lookback",
     "language.nodes",
     "language.shortest",

@@ -2,19 +2,73 @@
 
 from __future__ import annotations
 
-from .term_kinds import ALT, AND, ANY, END, EPSILON_KIND, NOT, SEQ, SURROGATES, SURROGATES_END, WORDS
+from .term_kinds import (
+    ALT,
+    AND,
+    ANY,
+    CHARS,
+    EMPTY_KIND,
+    END,
+    EPSILON_KIND,
+    NOT,
+    REPEAT,
+    SEQ,
+    SURROGATES,
+    SURROGATES_END,
+    WORDS,
+)
 from .terms import Terms
 
 #: Maximum number of states that `is_roomy` inspects.
 MAX_ROOMY = 64
 
 
+def is_cofinite(terms: Terms, term: int) -> bool:
+    """Return True if a term's shape shows that all but finitely many strings are in the language.
+
+    Every string is then the beginning of one in the language.
+    """
+    key = ("cofinite", term)
+    known = terms.memo.get(key)
+    if known is None:
+        kind, args = terms.shape(term)
+        if kind == NOT:
+            known = _is_finite(terms, args[0])
+        elif kind == REPEAT:
+            known = args[0] == ANY and args[2] < 0
+        elif kind == AND:
+            known = all(is_cofinite(terms, part) for part in args)
+        else:
+            known = kind == ALT and any(is_cofinite(terms, part) for part in args)
+        terms.memo[key] = known
+    return bool(known)
+
+
+def _is_finite(terms: Terms, term: int) -> bool:
+    """Return True if a term's shape shows, without an intersection, that its language is finite."""
+    waiting, seen = [term], {term}  # sequences are thousands of parts long
+    while waiting:
+        kind, args = terms.shape(waiting.pop())
+        if kind == REPEAT:
+            if args[2] < 0:
+                return False
+            args = args[:1]
+        elif kind not in (SEQ, ALT):
+            if kind not in (EMPTY_KIND, EPSILON_KIND, CHARS, WORDS):
+                return False
+            continue
+        waiting += [part for part in args if part not in seen]
+        seen.update(args)
+    return True
+
+
 def is_roomy(terms: Terms, term: int) -> bool:
     """Return True if every prefix of a string of the language has infinitely many continuations; False also if there
     are too many states to inspect."""
-    if terms.is_cofinite(term):
+    if is_cofinite(terms, term):
         return True
-    if _is_finite(terms, term):
+    kind, args = terms.shape(term)
+    if any(_is_finite(terms, part) for part in args) if kind == AND else _is_finite(terms, term):
         return False
     # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
     seen = {term}
@@ -23,17 +77,11 @@ def is_roomy(terms: Terms, term: int) -> bool:
         following = {target for target in terms.segments(state)[1] if not terms.is_empty(target)}
         if not following:
             return False
-        queue.extend(target for target in following - seen if not terms.is_cofinite(target))
+        queue.extend(target for target in following - seen if not is_cofinite(terms, target))
         seen |= following
         if len(seen) > MAX_ROOMY:
             return False
     return True
-
-
-def _is_finite(terms: Terms, term: int) -> bool:
-    """Return True if a term's shape shows that its language is finite (False: perhaps it is)."""
-    kind, args = terms.shape(term)
-    return any(terms.is_finite(part) for part in args) if kind == AND else terms.is_finite(term)
 
 
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:
@@ -80,9 +128,9 @@ def open_class(terms: Terms, term: int) -> int | None:
         found = [each for each in (open_class(terms, part) for part in args) if each is not None]
         return max(found, key=lambda chars: sum(high - low for low, high in terms.ranges(chars)), default=None)
     if kind == AND:  # with infinitely many continuations, finitely many may be missing
-        rest = [part for part in args if not terms.is_cofinite(part)]
+        rest = [part for part in args if not is_cofinite(terms, part)]
         return ANY if not rest else open_class(terms, rest[0]) if len(rest) == 1 else None
-    return ANY if terms.is_cofinite(term) else None
+    return ANY if is_cofinite(terms, term) else None
 
 
 def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:

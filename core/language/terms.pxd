@@ -4,6 +4,7 @@ from ..compiled.hashing cimport BASIS, mix
 from ..compiled.int_map cimport IntMap
 from ..compiled.memory cimport free, ints, more, octets, twin
 from . cimport term_kinds
+from .frontier cimport Frontier
 
 cdef class Terms:
     cdef readonly dict memo
@@ -32,13 +33,12 @@ cdef class Terms:
     cdef int row_used
     cdef int row_room
     cdef int row_first
-    # memoised: terms of classes and of words, ranges of classes, segments, the lists of words, cofinite terms
+    # memoised: terms of classes and of words, ranges of classes, segments, and the lists of words
     cdef dict sets
     cdef dict spelled
     cdef dict ranges_of
     cdef dict segments_of
     cdef list lists
-    cdef dict cofinite
     # deferred terms: by their keys, and their builders
     cdef dict keys
     cdef dict builders
@@ -54,6 +54,8 @@ cdef class Terms:
     cdef int* sweep
     cdef int sweep_room
     cdef int depth
+    # of searches; None while one runs
+    cdef Frontier frontier
 
     cdef object _scratch(self)
     cdef int _make(self, int kind, int at, int n, bint nullable, bint regular) except -1

@@ -30,6 +30,7 @@ if not cython.compiled:  # else they are declared
     from ..compiled.int_map import IntMap
     from ..compiled.memory import free, ints, more, octets, twin
     from . import term_kinds
+    from .frontier import Frontier
 
 COMPILED: bool = bool(cython.compiled)
 
@@ -68,7 +69,7 @@ class Terms:
         ALL: every string.
         ANY: every string of one character.
         room: maximum number of terms in the store.
-        memo: memoised terms of callers, by keys of theirs.
+        memo: what callers memoise about terms, by keys of theirs.
         toward: of terms in which a search found a string, the next term on the way to its end; no way is a circle.
     """
 
@@ -89,7 +90,7 @@ class Terms:
         self.row_used = 1
         self.has_multiple = False
         self.sets, self.ranges_of, self.lists, self.spelled = {}, {}, [], {}
-        self.keys, self.builders, self.cofinite, self.memo, self.toward = {}, {}, {}, {}, {}
+        self.keys, self.builders, self.memo, self.toward = {}, {}, {}, {}
         self._scratch()
         self._make(term_kinds.EMPTY_KIND, 0, 0, False, True)
         self.traits[term_kinds.EMPTY] = term_kinds.REGULAR | term_kinds.DEAD
@@ -106,6 +107,7 @@ class Terms:
         self.sweep_room, self.sweep = 64, ints(64)
         self.bound_count = self.depth = 0
         self.segments_of = {}
+        self.frontier = None
         self.row_first = self.row_used
 
     def __dealloc__(self) -> None:
@@ -143,7 +145,7 @@ class Terms:
         other.sets, other.ranges_of = self.sets.copy(), self.ranges_of.copy()
         other.lists, other.spelled = self.lists.copy(), self.spelled.copy()
         other.keys, other.builders = self.keys.copy(), self.builders.copy()
-        other.cofinite, other.memo, other.toward = self.cofinite.copy(), self.memo.copy(), self.toward.copy()
+        other.memo, other.toward = self.memo.copy(), self.toward.copy()
         other._scratch()
         return other
 
@@ -1123,15 +1125,17 @@ class Terms:
     @cython.exceptval(-1, check=False)
     def _search_dead(self, term: cython.int) -> cython.bint:
         """Search breadth-first for a nullable derivative; mark the terms on the way as LIVE or DEAD."""
-        parent: dict = {term: -1}
-        queue: list = [term]
+        # A term that is built on the way may begin a search of its own.
+        met: Frontier = Frontier() if self.frontier is None else self.frontier
+        self.frontier = None
         number: cython.int = 0
         target: cython.int
+        step: cython.int
         i: cython.int
         stop: cython.int
-        while number < len(queue):
-            state: cython.int = queue[number]
-            number += 1
+        met.begin(term)
+        while number < met.count:
+            state: cython.int = met.terms[number]
             self._row(state)
             stop = self.row_at[state] + self.row_count[state]
             for i in range(self.row_at[state], stop):
@@ -1142,17 +1146,18 @@ class Terms:
                     if self.starts[i + 1] <= term_kinds.SURROGATES_END:
                         continue  # complements have surrogates, strings have none
                 if self.traits[target] & term_kinds.LIVE:
-                    step: cython.int = state
-                    while step != -1:
+                    while number != -1:
+                        step = met.terms[number]
                         self.traits[step] |= term_kinds.LIVE
                         self.toward[step] = target
-                        target, step = step, parent[step]
+                        target, number = step, met.parents[number]
+                    self.frontier = met
                     return False
-                if target not in parent:
-                    parent[target] = state
-                    queue.append(target)
-        for step in queue:
-            self.traits[step] |= term_kinds.DEAD
+                met.meet(target, number)
+            number += 1
+        for i in range(met.count):
+            self.traits[met.terms[i]] |= term_kinds.DEAD
+        self.frontier = met
         return True
 
     # -- queries answered by the shape of a term ------------------------------------------------------------------
@@ -1162,39 +1167,3 @@ class Terms:
         """Return ``(least, most)`` if the language is every string of a length between these bounds; else None."""
         bounds = self.run_bounds(term)
         return bounds[1:] if bounds is not None and bounds[0] == term_kinds.ANY else None
-
-    def is_cofinite(self, term: int) -> bool:
-        """Return True if the term's shape shows that all but finitely many strings are in the language.
-
-        Every string is then the beginning of one in the language.
-        """
-        known = self.cofinite.get(term)
-        if known is None:
-            kind, args = self.shape(term)
-            if kind == term_kinds.NOT:
-                known = self.is_finite(args[0])
-            elif kind == term_kinds.REPEAT:
-                known = args[0] == term_kinds.ANY and args[2] < 0
-            elif kind == term_kinds.AND:
-                known = all(map(self.is_cofinite, args))
-            else:
-                known = kind == term_kinds.ALT and any(map(self.is_cofinite, args))
-            self.cofinite[term] = known
-        return known
-
-    def is_finite(self, term: int) -> bool:
-        """Return True if the term's shape shows, without an intersection, that its language is finite."""
-        waiting, seen = [term], {term}  # sequences are thousands of parts long
-        while waiting:
-            kind, args = self.shape(waiting.pop())
-            if kind == term_kinds.REPEAT:
-                if args[2] < 0:
-                    return False
-                args = args[:1]
-            elif kind not in (term_kinds.SEQ, term_kinds.ALT):
-                if kind not in (term_kinds.EMPTY_KIND, term_kinds.EPSILON_KIND, term_kinds.CHARS, term_kinds.WORDS):
-                    return False
-                continue
-            waiting += [part for part in args if part not in seen]
-            seen.update(args)
-        return True

@@ -13,6 +13,7 @@ from typing import Any
 from ...language.images import json_escaped
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
+from ...language.queries import is_cofinite
 from ..normal.assertions import INTEGERS, asserted, types_of
 from ..normal.conjunction import EVERY, FALSE, Formula, Goal, flat, same_value, type_of
 from ..normal.strings import irregular, string_term
@@ -660,7 +661,7 @@ class Lowering:
         """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
         terms = self.nodes.terms
         regular = all(irregular(terms, branch.strings) is None for branch in self.branches(goal))
-        return regular and terms.is_cofinite(self.strings(goal))
+        return regular and is_cofinite(terms, self.strings(goal))
 
     def is_endless(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for infinitely many numbers or objects; False: it may do so all the

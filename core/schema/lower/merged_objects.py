@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...errors import LimitError
-from ...language.queries import is_roomy, listing
+from ...language.queries import is_cofinite, is_roomy, listing
 from ...regex.compile import regex_term
 from ..normal.conjunction import FALSE, TRUE, AnyExists, AnyOf, Exists, Formula, Goal, is_deniable, negated
 from .context import GoalNodes
@@ -391,7 +391,7 @@ class MergedObjects:
             for exists in _every(objects)
             if exists.failing is not None
         ]
-        if not splitters and not demands and terms.is_cofinite(language):  # one region, of almost all names
+        if not splitters and not demands and is_cofinite(terms, language):  # one region, of almost all names
             goal, declared = self._goal(objects, frozenset(), None)
             if not ((closed and not declared) or self.lowering.is_false(tuple(goal))):
                 yield Region(language, tuple(goal), (), True)
@@ -402,7 +402,7 @@ class MergedObjects:
                 yield from self._pattern_regions(objects, language, parts, demands, closed)
                 return
         split: list[tuple[int, frozenset[object]]] = [(language, frozenset())]
-        if not terms.is_cofinite(language) and terms.is_empty(language):
+        if not is_cofinite(terms, language) and terms.is_empty(language):
             split = []
         for key, matching in splitters:
             finer = []

@@ -13,7 +13,7 @@ from fractions import Fraction
 from json.encoder import encode_basestring_ascii
 from math import ceil, floor
 
-from ...language.queries import listing
+from ...language.queries import is_cofinite, listing
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
 from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
@@ -108,7 +108,7 @@ class Values:
         if kind == "string":
             terms = self._lowering.nodes.terms
             term = self._lowering.scalar_term(branch, kind)
-            strings = None if terms.is_cofinite(term) else listing(terms, term, most - 1)
+            strings = None if is_cofinite(terms, term) else listing(terms, term, most - 1)
             return _AMPLE if strings is None else _supply({value_key(text) for text in strings}, most)
         values = (True, False) if kind == "boolean" else (None,)
         kept = [value for value in values if not any(same_value(value, other) for other in branch.not_values)]
@@ -210,7 +210,7 @@ class Values:
         members = [(member.name, member.goal, member.required, member.meets) for member in shape.members]
         endless: list[tuple[Goal, Meets]] = []
         for region in shape.others:
-            names = None if terms.is_cofinite(region.names) else listing(terms, region.names, most)
+            names = None if is_cofinite(terms, region.names) else listing(terms, region.names, most)
             if names is None:
                 endless.append((region.goal, region.meets))
             else:

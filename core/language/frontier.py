@@ -1,0 +1,60 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Frontier of a breadth-first search: the terms that it has met, in order, and where from.
+
+Compiled where that is possible; ``frontier.pxd`` declares its C interface.
+"""
+
+from __future__ import annotations
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ..compiled import standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..compiled.memory import free, ints, more, octets
+
+
+@cython.cclass
+class Frontier:
+    """The terms that a search has met: ``terms``, of which there are ``count``, and ``parents``, the index there of the
+    term from which each was met (-1: none)."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.room, self.terms, self.parents = 64, ints(64), ints(64)
+        self.met_room, self.met = 512, octets(512)
+
+    def __dealloc__(self) -> None:
+        free(self.terms)
+        free(self.parents)
+        free(self.met)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def begin(self, term: cython.int) -> cython.int:
+        """Begin a search at a term: forget the last one."""
+        i: cython.int
+        for i in range(self.count):
+            self.met[self.terms[i]] = 0
+        self.count = 0
+        return self.meet(term, -1)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def meet(self, term: cython.int, parent: cython.int) -> cython.int:
+        """Note a term, unless it was met before."""
+        if term >= self.met_room:
+            self.met = more(self.met, self.met_room, 2 * term)
+            self.met_room = 2 * term
+        if self.met[term]:
+            return 0
+        if self.count == self.room:
+            self.terms = more(self.terms, self.room, 2 * self.room)
+            self.parents = more(self.parents, self.room, 2 * self.room)
+            self.room *= 2
+        self.met[term] = 1
+        self.terms[self.count] = term
+        self.parents[self.count] = parent
+        self.count += 1
+        return 0
