@@ -21,7 +21,7 @@ cdef class SelfLoops:
     cdef int exits_used
     cdef int exits_room
     # of each row state, the index of the groups of bytes that lead out of its text (0: not known, -1: too many), and
-    # that of its links; the groups, after their number; the links, after their number
+    # that of its links; the groups, after their number; the links, after their number and their ``home``
     cdef int* needs_at
     cdef unsigned long long* needs
     cdef int needs_used

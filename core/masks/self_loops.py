@@ -125,7 +125,7 @@ class SelfLoops:
             if self.usual[here] == here:
                 return 1
             here = self.usual[here]
-            if self.atoms.may_end(here) or self.atoms.may_end(state):
+            if self.atoms.may_end(here) != self.atoms.may_end(state):
                 return 0
         else:
             return 1
@@ -149,7 +149,7 @@ class SelfLoops:
         string that several patterns search for words, few tokens have all letters of one."""
         first: cython.int
         at: cython.int
-        if self.trie.size[node] < SOME or self.atoms.may_end(state):
+        if self.trie.size[node] < SOME:
             return 0
         if self.needs_at[state] == 0:
             self._find_needs(state)
@@ -164,11 +164,12 @@ class SelfLoops:
     @cython.cfunc
     def _find_needs(self, state: cython.int) -> object:
         """Note the minimal sets of groups of bytes of which one is on each way from a row state out of its text, or to
-        an end of it: a breadth-first search from state to state with the groups so far, where a superset of what is
-        known for the same state adds nothing.
+        an end of it (if it may end in the state: to where it may not). It is a breadth-first search from state to state
+        with the groups so far, where a superset of what is known for the same state adds nothing.
 
         All ways lead through the states about one state (``home``) to which most bytes lead. Other than ASCII, all
-        characters lead there; and as a way there takes no certain byte, what leads out from there counts everywhere.
+        characters lead there (where the text may end: lead out); and as a way there takes no certain byte, what leads
+        out from there counts everywhere.
         """
         home: cython.int = state
         i: cython.int = 0
@@ -185,9 +186,12 @@ class SelfLoops:
             i += 1
             if i > 3 or home <= 0:
                 return None
+        is_end: cython.bint = self.atoms.may_end(home)
+        if is_end != self.atoms.may_end(state):
+            return None
         if not self.is_wide[home]:
             self._find_wide(home)
-        if self.leaves[home] & encoding.HIGH or self.atoms.may_end(home):
+        if self.leaves[home] & encoding.HIGH and not is_end:
             return None
         if self.searched != home:  # what states about the same one have in common is searched once
             if self.needs_at[home] < 0 and home != state:
@@ -195,6 +199,8 @@ class SelfLoops:
             self.searched = 0
             self.ways = self.founds = 0
             self._note_need(encoding.OTHER)  # no UTF-8
+            if is_end:  # and within a character there is none
+                self._note_need(encoding.HIGH)
             self._note_way(home, 0)
             if self.leaves[home] & encoding.SEPARATOR:
                 self._note_need(encoding.SEPARATOR)
@@ -224,7 +230,7 @@ class SelfLoops:
             self.needs[first + 1 + i] = self.found[i]
         self.needs_used = first + self.founds + 1
         self.needs_at[state] = first
-        if state == home:  # inside a character, what follows it is the same
+        if state == home and not is_end:  # inside a character, what follows it is the same
             for byte in (0xC3, 0xE4, 0xF1):
                 then: cython.int = cython.cast(cython.int, self.atoms.after(home, byte))
                 self._make_room(then)
@@ -239,10 +245,11 @@ class SelfLoops:
         at: cython.int
         groups: cython.ulonglong
         while i < self.ways:
-            if self.links_at[self.way_state[i]] == 0:
-                self._find_links(self.way_state[i], home)
             first = self.links_at[self.way_state[i]]
-            for at in range(first + 1, first + 1 + 2 * cython.cast(cython.int, self.links[first]), 2):
+            if first == 0 or self.links[first + 1] != cython.cast(cython.ulonglong, home):
+                self._find_links(self.way_state[i], home)
+                first = self.links_at[self.way_state[i]]
+            for at in range(first + 2, first + 2 + 2 * cython.cast(cython.int, self.links[first]), 2):
                 groups = self.way_groups[i] | self.links[at + 1]
                 if self.links[at]:
                     self._note_way(cython.cast(cython.int, self.links[at]), groups)
@@ -291,39 +298,39 @@ class SelfLoops:
     @cython.cfunc
     def _find_links(self, state: cython.int, home: cython.int) -> object:
         """Note the row states to which ASCII leads from one, except itself and ``home``, each with a group of bytes; 0
-        stands for the way out. A quote or a backslash counts as one, and so does all else, without any group, if a byte
-        of other characters leads elsewhere than from ``home``."""
+        stands for the way out. A quote or a backslash counts as one, and so does a byte of other characters that leads
+        elsewhere than from ``home``."""
         groups: cython.ulonglong[::1] = GROUPS
         first: cython.int = self.links_used
-        at: cython.int = first + 1
+        at: cython.int = first + 2
         i: cython.int
         byte: cython.int
         then: cython.longlong
+        is_end: cython.bint = self.atoms.may_end(home)
         if self.links_room == 0:
             self.links_room, self.links = 1024, ulongs(1024)
         if first + 514 > self.links_room:
             self.links = more(self.links, self.links_room, 2 * first + 514)
             self.links_room = 2 * first + 514
-        for byte in range(0x80, 0x100):
-            if self.atoms.after(state, byte) != self.atoms.after(home, byte):
-                self.links[at] = 0
-                self.links[at + 1] = 0
-                at += 2
-                break
-        for byte in range(0x80):
+        for byte in range(0x100):
             then = self.atoms.after(state, byte)
-            if byte == 0x22 or byte == 0x5C or then <= 0 or self.atoms.may_end(then):
+            if byte >= 0x80:
+                if then == self.atoms.after(home, byte):
+                    continue
+                then = 0
+            elif byte == 0x22 or byte == 0x5C or then <= 0 or self.atoms.may_end(then) != is_end:
                 then = 0
             elif then == state or then == home:
                 continue
-            for i in range(first + 1, at, 2):
+            for i in range(first + 2, at, 2):
                 if self.links[i] == cython.cast(cython.ulonglong, then) and self.links[i + 1] == groups[byte]:
                     break
             else:
                 self.links[at] = cython.cast(cython.ulonglong, then)
                 self.links[at + 1] = groups[byte]
                 at += 2
-        self.links[first] = (at - first - 1) // 2
+        self.links[first] = (at - first - 2) // 2
+        self.links[first + 1] = home  # which the way out depends on, too
         self.links_used = at
         self.links_at[state] = first
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 
@@ -92,3 +92,37 @@ def test_too_few_bytes_to_lead_out_are_not_looked_at():
     before = constraint.counters()["mask_visited"]
     assert matcher.allowed_tokens() == list(range(len(tokens)))
     assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_states_that_patterns_share(seed):
+    """What leads out of a text is found from state to state. A state to which several patterns lead has the masks that
+    steps have in each of them: what is known of it within one does not hold within another."""
+    # Some letters are missing below each node of the trie.
+    words = [bytes(word) for letters in combinations(b"abcd", 3) for n in range(4) for word in product(letters, repeat=n)]
+    tokens = sorted({b"%c%s" % (0x41 + number // 40, word) for number, word in enumerate(words)})
+    tokens += [b"a", b"b", b"c", b"d", b"#", b'"', b'","', "é".encode(), "é#a".encode()]
+    vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False)
+    ends = [tokens.index(end) for end in (b"#", b'"', b'","')]
+    walk = random.Random(seed)
+
+    def some() -> str:
+        return "".join(walk.sample("abcd", walk.randrange(1, 3)))
+
+    for _ in range(25):
+        ways = [f"{letter}+[^{letter}{some()}]" for letter in walk.sample("abcd", walk.randrange(1, 3))]
+        rest = f"([^{some()}#]|{'|'.join(ways)})*#$"
+        patterns = [f"^{rest}", *(f"^[^{some()}]*{walk.choice(ways)}{rest}" for _ in range(2))]
+        schema = {"type": "array", "prefixItems": [{"type": "string", "pattern": each} for each in patterns]}
+        constraint = Grammar.from_json_schema({**schema, "minItems": 3}, whitespace="compact").bind(vocabulary)
+        for _ in range(2):
+            matcher = constraint.matcher()
+            assert matcher.accept_bytes(b'["')
+            for _ in range(12):
+                allowed = matcher.allowed_tokens()
+                assert allowed == [token for token in range(vocabulary.size) if matcher.fork().accept(token)], patterns
+                alive = [token for token in allowed if token < len(tokens)]
+                ending = [token for token in alive if token in ends]
+                if not alive:
+                    break
+                matcher.accept(walk.choice(ending if ending and walk.random() < 0.5 else alive))
