@@ -55,6 +55,8 @@ class Grammar:
         "__weakref__",
         "_build",
         "_digest",
+        "_has_common",
+        "_has_common",
         "_has_rules",
         "_hash",
         "_identity",
@@ -80,6 +82,7 @@ class Grammar:
         sure: Callable[[], bool] | None = None,
         specials: Iterable[str] = (),
         narrowed: Sequence[UnsupportedSchemaError] = (),
+        has_common: bool = False,
     ) -> None:
         self._build = build
         self._key = key  # the name of the maker, and its arguments
@@ -88,6 +91,7 @@ class Grammar:
         self._hash: int | None = None
         self._digest: str | None = None
         self._is_part = False
+        self._has_common = has_common  # it has some of `common_values`
         self._sure: Callable[[], bool] | bool | None = sure
         self._workspace: Workspace | None = None
         self._specials = frozenset(specials)
@@ -96,6 +100,8 @@ class Grammar:
         for part in parts:  # one loop, as a request may have hundreds of tools, or one twice
             if part._has_rules:
                 self._has_rules = True
+            if part._has_common:
+                self._has_common = True
             if self._workspace is None:
                 self._workspace = part._workspace
             if not part._specials <= self._specials:
@@ -176,7 +182,8 @@ class Grammar:
         sure = (lambda: compiled.is_surely_satisfiable) if is_json else None
         key = ("schema", compiled)
         controls = () if is_json else compiled.controls
-        grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, compiled.narrowed)
+        has_common = compiled.document.has_common
+        grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, compiled.narrowed, has_common)
         grammar.schema = schema if is_json else None
         return grammar
 
@@ -797,7 +804,7 @@ class Grammar:
                 program = self._program_in_use()
             if program is None or program.is_full:
                 try:
-                    seed = first_terms()
+                    seed = first_terms(self._has_common or self._workspace is not None)
                     store = LazyAutomaton(seed=seed) if self._workspace is None else self._workspace.store(seed)
                     known = len(store.nodes.limits)
                     program = Program(self._checked_build, store)

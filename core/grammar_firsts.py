@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 
 @cache
-def first_terms() -> SharedTerms:
-    """Return the terms that every store begins with: a constant, so that vocabularies share what they derive of it."""
-    from .schema.scalars.whitespace import common_languages
+def first_terms(values: bool) -> SharedTerms:
+    """Return the terms that every store begins with: a constant, so that vocabularies share what they derive of it.
 
-    return SharedTerms(common_languages)
+    Args:
+        values: with those of common formats and ranges of numbers, behind the others.
+    """
+    from .schema.scalars.common import common_languages, common_values
+
+    return SharedTerms(common_languages, common_values) if values else SharedTerms(common_languages)
 
 
 @cache

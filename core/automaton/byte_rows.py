@@ -139,18 +139,18 @@ class ByteRows:
     def copy(self, terms) -> ByteRows:
         """Return a store over a copy of the terms that begins with all states so far, under the same numbers.
 
-        All their rows must have been derived, in the order of their numbers, and none is derived here later.
+        Rows must have been derived in the order of the numbers, and none is derived here later.
         """
         number: cython.int
         if not self.base_count:  # make one array of the rows
-            self.base, self.owns_base = ints(256 * self.count), True
-            for number in range(256 * self.count):
+            self.base, self.owns_base = ints(self.used), True
+            for number in range(self.used):
                 self.base[number] = row_item(self.rows, number)
-            self.base_count = self.count
+            self.base_count = self.used // 256
         other: ByteRows = ByteRows.__new__(ByteRows)
         other._begin(terms)
         other.seed = self
-        other.base, other.base_count, other.base_functions = self.base, self.count, len(self.functions)
+        other.base, other.base_count, other.base_functions = self.base, self.base_count, len(self.functions)
         other.count, other.room = self.count, self.count + SPARE
         other.facts = twin(self.facts, _FACTS * self.count, _FACTS * other.room)
         other.functions, other.function_numbers = self.functions.copy(), self.function_numbers.copy()
@@ -158,7 +158,7 @@ class ByteRows:
         return other
 
     def seeded(self) -> int:
-        """Return the number of states that are the same in every copy of one seed."""
+        """Return the number of states whose rows every copy of one seed shares."""
         return self.base_count
 
     def byte_count(self) -> int:
@@ -633,7 +633,9 @@ class ByteRows:
         characters, if it may be any but those, and each of them has one spelling; else None."""
         kind, term = self.what(state)
         words = excluded_words(self.terms, term) if OPEN <= kind <= QUOTED else None
-        return None if words is None or any(map(_MANY_SPELLINGS, words)) else [word.encode() for word in words]
+        if words is None or _MANY_SPELLINGS("".join(words)):
+            return None
+        return [word.encode() for word in words]
 
     def open_class(self, state: int) -> int:
         """Return the number of a wide class of which any characters may follow, for a state between two characters of a

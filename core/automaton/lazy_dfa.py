@@ -48,8 +48,8 @@ TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
 #: token takes few, and the maximum (`MAX_NODES`) is only reached by very long texts.
 SCARCE_NODES = 300_000
 
-#: Bytes of a fresh store (measured).
-STORE_BYTES = 140_000
+#: Bytes of a fresh store, without its seed; and those for each term of that, with what belongs to it (measured).
+STORE_BYTES, SEED_BYTES = 60_000, 96
 
 #: Maximum number of states whose shortest completion is remembered.
 MAX_PLANS = 4_096
@@ -155,7 +155,7 @@ class LazyAutomaton:
     def byte_count(self) -> int:
         """Return the bytes that the store takes (estimated)."""
         terms = len(self.nodes.terms) - self._known
-        held = STORE_BYTES + self.nodes.weight
+        held = STORE_BYTES + SEED_BYTES * self._known + self.nodes.weight
         held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
         held += (len(self._places) + len(self._resolved) + len(self._plans)) * PLACE_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()

@@ -7,6 +7,7 @@ from .term_kinds import (
     AND,
     ANY,
     CHARS,
+    DEFERRED,
     EMPTY_KIND,
     END,
     EPSILON_KIND,
@@ -140,3 +141,20 @@ def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:
         return None
     kind, words = terms.shape(args[0])
     return words if kind == WORDS else ("",) if kind == EPSILON_KIND else None
+
+
+def begins_deferred(terms: Terms, term: int) -> bool:
+    """Return True if a deferred term has to be built for the derivatives of a term."""
+    waiting = [term]
+    while waiting:
+        term = waiting.pop()
+        kind, args = terms.shape(term)
+        if kind == DEFERRED:
+            return True
+        if kind in (ALT, AND):
+            waiting += args
+        elif kind in (NOT, REPEAT):
+            waiting.append(args[0])
+        elif kind == SEQ:
+            waiting += args if terms.nullable(args[0]) else args[:1]
+    return False

@@ -32,6 +32,7 @@ from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
 from ..read.options import SchemaOptions
 from ..scalars.bounded_formats import BOUNDED
+from ..scalars.common import BOUNDS, FORMATS
 from ..scalars.formats import ENFORCED, REFUSED
 from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
 from .vast import MAX_LEAST_TEXT, LeastSizes
@@ -451,6 +452,8 @@ class _Pass:
                 self._invalid(located, keyword, f"{keyword} must be a finite number above zero")
         elif not -inf < value < inf:
             self._invalid(located, keyword, f"{keyword} must be a finite number")
+        elif keyword == "minimum" and value in BOUNDS:
+            self.document.has_common = True
 
     @cython.cfunc
     def _list(self, located: Located, keyword: str, value: object, shape: cython.int, refused: list) -> object:
@@ -520,6 +523,8 @@ class _Pass:
     def _format(self, located: Located, name: str, refused: list) -> object:
         """Note a format that cannot be enforced, or must be known and is not."""
         left_out = None
+        if name in FORMATS:
+            self.document.has_common = True
         if name in REFUSED:
             message = f"the format {_FORMAT_NAMES.get(name, repr(name))} cannot be enforced exactly"
             hint = f"remove it, say it by a pattern, or {CHECK_LATER}"

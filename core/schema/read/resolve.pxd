@@ -11,6 +11,7 @@ cdef class Document:
     cdef readonly bint contains_evaluates
     cdef readonly Located root
     cdef public object entries
+    cdef public bint has_common
     cdef readonly dict users
     cdef readonly list risky
     cdef readonly list forking

@@ -136,6 +136,7 @@ class Document:
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: number of keywords, names and listed values, about: those that the check has met.
+        has_common: the check has met a format or a bound of `common_values`.
         users: by the identity of each schema that the check has met: the schemas that apply it; empty if nothing is
             risky or demanding.
         risky: schemas with a risky keyword, or with a reference that is no pointer.
@@ -160,6 +161,7 @@ class Document:
         self.contains_evaluates = self.age >= Draft.DRAFT_2020_12
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
+        self.has_common = False
         self.users = {}
         self.risky = []
         self.forking = []

@@ -32,6 +32,7 @@ class Document:
     contains_evaluates: bool
     root: Located
     entries: int
+    has_common: bool
     users: dict[int, list[Any]]
     risky: list[Located]
     forking: list[int]

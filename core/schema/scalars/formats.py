@@ -162,6 +162,11 @@ def format_term(terms: Terms, name: str, *, outer: bool = False) -> int:
     return term
 
 
+def time_of_day(terms: Terms) -> int:
+    """Return the strings of the format ``time``, without leap seconds."""
+    return regex_term(terms, _TIME, whole=True)
+
+
 def _leap_second(terms: Terms) -> int:
     """Return ``23:59:60`` in UTC as local time at every offset (RFC 3339, section 5.7 and appendix D)."""
     return terms.alt([terms.seq(terms.literal(f"{hour:02}:"), _leap_minutes(terms, hour)) for hour in range(24)])

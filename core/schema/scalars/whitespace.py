@@ -1,12 +1,9 @@
-"""Terms that nearly every schema needs: all strings, all numbers, and whitespace between the tokens of JSON."""
+"""Whitespace between the tokens of JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ...language.terms import Terms
 from ...unicode.charset import CharSet
-from .numbers import NumberRange, Numbers
 
 #: Maximum run of whitespace between two tokens of JSON under the ``flexible`` policy.
 MAX_SPACES = 20
@@ -24,13 +21,3 @@ def spaces(terms: Terms) -> int:
         line = terms.seq(terms.literal("\n"), terms.repeat(terms.literal(" "), 0, MAX_INDENT))
         term = terms.memo["spaces"] = terms.alt([terms.repeat(terms.chars(_SPACES), 0, MAX_SPACES), line])
     return term
-
-
-def common_languages(terms: Terms) -> Iterator[tuple[int, bool]]:
-    """Yield the terms, each with True if it describes the decoded text of a JSON string."""
-    yield terms.ALL, True
-    numbers = Numbers(terms)
-    for integer in (False, True):
-        for any_spelling in (False, True):
-            yield numbers.term(NumberRange(integer=integer), any_spelling=any_spelling), False
-    yield spaces(terms), False

@@ -14,6 +14,8 @@ from toolgrammar.core.automaton.encoding import DEAD, DONE, OPEN
 from toolgrammar.core.automaton.shared_terms import SharedTerms
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.schema.scalars.common import FORMATS, common_languages, common_values
+from toolgrammar.core.schema.scalars.formats import format_term
 from toolgrammar.core.testing import byte_vocabulary
 
 PATTERNS = [
@@ -72,6 +74,30 @@ def test_copies_of_a_seed_know_it_and_not_one_another() -> None:
             alone = ByteRows(own)
             assert found == reached(alone, alone.start(regex_term(own, pattern, whole=False), True)), (pattern, turn)
             assert rows.seeded() == len(seed.copies()[1]) and (turn == 0 or before == len(rows))
+
+
+def test_a_seed_ends_where_a_term_is_deferred() -> None:
+    """Of languages with deferred parts a seed has the states before them, under the numbers that a smaller one has."""
+    common, more = (SharedTerms(*languages) for languages in ((common_languages,), (common_languages, common_values)))
+    few, small = common.copies()
+    many, large = more.copies()
+    assert small.seeded() == len(small) < large.seeded() < len(large) < 2_000  # leap seconds alone have 10,000
+    assert [small.what(state) for state in range(len(small))] == [large.what(state) for state in range(len(small))]
+    assert [few.shape(term) for term in range(len(few))] == [many.shape(term) for term in range(len(few))]
+    day = "2024-02-29"
+    texts = [
+        "http://a.b/c?d#e",
+        "email@a.de",
+        day,
+        "12345678-1234-1234-1234-123456789012",
+        day,
+        f"{day}T01:02",
+        f"{day}T01:02:03Z",
+    ]
+    for name, text in zip(FORMATS, texts, strict=True):
+        assert many.matches(format_term(many, name), text) and not many.matches(format_term(many, name), text + "/ ")
+    for text, valid in {"T15:59:60-08:00": True, "T15:59:60-07:00": False, "T12:00:00.5z": True}.items():
+        assert many.matches(format_term(many, "date-time"), f"1990-12-31{text}") == valid
 
 
 def test_a_row_takes_room_when_it_is_asked_for() -> None:

@@ -99,7 +99,9 @@ def test_states_that_patterns_share(seed):
     """What leads out of a text is found from state to state. A state to which several patterns lead has the masks that
     steps have in each of them: what is known of it within one does not hold within another."""
     # Some letters are missing below each node of the trie.
-    words = [bytes(word) for letters in combinations(b"abcd", 3) for n in range(4) for word in product(letters, repeat=n)]
+    words = [
+        bytes(word) for letters in combinations(b"abcd", 3) for n in range(4) for word in product(letters, repeat=n)
+    ]
     tokens = sorted({b"%c%s" % (0x41 + number // 40, word) for number, word in enumerate(words)})
     tokens += [b"a", b"b", b"c", b"d", b"#", b'"', b'","', "é".encode(), "é#a".encode()]
     vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False)

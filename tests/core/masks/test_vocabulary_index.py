@@ -266,3 +266,28 @@ def test_processes_share_what_one_index_of(tmp_path: Path) -> None:
     output, errors = start().communicate(timeout=100)
     assert json.loads(output) == [results[0][0], 0], errors
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"type": "string", "format": "date-time"}, '"2024-02-29T1'),
+        ({"type": "string", "format": "uri"}, '"https://example.com/'),
+        ({"type": "integer", "minimum": 0}, "12"),
+    ],
+)
+def test_common_values_are_found_out_once(value: dict[str, object], text: str) -> None:
+    """Token sets inside of common formats and ranges are those of the vocabulary: another grammar makes none."""
+    known = vocabulary(False)
+    made = []
+    for names in (["a"], ["b", "c"]):
+        schema = {"type": "object", "properties": dict.fromkeys(names, value), "required": names}
+        constraint = Grammar.from_json_schema(schema, whitespace="compact").bind(known)
+        matcher = constraint.matcher()
+        assert matcher.accept_bytes(f'{{"{names[0]}":'.encode())
+        before = constraint.counters()["mask_tables"]
+        for byte in text.encode():
+            matcher.allowed_tokens()
+            assert matcher.accept(byte)
+        made.append(constraint.counters()["mask_tables"] - before)
+    assert made[0] > 1 and made[1] == 0
