@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable
 
 from ..language.queries import begins_deferred
 from ..language.terms import Terms
-from .byte_rows import QUOTED, RAW, ByteRows
+from .byte_rows import ByteRows
+from .encoding import QUOTED, RAW
 
 
 class SharedTerms:

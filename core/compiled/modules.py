@@ -22,6 +22,7 @@ COMPILED = (
     "schema.check.explore",
     "schema.check.problems",
     "schema.check.vast",
+    "schema.lower.arrays",
     "schema.lower.lowering",
     "schema.lower.merged_objects",
     "schema.lower.object_plan",

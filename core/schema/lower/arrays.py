@@ -1,10 +1,13 @@
-"""Lowering of arrays: items by position, counts of items, ``contains``, and items that must not repeat."""
+# cython: language_level=3
+"""Lowering of arrays: items by position, counts of items, ``contains``, and items that must not repeat.
+
+Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,23 +15,39 @@ from ...errors import LimitError
 from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ...language.queries import is_roomy
-from ..normal.conjunction import Arrays, Contains, Goal, same_value
+from ..normal.conjunction import Contains, same_value
 from .array_items import ample_count, fixed_positions, item_goal, item_goals, ways_to_count
 from .context import GoalNodes, Supply
 from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ...compiled import standin as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.toolgrammar.core.schema.normal.conjunction import Arrays
+else:
+    from ..normal.conjunction import Arrays
+
+#: True if this module was compiled when it was installed.
+COMPILED: bool = bool(cython.compiled)
+
 #: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200
 
-_NONE: frozenset[str] = frozenset()
+_NONE: frozenset = frozenset()
 
 
+@cython.cclass
 class _ArrayPlan:
     """Data that the places of one array share.
 
     Attributes:
         arrays: the conjunction.
+        is_plain: items are neither counted nor compared.
+        goals: the goals of items, ``contains`` aside, by position.
         limit: the number of items from which on it does not matter how many there are; None: it always may.
         places: the nodes of the places, by what `ArrayLowering._rest` takes for their key.
         few: where items must not repeat, the values (value keys) of those goals of items that have few; None: not
@@ -40,21 +59,21 @@ class _ArrayPlan:
             and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
     """
 
-    __slots__ = ("arrays", "classes", "few", "late", "limit", "places", "strings")
-
-    def __init__(self, arrays: Arrays, checked: bool) -> None:
+    def __init__(self, arrays: Arrays, checked: cython.bint) -> None:
         self.arrays = arrays
-        self.strings: dict[Goal, tuple[int, bool]] | None = {} if checked else None
-        self.limit: int | None = None
+        self.is_plain = not arrays.contains and not arrays.unique
+        self.goals = {}
+        self.strings = {} if checked else None
+        self.limit = None
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
-        self.places: dict[Any, int] = {}
-        self.few: dict[Goal, frozenset[str]] | None = None
-        self.late: bool | None = None
-        self.classes: dict[Any, dict[str, int]] = {}
+        self.places = {}
+        self.few = None
+        self.late = None
+        self.classes = {}
 
 
-@dataclass(slots=True, eq=False)
+@cython.cclass
 class _Place:
     """A state between two items of an array; as a rule, the rest of the array from there.
 
@@ -68,18 +87,29 @@ class _Place:
         alike: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
-    lowering: ArrayLowering
-    plan: _ArrayPlan
-    count: int
-    counted: tuple[int, ...]
-    written: frozenset[str] | None = None
-    left: tuple[int, ...] = ()
-    alike: frozenset[str] = _NONE
+    def __init__(
+        self,
+        lowering: ArrayLowering,
+        plan: _ArrayPlan,
+        count: object,
+        counted: tuple,
+        written: object = None,
+        left: tuple = (),
+        alike: frozenset = _NONE,
+    ) -> None:
+        self.lowering = lowering
+        self.plan = plan
+        self.count = count
+        self.counted = counted
+        self.written = written
+        self.left = left
+        self.alike = alike
 
     def __call__(self) -> int:
         return self.lowering.expand(self)
 
 
+@cython.cclass
 class ArrayLowering:
     """Lowering of the arrays of one document.
 
@@ -102,39 +132,43 @@ class ArrayLowering:
     def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
-        self._plans: dict[tuple[Arrays, bool], _ArrayPlan] = {}
+        self._plans = {}
         self._opening = self.nodes.literal(b"[")
         self._closing = self.nodes.literal(b"]")
         self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
-    def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
+    @cython.ccall
+    def node(self, arrays: Arrays, excluded: frozenset = _NONE) -> cython.int:
         """Return the arrays that satisfy a conjunction, but for some (value keys)."""
         # An array that must differ from others spells out the items that it shares with them.
-        checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
-        plan = self._plans.get((arrays, checked))
-        if plan is None:
-            plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
-            self._plans[arrays, checked] = plan
+        checked: cython.bint = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
+        known = self._plans.get((arrays, checked))
+        if known is None:
+            known = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
+            self._plans[arrays, checked] = known
+        plan: _ArrayPlan = known
         arrays = plan.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
         written = _NONE if arrays.unique else None
-        counted = (0,) * len(arrays.contains)
-        left: tuple[int, ...] = ()
+        counted: tuple = (0,) * len(arrays.contains)
+        left: tuple = ()
         if arrays.unique:
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
-            left = tuple(min(sizes[number], most) for number in range(len(sizes)))
+            left = tuple([min(sizes[number], most) for number in range(len(sizes))])
         start = self._rest(_Place(self, plan, 0, counted, written, left, excluded))
         return self.nodes.seq(self._opening, start)
 
-    def _rest(self, place: _Place) -> int:
+    @cython.cfunc
+    def _rest(self, place: _Place) -> cython.int:
         """Return the rest of an array from a place; the same node for equal places."""
-        plan = place.plan
+        plan: _ArrayPlan = place.plan
         if plan.limit is not None and place.count > plan.limit and not place.alike:
             place.count = plan.limit
-        key: Any = (place.count, place.counted, place.written, place.left, place.alike)
-        if not plan.arrays.unique and not place.alike:
+        if plan.arrays.unique or place.alike:
+            key: object = (place.count, place.counted, place.written, place.left, place.alike)
+        else:
             key = (place.count, place.counted) if place.counted else place.count
         node = plan.places.get(key)
         if node is None:
@@ -142,24 +176,39 @@ class ArrayLowering:
             node = plan.places[key] = self.nodes.lazy(place, place, as_empty_as=instead)
         return node
 
-    @staticmethod
-    def _may_close(place: _Place) -> bool:
+    @cython.cfunc
+    def _may_close(self, place: _Place) -> cython.bint:
         """Return True if an array may end at a place."""
-        arrays, count = place.plan.arrays, place.count
-        if count < arrays.least or any(len(value_of_key(array)) == count for array in place.alike):
+        arrays: Arrays = place.plan.arrays
+        if place.count < arrays.least:
             return False
-        return all(map(_is_enough, place.counted, arrays.contains))
+        for array in place.alike:
+            if len(value_of_key(array)) == place.count:
+                return False
+        return not arrays.contains or all(map(_is_enough, place.counted, arrays.contains))
 
-    def expand(self, place: _Place) -> int:
+    @cython.cfunc
+    def _goal(self, plan: _ArrayPlan, count: object) -> tuple:
+        """Return the goal of the item at a position, ``contains`` aside."""
+        goal = plan.goals.get(count)
+        if goal is None:
+            goal = plan.goals[count] = item_goal(plan.arrays, count)
+        return goal
+
+    @cython.ccall
+    def expand(self, place: _Place) -> cython.int:
         """Return the rest of an array from a place, expanded."""
-        nodes, lowering, arrays, count = self.nodes, self.lowering, place.plan.arrays, place.count
-        options = []
+        nodes = self.nodes
+        lowering = self.lowering
+        arrays: Arrays = place.plan.arrays
+        count = place.count
+        options: list = []
         if self._may_close(place):
             options.append(self._closing)
         if arrays.most is None or count < arrays.most:
-            goal = item_goal(arrays, count)
-            comma = nodes.EPSILON if count == 0 else self._comma
-            if not arrays.contains and not arrays.unique and not place.alike:
+            goal: tuple = self._goal(place.plan, count)
+            comma: cython.int = nodes.EPSILON if count == 0 else self._comma
+            if place.plan.is_plain and not place.alike:
                 after = self._rest(_Place(self, place.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
             elif count and not place.alike and self._is_late(place.plan):
@@ -179,15 +228,15 @@ class ArrayLowering:
 
     # -- items that differ -------------------------------------------------------------------------------------
 
-    def _item(self, place: _Place, goal: Goal, counted: tuple[int, ...]) -> int:
+    def _item(self, place: _Place, goal: tuple, counted: tuple) -> int:
         """Return an item at a place, and everything after it."""
         nodes, lowering, plan = self.nodes, self.lowering, place.plan
-        heads: dict[str, set[str]] = {}  # by the value that they have here, the arrays that it must differ from
+        heads: dict = {}  # by the value that they have here, the arrays that it must differ from
         for array in place.alike:
             items = value_of_key(array)
             if len(items) > place.count:
                 heads.setdefault(value_key(items[place.count]), set()).add(array)
-        written: frozenset[str] = place.written or _NONE
+        written: frozenset = place.written or _NONE
         strings = self._strings(plan)
         if strings is not None:
             text, has_others = strings[goal]
@@ -198,8 +247,8 @@ class ArrayLowering:
                 return checked
             others = lowering.without(goal, written, strings=False)
             return nodes.alt([checked, nodes.seq(others, self._after(place, None, counted, _NONE))])
-        alone: set[str] = set(heads)
-        classes: dict[str, int] = {}
+        alone: set = set(heads)
+        classes: dict = {}
         if plan.arrays.unique:
             classes = self._classes(plan, place.count, place.counted)
             alone.update(value for value, number in classes.items() if place.left[number])
@@ -210,7 +259,7 @@ class ArrayLowering:
             [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, counted, _NONE))]
         )
 
-    def _after(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: frozenset[str]) -> int:
+    def _after(self, place: _Place, value: object, counted: tuple, alike: frozenset) -> int:
         """Return the rest of an array after an item at a place.
 
         Args:
@@ -240,7 +289,7 @@ class ArrayLowering:
         static = self._rest(_Place(self, plan, count, counted, written, left))
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve, BEYOND)
 
-    def _late_item(self, place: _Place, goal: Goal) -> int:
+    def _late_item(self, place: _Place, goal: tuple) -> int:
         """Return an item that differs from all that the text has before it, and everything after it."""
 
         def resolve(before: Written) -> int:
@@ -250,7 +299,7 @@ class ArrayLowering:
         static = self._item(place, goal, ())
         return self.nodes.dynamic(("next item", place.plan, place.count), static, resolve, BEYOND)
 
-    def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
+    def _written(self, plan: _ArrayPlan, before: Written) -> frozenset:
         """Return the items of the innermost open array, but for strings that are compared at their end."""
         syntax = self.lowering.syntax
         if syntax is None:
@@ -277,17 +326,17 @@ class ArrayLowering:
             return any(has_others for _, has_others in strings.values())
         return self.lowering.is_endless(goals[0])
 
-    def _strings(self, plan: _ArrayPlan) -> dict[Goal, tuple[int, bool]] | None:
+    def _strings(self, plan: _ArrayPlan) -> object:
         """Return `_ArrayPlan.strings`, computed once."""
         if plan.strings == {}:
             plan.strings = None if plan.few else self._roomy_strings(plan.arrays)
         return plan.strings
 
-    def _roomy_strings(self, arrays: Arrays) -> dict[Goal, tuple[int, bool]] | None:
+    def _roomy_strings(self, arrays: Arrays) -> object:
         """Return the strings of each goal of items if all are roomy, and True if the goal has other values; else
         None."""
         lowering, terms = self.lowering, self.nodes.terms
-        strings: dict[Goal, tuple[int, bool]] = {}
+        strings: dict = {}
         for goal in item_goals(arrays):
             term = lowering.strings(goal)
             is_empty = terms.is_empty(term)
@@ -310,13 +359,12 @@ class ArrayLowering:
         number = len(supply.values)
         return arrays.replace(most=number if arrays.most is None else min(arrays.most, number))
 
-    @staticmethod
-    def _needed(arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
+    def _needed(self, arrays: Arrays, count: object, counted: tuple) -> object:
         """Return the maximum number of further items that an array needs, if it can be finished at all."""
-        missing = sum(max(0, part.least - number) for number, part in zip(counted, arrays.contains, strict=True))
+        missing = sum([max(0, part.least - number) for number, part in zip(counted, arrays.contains, strict=True)])
         return max(arrays.least, fixed_positions(arrays), count) - count + missing
 
-    def _left(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: int) -> tuple[int, ...]:
+    def _left(self, place: _Place, value: object, counted: tuple, alike: object) -> tuple:
         """Return `_Place.left` after an item; the arguments are those of `_after`, and the number of alike arrays."""
         plan = place.plan
         before = self._classes(plan, place.count, place.counted)
@@ -328,9 +376,9 @@ class ArrayLowering:
         if value in before and value in after:
             left[after[value]] -= 1
         most = self._needed(plan.arrays, place.count + 1, counted) + alike
-        return tuple(min(number, most) for number in left)
+        return tuple([min(number, most) for number in left])
 
-    def _classes(self, plan: _ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
+    def _classes(self, plan: _ArrayPlan, count: object, counted: tuple) -> dict:
         """Return the special values at a place, each with the number of its class."""
         arrays = plan.arrays
         size = fixed_positions(arrays)
@@ -344,23 +392,23 @@ class ArrayLowering:
             if plan.few is None:
                 plan.few = self._few(arrays)
             goals = [goal for goal in item_goals(arrays, count, counted) if goal in plan.few]
-            satisfied: dict[str, list[int]] = {}
+            satisfied: dict = {}
             for index, goal in enumerate(goals):
                 for value in plan.few[goal]:
                     satisfied.setdefault(value, []).append(index)
-            numbers: dict[tuple[int, ...], int] = {}
+            numbers: dict = {}
             result = plan.classes[key] = {
                 value: numbers.setdefault(tuple(satisfied[value]), len(numbers)) for value in sorted(satisfied)
             }
         return result
 
-    def _few(self, arrays: Arrays) -> dict[Goal, frozenset[str]]:
+    def _few(self, arrays: Arrays) -> dict:
         """Return the goals of items that have few values, with these values; none, if all items have the same goal."""
         bound = ample_count(arrays)
         goals = item_goals(arrays) if bound else ()
         if len(goals) < 2:
             return {}
-        special: frozenset[str] = _NONE
+        special: frozenset = _NONE
         while True:  # a goal that seemed to have many values may have few besides the special ones
             supplies = {goal: self._supply(arrays, goal, bound + len(special)) for goal in goals}
             few = {goal: frozenset(supply.values) for goal, supply in supplies.items() if supply.is_complete}
@@ -374,7 +422,7 @@ class ArrayLowering:
                 return few
             special = more
 
-    def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
+    def _supply(self, arrays: Arrays, goal: tuple, bound: object) -> Supply:
         supply = self.lowering.supply(goal, bound)
         if not supply.is_complete and not supply.is_ample:
             raise LimitError(
@@ -385,7 +433,7 @@ class ArrayLowering:
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    def holds(self, arrays: Arrays, value: list[Any]) -> bool:
+    def holds(self, arrays: Arrays, value: Any) -> bool:
         """Return True if a decoded array satisfies a conjunction."""
         lowering = self.lowering
         if len(value) < arrays.least or (arrays.most is not None and len(value) > arrays.most):
@@ -396,7 +444,7 @@ class ArrayLowering:
             return False
         return all(self._contains(part, value) for part in arrays.contains)
 
-    def _contains(self, contains: Contains, value: list[Any]) -> bool:
+    def _contains(self, contains: Contains, value: Any) -> bool:
         items = value[contains.first : contains.end]
         number = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
         return contains.least <= number and (contains.most is None or number <= contains.most)

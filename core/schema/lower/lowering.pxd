@@ -5,6 +5,7 @@ from ..normal.conjunction cimport Conjunction
 from ..normal.inhabited cimport Inhabited
 from ..normal.normalise cimport Normaliser
 from ..read.located cimport Located
+from .arrays cimport ArrayLowering
 from .merged_objects cimport MergedObjects
 from .objects cimport ObjectLowering
 
@@ -32,7 +33,7 @@ cdef class Lowering:
     cdef readonly object syntax
     cdef readonly MergedObjects merged
     cdef readonly ObjectLowering objects
-    cdef readonly object arrays
+    cdef readonly ArrayLowering arrays
     cdef object _values
     cdef dict _strings
     # the results of `_written_as`, by goal and key of the value

@@ -24,7 +24,6 @@ from ..scalars.value_syntax import Arguments, NestedTags
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
 from .array_items import item_goal
-from .arrays import ArrayLowering
 from .context import Supply
 from .nested_arguments import NestedArguments
 from .value_key import value_key, value_of_key
@@ -37,6 +36,7 @@ except ImportError:  # interpreted, without Cython installed
 
 if cython.compiled:
     from cython.cimports.toolgrammar.core.language import node_kinds
+    from cython.cimports.toolgrammar.core.schema.lower.arrays import ArrayLowering
     from cython.cimports.toolgrammar.core.schema.lower.merged_objects import MergedObjects
     from cython.cimports.toolgrammar.core.schema.lower.objects import ObjectLowering, spelled_name
     from cython.cimports.toolgrammar.core.schema.normal.assertions import asserts_only
@@ -57,6 +57,7 @@ else:
     from ..normal.inhabited import Inhabited
     from ..normal.normalise import Normaliser
     from ..read.located import Located, SignedSchema, signed
+    from .arrays import ArrayLowering
     from .merged_objects import MergedObjects
     from .objects import ObjectLowering, spelled_name
 

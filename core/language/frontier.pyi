@@ -1,0 +1,1 @@
+# What compiled modules call in C; see their ``.pxd``.
