@@ -454,7 +454,7 @@ class ByteRows:
             else:
                 state = self._find(kind, target)
                 if state < 0:
-                    if terms.is_empty(target):
+                    if terms.seems_dead(target):
                         dead = target
                         state = _DEAD
                     else:
@@ -649,7 +649,9 @@ class ByteRows:
         if a state is between two characters of a JSON string of bounded length (see ``length_bounds.py``); else
         None."""
         kind, term = self.what(state)
-        found = without_bound(self.terms, term, self.lengths) if kind == QUOTED else None
+        if kind != QUOTED or self.terms.is_hurried:
+            return None
+        found = without_bound(self.terms, term, self.lengths)
         if found is None:
             return None
         part, least, most, margin = found

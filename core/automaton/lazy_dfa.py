@@ -164,6 +164,15 @@ class LazyAutomaton:
         """Take more terms and nodes than are allowed, because one step of a text needs them."""
         self.nodes.grow()
 
+    @property
+    def is_hurried(self) -> bool:
+        """True if what takes a long search to be known to have a text is left out."""
+        return self.nodes.terms.is_hurried
+
+    def hurry(self) -> None:
+        """Leave out, from now on, what takes a long search to be known to have a text: growing did not help."""
+        self.nodes.hurry()
+
     # -- called by the kernel ----------------------------------------------------------------------------------
 
     def atom(self, node: int) -> int:

@@ -135,6 +135,10 @@ class Nodes:
         self._room += node_kinds.MAX_NODES
         self.terms.room += MAX_TERMS
 
+    def hurry(self):
+        """From now on, leave out what takes a long search to be known to have a text."""
+        self.terms.is_hurried = True
+
     def clear(self):
         """Forget everything, which breaks the reference cycles between the store and its builders."""
         for builder in self.builders.values():
@@ -698,7 +702,8 @@ class Nodes:
         """
         if self._count >= self._room or _cell(self, node, node_kinds.B) >= 0:
             raise error
-        if len(self.terms) >= self.terms.room and len(self.terms) - before < _ITS_SHARE * self.terms.room:
+        is_its_own: cython.bint = self.terms.is_hurried or len(self.terms) < self.terms.room
+        if not is_its_own and len(self.terms) - before < _ITS_SHARE * self.terms.room:
             raise error
         self.exceed(error)
         return node_kinds.EMPTY

@@ -61,7 +61,7 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: 
     while not terms.known(term) & (NULLABLE | REGULAR):
         if term not in ways:
             most = FEW_SEARCHED if _GAVE_UP in ways else MAX_SEARCHED
-            if not _search(terms, term, spell, ways, most):
+            if terms.is_hurried or not _search(terms, term, spell, ways, most):
                 ways[_GAVE_UP] = b"", _GAVE_UP
                 _take_some(terms, term, spell, ways)
         char, term = ways[term]
@@ -103,6 +103,7 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: W
                 state, before, char, _, _ = places[before]
                 if after != _OVER:
                     ways.setdefault(state, (letter, after))
+                    terms.lead(state, after)
             return True
         if nearest[state] < (length, strange):
             continue
@@ -179,8 +180,9 @@ def some_string(terms: Terms, term: int) -> str:
             stack.append(terms.toward[term])
         elif kind == SEQ:
             stack += reversed(args)
-        else:  # an ALT: its emptiness was decided by the first part that is not empty
-            stack.append(next(part for part in args if not terms.known(part) & DEAD))
+        else:  # an ALT: its emptiness was decided by a part of which a string is known
+            first = next(part for part in args if not terms.known(part) & DEAD)
+            stack.append(terms.memo.get(("live", term), first))
     return "".join(found)
 
 

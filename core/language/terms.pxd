@@ -10,6 +10,9 @@ cdef class Terms:
     cdef readonly dict memo
     cdef readonly dict toward
     cdef public int room
+    cdef public bint is_hurried
+    # the answer of `seems_dead` was not decided
+    cdef bint is_unsure
     cdef bint has_multiple
     # terms: the kind, traits (see `term_kinds`), the arguments, a range of `args`, and the derivative row: its index (0:
     # not derived yet) and number of segments
@@ -107,5 +110,6 @@ cdef class Terms:
     cpdef object run_bounds(self, int term)
     cpdef bint is_empty(self, int term) except -1
     cdef bint _is_dead(self, int term) except -1
+    cdef bint seems_dead(self, int term) except -1
     cdef bint _search_dead(self, int term) except -1
     cpdef object length_bounds(self, int term)

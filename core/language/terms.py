@@ -46,6 +46,8 @@ FEW = cython.declare(cython.int, 16)
 SPARE = cython.declare(cython.int, 256)
 #: Maximum nesting of terms.
 DEEP = cython.declare(cython.int, 2_000)
+#: Maximum number of states of a search in a hurried store.
+HURRIED = cython.declare(cython.int, 1_000)
 #: Maximum number of combinations of targets that one sweep over several rows remembers.
 REMEMBERED = cython.declare(cython.int, 8)
 
@@ -69,6 +71,7 @@ class Terms:
         ALL: every string.
         ANY: every string of one character.
         room: maximum number of terms in the store.
+        is_hurried: a long search for a string raises LimitError; see also `seems_dead`.
         memo: what callers memoise about terms, by keys of theirs.
         toward: of terms in which a search found a string, the next term on the way to its end; no way is a circle.
     """
@@ -79,7 +82,7 @@ class Terms:
     ALL = term_kinds.ALL
 
     def __init__(self) -> None:
-        self.room = MAX_TERMS
+        self.room, self.is_hurried, self.is_unsure = MAX_TERMS, False, False
         self.term_room, self.kind, self.traits = 64, octets(64), octets(64)
         self.arg_at, self.arg_count = ints(64), ints(64)
         self.row_at, self.row_count = ints(64), ints(64)
@@ -132,6 +135,7 @@ class Terms:
         other: Terms = Terms.__new__(Terms)
         room: cython.int = self.count + SPARE
         other.room, other.count, other.term_room = self.room, self.count, room
+        other.is_hurried = other.is_unsure = False
         other.kind, other.traits = twin(self.kind, self.count, room), twin(self.traits, self.count, room)
         other.arg_at, other.arg_count = twin(self.arg_at, self.count, room), twin(self.arg_count, self.count, room)
         other.row_at, other.row_count = twin(self.row_at, self.count, room), twin(self.row_count, self.count, room)
@@ -1093,13 +1097,25 @@ class Terms:
     @cython.exceptval(-1, check=False)
     def is_empty(self, term: cython.int) -> cython.bint:
         """Return True if no string is in the language. Exact, also under intersection and complement."""
+        if not self.seems_dead(self._own(term)):
+            return False
+        return not self.is_unsure or self._search_dead(term)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def seems_dead(self, term: cython.int) -> cython.bint:
+        """Return True if no string is in the language, or if the store is hurried and none is known.
+
+        Law: a language of which a string is known is nullable, or has a derivative of which one is known.
+        """
         self.depth = 0
-        return self._is_dead(self._own(term))
+        self.is_unsure = False
+        return self._is_dead(term)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_dead(self, term: cython.int) -> cython.bint:
-        """`is_empty`, of concatenations and unions from their parts; marks what it learns on the way."""
+        """`seems_dead`, of concatenations and unions from their parts; marks what it learns on the way."""
         if self.traits[term] & (term_kinds.LIVE | term_kinds.DEAD):
             return (self.traits[term] & term_kinds.DEAD) != 0
         i: cython.int
@@ -1115,11 +1131,23 @@ class Terms:
             for i in range(self.arg_at[term], self.arg_at[term] + self.arg_count[term]):
                 if not self._is_dead(self.args[i]):
                     dead = False
+                    if self.is_hurried:  # strings of the parts before may yet be found
+                        self.memo["live", term] = self.args[i]
                     break
+        elif self.is_hurried:
+            dead = self.is_unsure = True
         else:
             return self._search_dead(term)
-        self.traits[term] |= term_kinds.DEAD if dead else term_kinds.LIVE
+        if not dead or not self.is_unsure:
+            self.traits[term] |= term_kinds.DEAD if dead else term_kinds.LIVE
         return dead
+
+    def lead(self, term: cython.int, target: cython.int) -> None:
+        """Note that a string of the language begins with a character that leads to ``target``, of which one is known
+        (see `toward`)."""
+        if not self.traits[self._own(term)] & term_kinds.LIVE:
+            self.traits[term] |= term_kinds.LIVE
+            self.toward[term] = target
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -1136,6 +1164,8 @@ class Terms:
         met.begin(term)
         while number < met.count:
             state: cython.int = met.terms[number]
+            if self.is_hurried and number == HURRIED:
+                raise LimitError("a pattern is too complex to be searched for a string", hint="simplify the pattern")
             self._row(state)
             stop = self.row_at[state] + self.row_count[state]
             for i in range(self.row_at[state], stop):

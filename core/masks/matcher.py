@@ -58,6 +58,8 @@ SPARE = cython.declare(cython.int, 256)
 
 #: Maximum number of times that one step of a text makes room.
 MAX_ROOMS = cython.declare(cython.int, 8)
+#: Number of times after which it has only what is known to lead to the end of a text.
+HURRY = cython.declare(cython.int, 4)
 
 #: True if this module and `masks` are compiled: only then are memoised steps and masks looked up without a lock.
 _IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
@@ -86,7 +88,9 @@ class Matcher:
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
 
     A store has limits that a text must not meet. Where a store is full, the text is read again in a fresh one. Where
-    one step would fill that too, the mask has only tokens of at most `BRIEF` bytes, and the store may grow.
+    one step would fill that too, the mask has only tokens of at most `BRIEF` bytes, and the store may grow. Where it
+    has grown a few times, as for patterns of which nobody can tell in time what they have in common, the mask has only
+    tokens that are known to lead to the end of a text.
 
     Args:
         constraint: the constraint.
@@ -192,7 +196,8 @@ class Matcher:
 
     @cython.cfunc
     def _make_room(self, error, tries: cython.int) -> object:
-        """Make room for a step that met a limit: in a fresh store, or, after the first try, in this one.
+        """Make room for a step that met a limit: in a fresh store, or, after the first try, in this one; in the end, it
+        has only what is known to lead to the end of a text.
 
         Raises:
             LimitError: the given one; the store is not full, or growing does not help.
@@ -200,9 +205,11 @@ class Matcher:
         engine: MaskEngine = self._engine
         if self._is_probe or tries >= MAX_ROOMS or not engine._program.is_full:
             raise error
-        if tries or not self._move():
+        if tries or engine._program.is_hurried or not self._move():
             with engine._lock:
                 engine._program.grow()
+                if tries == HURRY:
+                    engine._program.hurry()
         return None
 
     @cython.cfunc
@@ -461,8 +468,8 @@ class Matcher:
 
     @property
     def has_dropped(self) -> bool:
-        """True if a text of this grammar had too many readings, so that some were dropped."""
-        return len(self._automaton.cuts) > 0
+        """True if a text of this grammar had too many readings, or was too hard to read, so that some were dropped."""
+        return len(self._automaton.cuts) > 0 or self._engine._program.is_hurried
 
     def shortest_completion(self) -> bytes:
         """Return the shortest bytes after which the text may end; control tokens on the way contribute none."""

@@ -14,6 +14,8 @@ import pytest
 from toolgrammar.core import Grammar, LimitError, Vocabulary
 from toolgrammar.core.automaton import completion, lazy_dfa, states
 from toolgrammar.core.language import nodes
+from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.regex.compile import regex_term
 
 from .writing import VOCABULARY, Tally, WritingError, judge_seed
 
@@ -243,3 +245,39 @@ def test_a_mask_of_more_states_than_a_store_has(monkeypatch: pytest.MonkeyPatch)
         assert matcher.accept(rng.choice(sorted(allowed - {0x22})))
     assert {1, 2} in sizes
     assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting
+
+
+#: Patterns of which a search for a string that the one has and the other lacks takes millions of states, after some
+#: beginnings.
+ENTANGLED = (
+    "^([^ab-]{3,}){0,6}(b{8}cd|[^-]|[\\w-]+(c+\\S))0{3,}$",
+    "^(\\S{1,3}([a-c]{0,6})?(\\d?(\\w{3,}d{0,6}[^ab-]{2}|[^a]*0{0,6}.{0,6}|e+c[^d]){2}|(e{1,3}ab|.*\\S){3,}ab{1,3})*)*$",
+)
+
+
+def test_patterns_that_take_too_long_to_tell_apart() -> None:
+    """Where nobody can tell in time whether a string can be finished, what is known to lead to an end is written."""
+    terms = Terms()
+    wanted, forbidden = (regex_term(terms, pattern, whole=False) for pattern in ENTANGLED)
+    grammar = Grammar.from_json_schema({"type": "string", "pattern": ENTANGLED[0], "not": {"pattern": ENTANGLED[1]}})
+    constraint = grammar.bind(VOCABULARY)
+    dropped = 0
+    for seed in range(2):
+        rng = random.Random(seed)
+        matcher = constraint.matcher()
+        written = b""
+        for _ in range(12):
+            allowed = [token for token in matcher.allowed_tokens() if VOCABULARY.tokens[token]]
+            if not allowed:
+                break
+            token = rng.choice(allowed)
+            assert matcher.accept(token)
+            written += VOCABULARY.tokens[token] or b""
+        while not matcher.is_accepting:
+            byte = matcher.shortest_completion()[:1]
+            assert byte and matcher.accept_bytes(byte)
+            written += byte
+        value = json.loads(written)
+        assert terms.matches(wanted, value) and not terms.matches(forbidden, value)
+        dropped += matcher.has_dropped
+    assert dropped
