@@ -632,7 +632,8 @@ class ByteRows:
         """Return the words that a JSON string lacks from a state on, before its opening quote or between two of its
         characters, if it may be any but those, and each of them has one spelling; else None."""
         kind, term = self.what(state)
-        words = excluded_words(self.terms, term) if OPEN <= kind <= QUOTED else None
+        is_asked: cython.bint = OPEN <= kind <= QUOTED and not self.terms.is_hurried  # else rows may lack more
+        words = excluded_words(self.terms, term) if is_asked else None
         if words is None or _MANY_SPELLINGS("".join(words)):
             return None
         return [word.encode() for word in words]
@@ -641,7 +642,7 @@ class ByteRows:
         """Return the number of a wide class of which any characters may follow, for a state between two characters of a
         JSON string; -1 if there is none."""
         kind, term = self.what(state)
-        chars = open_class(self.terms, term) if kind == QUOTED else None
+        chars = open_class(self.terms, term) if kind == QUOTED and not self.terms.is_hurried else None
         return -1 if chars is None or not self._is_wide(chars) else self.class_number(chars)
 
     def without_bound(self, state: int) -> tuple[int, int, int, int] | None:
