@@ -218,10 +218,12 @@ class Trie:
         node: cython.int = self.child[data[0]]
         i: cython.int
         end: cython.int
-        byte: cython.int
+        at: cython.Py_ssize_t
+        byte: cython.uchar
         if node < 0:
             return -1
-        for byte in data[1:]:
+        for at in range(1, len(data)):
+            byte = data[at]  # by its index: as items of bytes, C has signed ones
             i = node + 1
             end = node + self.size[node]
             while i < end and self.byte[i] != byte:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from toolgrammar.core import Grammar, Vocabulary
 
 LETTERS = [bytes((byte,)) for byte in b"abcdefghijklmnopqrstuvwxyz"]
@@ -101,3 +103,20 @@ def test_no_rows_are_derived_for_words_that_nobody_writes():
         before = bound.counters()["rows"]
         assert matcher.allowed_tokens()
         assert bound.counters()["rows"] - before < 60, text
+
+
+@pytest.mark.parametrize("name", ["x", "é", "xé", "éx", "naïve", "中", "😀b"])
+def test_written_names_of_any_characters_are_not_offered_again(name: str) -> None:
+    """A token that holds the rest of a name that was written, whatever its characters, is in no mask."""
+    spelled = f'"{name}"'.encode()
+    ends = [spelled[at:] for at in range(len(spelled))]
+    tokens = [*(bytes((byte,)) for byte in range(256)), *ends, *(end + b":" for end in ends)]
+    vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False)
+    matcher = Grammar.from_json_schema({"type": "object"}, whitespace="compact").bind(vocabulary).matcher()
+    assert matcher.accept_bytes(b'{%b:1,"b":2,' % spelled)
+    for byte in spelled:
+        allowed = matcher.allowed_tokens()
+        assert allowed == [token for token in range(vocabulary.size) if matcher.fork().accept(token)]
+        if not matcher.accept(byte):
+            break
+    assert byte == 0x22
