@@ -56,7 +56,6 @@ class Grammar:
         "_build",
         "_digest",
         "_has_common",
-        "_has_common",
         "_has_rules",
         "_hash",
         "_identity",
