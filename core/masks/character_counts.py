@@ -492,7 +492,7 @@ class CharacterCounts:
             stack[depth[i]] = then
             state[depth[i]] = here
             stop = i + 1
-            if then == star and size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star)):
+            if then == star and size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, star), 0):
                 stop = i + size[i]
             for parent in range(trie.first[i], trie.first[stop]):
                 token = trie.order[parent]

@@ -20,38 +20,32 @@ cdef class SelfLoops:
     cdef int* exits
     cdef int exits_used
     cdef int exits_room
-    # of each row state, the index of the groups of bytes that lead out of its text (0: not known, -1: too many), and
-    # that of its links; the groups, after their number; the links, after their number and their ``home``
+    # of each row state, twice (see `stays`), the index of the groups of bytes that lead out of its text
+    # (0: not known, -1: too many); the groups, after their number and what is returned where they lack
     cdef int* needs_at
     cdef unsigned long long* needs
     cdef int needs_used
     cdef int needs_room
-    cdef int* links_at
-    cdef unsigned long long* links
-    cdef int links_used
-    cdef int links_room
     # scratch
     cdef int* reached
     cdef int* way_state
     cdef unsigned long long* way_groups
+    cdef int* way_size
     cdef int ways
     cdef unsigned long long* found
     cdef int founds
-    # the state about which ways were searched last (0: none), and the number of them, and what was found
-    cdef int searched
-    cdef int home_ways
-    cdef unsigned long long* home_found
-    cdef int home_founds
+    cdef bint is_full
 
     cdef long long bytes_held(self) except -1
     cdef unsigned long long left_by(self, int state) except? 0
-    cdef int stays(self, int node, int state) except -1
-    cdef int _lacks_needs(self, int node, int state) except -1
-    cdef object _find_needs(self, int state)
-    cdef int _search(self, int i, int home) except -1
-    cdef object _note_way(self, int state, unsigned long long groups)
+    cdef int home(self, int state) except -1
+    cdef int stays(self, int node, int state, int like) except -1
+    cdef int _lacks_needs(self, int node, int state, int like) except -1
+    cdef object _find_needs(self, int home, int like)
+    cdef object _follow(self, int i, int home, int like)
+    cdef object _bring_least(self, int i)
+    cdef object _note_way(self, int state, unsigned long long groups, int followed)
     cdef object _note_need(self, unsigned long long groups)
-    cdef object _find_links(self, int state, int home)
     cdef object _find_safe(self, int state)
     cdef object _find_exits(self, int state)
     cdef object _make_room(self, long long state)

@@ -48,19 +48,17 @@ class SelfLoops:
         self.atoms = atoms
         self.trie = trie
         self.room, self.usual, self.leaves, self.is_wide = 64, ints(64), ulongs(64), octets(64)
-        self.safe, self.exits_at, self.needs_at, self.links_at = octets(64), ints(64), ints(64), ints(64)
+        self.safe, self.exits_at, self.needs_at = octets(64), ints(64), ints(128)
         self.exits_room, self.exits = 256, ints(256)
         self.exits_used = 1  # 0 means that exits are not known
         self.needs_room, self.needs = 64, ulongs(64)
         self.needs_used = 1  # 0 means that they are not known
-        self.links_room = 0  # few grammars need any
-        self.links_used = 1
         self.reached = ints(MOST_REACHED)
-        self.way_state, self.way_groups = ints(MOST_WAYS), ulongs(MOST_WAYS)
-        self.found, self.home_found = ulongs(MOST_NEEDS), ulongs(MOST_NEEDS)
+        self.way_state, self.way_groups, self.way_size = ints(MOST_WAYS), ulongs(MOST_WAYS), ints(MOST_WAYS)
+        self.found = ulongs(MOST_NEEDS)
         self.ways = 0
         self.founds = 0
-        self.searched = 0
+        self.is_full = False
 
     def __dealloc__(self):
         free(self.usual)
@@ -69,21 +67,19 @@ class SelfLoops:
         free(self.safe)
         free(self.exits_at)
         free(self.needs_at)
-        free(self.links_at)
         free(self.exits)
         free(self.needs)
-        free(self.links)
         free(self.reached)
         free(self.way_state)
         free(self.way_groups)
+        free(self.way_size)
         free(self.found)
-        free(self.home_found)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def bytes_held(self) -> cython.longlong:
         """Return the bytes that the facts take."""
-        return 26 * self.room + 4 * self.exits_room + 8 * (self.links_room + self.needs_room)
+        return 26 * self.room + 4 * self.exits_room + 8 * self.needs_room
 
     @cython.cfunc
     @cython.exceptval(0, check=True)
@@ -102,12 +98,34 @@ class SelfLoops:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def stays(self, node: cython.int, state: cython.int) -> cython.int:
+    def home(self, state: cython.int) -> cython.int:
+        """Return the row state to which most ASCII bytes lead from a row state, if most lead from there back to it; 0
+        if there is no such state, or if it is that one."""
+        home: cython.int
+        if state >= self.room:
+            self._make_room(state)
+        if self.leaves[state] == 0:
+            self._find_leaves(state)
+        home = self.usual[state]
+        if home <= 0 or home == state:
+            return 0
+        if home >= self.room:
+            self._make_room(home)
+        if self.leaves[home] == 0:
+            self._find_leaves(home)
+        return home if self.usual[home] == home else 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def stays(self, node: cython.int, state: cython.int, like: cython.int) -> cython.int:
         """Return 1 if all tokens below trie ``node``, which is in row state ``state``, stay inside. All their bytes
         lead from each state to its usual successor, or they are too few to reach the end of the text.
 
         So it is in loops and bounded repetitions of a pattern. If the text may end in the state, it may end after each
         of the tokens, else after none.
+
+        With ``like`` 1, in a JSON string, it is enough that those tokens stay inside that do so in the free string, and
+        that the text ends in none of them (then return 2) or where the free string does (3).
         """
         trie: Trie = self.trie
         below: cython.ulonglong = trie.below[node]
@@ -132,9 +150,9 @@ class SelfLoops:
         if below & MARKS == 0:
             if self.safe[state] == 0 and trie.size[node] >= SOME:
                 self._find_safe(state)
-            return 1 if trie.height[node] < self.safe[state] else self._lacks_needs(node, state)
+            return 1 if trie.height[node] < self.safe[state] else self._lacks_needs(node, state, like)
         if below & self.leaves[here] & ~(encoding.HIGH | encoding.SEPARATOR):
-            return self._lacks_needs(node, state)
+            return self._lacks_needs(node, state, like)
         if trie.size[node] < LARGE or self.is_wide[here]:
             return 0
         if here != state or self.usual[here] != here:
@@ -144,136 +162,165 @@ class SelfLoops:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _lacks_needs(self, node: cython.int, state: cython.int) -> cython.int:
-        """Return 1 if the tokens below trie ``node`` lack some byte on each way out of the text of a row state: in a
-        string that several patterns search for words, few tokens have all letters of one."""
+    def _lacks_needs(self, node: cython.int, state: cython.int, like: cython.int) -> cython.int:
+        """Return 1 if the tokens below trie ``node`` lack some byte on each way out of the text of a row state to which
+        most bytes lead back: in a string that several patterns search for words, few tokens have all letters of one.
+        With ``like`` 1 return as `stays` does."""
         first: cython.int
         at: cython.int
-        if self.trie.size[node] < SOME:
+        kind: cython.int
+        if self.usual[state] != state:
             return 0
-        if self.needs_at[state] == 0:
-            self._find_needs(state)
-        first = self.needs_at[state]
-        if first < 0:
-            return 0
-        for at in range(first + 1, first + 1 + cython.cast(cython.int, self.needs[first])):
-            if self.needs[at] & ~self.trie.below[node] == 0:
-                return 0
-        return 1
+        for kind in range(like + 1):
+            first = self.needs_at[2 * state + kind]
+            if first == 0:
+                if self.trie.size[node] < SOME:
+                    return 0
+                self._find_needs(state, kind)
+                first = self.needs_at[2 * state + kind]
+            if first < 0:
+                continue
+            for at in range(first + 2, first + 2 + cython.cast(cython.int, self.needs[first])):
+                if self.needs[at] & ~self.trie.below[node] == 0:
+                    break
+            else:
+                return cython.cast(cython.int, self.needs[first + 1])
+        return 0
 
     @cython.cfunc
-    def _find_needs(self, state: cython.int) -> object:
-        """Note the minimal sets of groups of bytes of which one is on each way from a row state out of its text, or to
-        an end of it (if it may end in the state: to where it may not). It is a breadth-first search from state to state
-        with the groups so far, where a superset of what is known for the same state adds nothing.
+    def _find_needs(self, home: cython.int, like: cython.int) -> object:
+        """Note the minimal sets of groups of bytes of which one is on each way from row state ``home``, to which most
+        bytes lead back, out of its text, or to an end of it (if it may end in the state: to where it may not). It is a
+        search from state to state with the groups so far, where a superset of what is known for the same state adds
+        nothing. The way with the fewest groups is followed next (as in Dijkstra's algorithm), so that none is followed
+        of which a part would do.
 
-        All ways lead through the states about one state (``home``) to which most bytes lead. Other than ASCII, all
-        characters lead there (where the text may end: lead out); and as a way there takes no certain byte, what leads
-        out from there counts everywhere.
+        Other than ASCII, all characters lead back (where the text may end: lead out).
+
+        With ``like`` 1 (see `stays`) the ways are those to a state in which a quote does something else than in
+        ``home``. So a quote leads out of none, and neither does a byte that may be in no JSON string.
         """
-        home: cython.int = state
-        i: cython.int = 0
+        i: cython.int
         first: cython.int
-        self.needs_at[state] = -1
-        while True:
-            if home >= self.room:
-                self._make_room(home)
-            if self.leaves[home] == 0:
-                self._find_leaves(home)
-            if self.usual[home] == home:
-                break
-            home = self.usual[home]
-            i += 1
-            if i > 3 or home <= 0:
-                return None
+        then: cython.int
         is_end: cython.bint = self.atoms.may_end(home)
-        if is_end != self.atoms.may_end(state):
+        self.needs_at[2 * home + like] = -1
+        if is_end and like:
             return None
         if not self.is_wide[home]:
             self._find_wide(home)
         if self.leaves[home] & encoding.HIGH and not is_end:
             return None
-        if self.searched != home:  # what states about the same one have in common is searched once
-            if self.needs_at[home] < 0 and home != state:
-                return None
-            self.searched = 0
-            self.ways = self.founds = 0
+        self.ways = self.founds = 0
+        self.is_full = False
+        if not like:
             self._note_need(encoding.OTHER)  # no UTF-8
-            if is_end:  # and within a character there is none
-                self._note_need(encoding.HIGH)
-            self._note_way(home, 0)
-            if self.leaves[home] & encoding.SEPARATOR:
-                self._note_need(encoding.SEPARATOR)
-            if not self._search(0, home):
-                self.needs_at[home] = -1
+        if is_end:  # and within a character there is none
+            self._note_need(encoding.HIGH)
+        if self.leaves[home] & encoding.SEPARATOR:
+            self._note_need(encoding.SEPARATOR)
+        self._note_way(home, 0, 0)
+        i = 0
+        while i < self.ways:
+            self._bring_least(i)
+            self._follow(i, home, like)
+            if self.is_full:
                 return None
-            self.searched = home
-            self.home_ways = self.ways
-            self.home_founds = self.founds
-            for i in range(self.founds):
-                self.home_found[i] = self.found[i]
-        else:
-            self.ways = self.home_ways
-            self.founds = self.home_founds
-            for i in range(self.founds):
-                self.found[i] = self.home_found[i]
-        if home != state:
-            self._note_way(state, 0)
-            if not self._search(self.home_ways, home):
-                return None
+            i += 1
         first = self.needs_used
-        if first + self.founds + 1 > self.needs_room:
-            self.needs = more(self.needs, self.needs_room, 2 * (first + self.founds))
-            self.needs_room = 2 * (first + self.founds)
+        if first + self.founds + 2 > self.needs_room:
+            self.needs = more(self.needs, self.needs_room, 2 * (first + self.founds + 2))
+            self.needs_room = 2 * (first + self.founds + 2)
         self.needs[first] = self.founds
+        self.needs[first + 1] = 1
+        if like:
+            self.needs[first + 1] = 3 if self.atoms.after(home, 0x22) == encoding.DONE else 2
         for i in range(self.founds):
-            self.needs[first + 1 + i] = self.found[i]
-        self.needs_used = first + self.founds + 1
-        self.needs_at[state] = first
-        if state == home and not is_end:  # inside a character, what follows it is the same
+            self.needs[first + 2 + i] = self.found[i]
+        self.needs_used = first + self.founds + 2
+        self.needs_at[2 * home + like] = first
+        if not is_end:  # inside a character, what follows it is the same
             for byte in (0xC3, 0xE4, 0xF1):
-                then: cython.int = cython.cast(cython.int, self.atoms.after(home, byte))
+                then = cython.cast(cython.int, self.atoms.after(home, byte))
                 self._make_room(then)
-                self.needs_at[then] = first
+                self.needs_at[2 * then + like] = first
         return None
 
     @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _search(self, i: cython.int, home: cython.int) -> cython.int:
-        """Follow the noted ways from number ``i`` on; return 0 if they are too many."""
-        first: cython.int
-        at: cython.int
-        groups: cython.ulonglong
-        while i < self.ways:
-            first = self.links_at[self.way_state[i]]
-            if first == 0 or self.links[first + 1] != cython.cast(cython.ulonglong, home):
-                self._find_links(self.way_state[i], home)
-                first = self.links_at[self.way_state[i]]
-            for at in range(first + 2, first + 2 + 2 * cython.cast(cython.int, self.links[first]), 2):
-                groups = self.way_groups[i] | self.links[at + 1]
-                if self.links[at]:
-                    self._note_way(cython.cast(cython.int, self.links[at]), groups)
-                else:
-                    self._note_need(groups)
-            if self.ways == MOST_WAYS or self.founds == MOST_NEEDS:
-                return 0
-            i += 1
-        return 1
+    def _follow(self, i: cython.int, home: cython.int, like: cython.int) -> object:
+        """Note the ways one byte on from way number ``i``, except back to ``home``, or what leads out. A backslash does
+        so, a quote (see `_find_needs`), and a byte of other characters than ASCII that leads elsewhere than from
+        ``home``."""
+        groups: cython.ulonglong[::1] = GROUPS
+        state: cython.int = self.way_state[i]
+        byte: cython.int
+        then: cython.longlong
+        before: cython.longlong = -1  # the last step, which is often repeated
+        group: cython.ulonglong = 0
+        is_end: cython.bint = self.atoms.may_end(home)
+        for byte in range(0x100):
+            then = self.atoms.after(state, byte)
+            if byte >= 0x80:
+                if then == self.atoms.after(home, byte):
+                    continue
+                then = 0
+            elif like and (byte < 0x20 or byte == 0x22) and then <= 0:
+                continue
+            elif byte == 0x22 or byte == 0x5C or then <= 0 or self.atoms.may_end(then) != is_end:
+                then = 0
+            elif then == state or then == home:
+                continue
+            elif like and self.atoms.after(then, 0x22) != self.atoms.after(home, 0x22):
+                then = 0
+            if then == before and groups[byte] == group:
+                continue
+            before, group = then, groups[byte]
+            if then:
+                self._note_way(cython.cast(cython.int, then), self.way_groups[i] | group, i + 1)
+            else:
+                self._note_need(self.way_groups[i] | group)
+        return None
 
     @cython.cfunc
-    def _note_way(self, state: cython.int, groups: cython.ulonglong) -> object:
-        """Note that some groups of bytes lead to a row state, unless fewer do, or lead out."""
+    def _bring_least(self, i: cython.int) -> object:
+        """Exchange way number ``i`` with the one of the fewest groups from there on."""
+        least: cython.int = i
+        j: cython.int
+        for j in range(i + 1, self.ways):
+            if self.way_size[j] < self.way_size[least]:
+                least = j
+        self.way_state[i], self.way_state[least] = self.way_state[least], self.way_state[i]
+        self.way_groups[i], self.way_groups[least] = self.way_groups[least], self.way_groups[i]
+        self.way_size[i], self.way_size[least] = self.way_size[least], self.way_size[i]
+        return None
+
+    @cython.cfunc
+    def _note_way(self, state: cython.int, groups: cython.ulonglong, followed: cython.int) -> object:
+        """Note that some groups of bytes lead to a row state, unless fewer do, or lead out. It takes the place of a way
+        there with more of them, except of the first ones, which were ``followed``."""
         i: cython.int
-        for i in range(self.ways):
-            if self.way_state[i] == state and self.way_groups[i] & ~groups == 0:
-                return None
+        at: cython.int = self.ways
+        rest: cython.ulonglong = groups
         for i in range(self.founds):
             if self.found[i] & ~groups == 0:
                 return None
-        if self.ways < MOST_WAYS:
-            self._make_room(state)
-            self.way_state[self.ways] = state
-            self.way_groups[self.ways] = groups
+        for i in range(self.ways):
+            if self.way_state[i] == state:
+                if self.way_groups[i] & ~groups == 0:
+                    return None
+                if groups & ~self.way_groups[i] == 0 and i >= followed:
+                    at = i
+        if at == MOST_WAYS:
+            self.is_full = True
+            return None
+        self._make_room(state)
+        self.way_state[at] = state
+        self.way_groups[at] = groups
+        self.way_size[at] = 0
+        while rest:
+            rest &= rest - 1
+            self.way_size[at] += 1
+        if at == self.ways:
             self.ways += 1
         return None
 
@@ -290,49 +337,11 @@ class SelfLoops:
                 self.found[left] = self.found[i]
                 left += 1
         self.founds = left
-        if left < MOST_NEEDS:
-            self.found[left] = groups
-            self.founds = left + 1
-        return None
-
-    @cython.cfunc
-    def _find_links(self, state: cython.int, home: cython.int) -> object:
-        """Note the row states to which ASCII leads from one, except itself and ``home``, each with a group of bytes; 0
-        stands for the way out. A quote or a backslash counts as one, and so does a byte of other characters that leads
-        elsewhere than from ``home``."""
-        groups: cython.ulonglong[::1] = GROUPS
-        first: cython.int = self.links_used
-        at: cython.int = first + 2
-        i: cython.int
-        byte: cython.int
-        then: cython.longlong
-        is_end: cython.bint = self.atoms.may_end(home)
-        if self.links_room == 0:
-            self.links_room, self.links = 1024, ulongs(1024)
-        if first + 514 > self.links_room:
-            self.links = more(self.links, self.links_room, 2 * first + 514)
-            self.links_room = 2 * first + 514
-        for byte in range(0x100):
-            then = self.atoms.after(state, byte)
-            if byte >= 0x80:
-                if then == self.atoms.after(home, byte):
-                    continue
-                then = 0
-            elif byte == 0x22 or byte == 0x5C or then <= 0 or self.atoms.may_end(then) != is_end:
-                then = 0
-            elif then == state or then == home:
-                continue
-            for i in range(first + 2, at, 2):
-                if self.links[i] == cython.cast(cython.ulonglong, then) and self.links[i + 1] == groups[byte]:
-                    break
-            else:
-                self.links[at] = cython.cast(cython.ulonglong, then)
-                self.links[at + 1] = groups[byte]
-                at += 2
-        self.links[first] = (at - first - 2) // 2
-        self.links[first + 1] = home  # which the way out depends on, too
-        self.links_used = at
-        self.links_at[state] = first
+        if left == MOST_NEEDS:
+            self.is_full = True
+            return None
+        self.found[left] = groups
+        self.founds = left + 1
         return None
 
     @cython.cfunc
@@ -414,8 +423,7 @@ class SelfLoops:
             self.is_wide = more(self.is_wide, had, room)
             self.safe = more(self.safe, had, room)
             self.exits_at = more(self.exits_at, had, room)
-            self.needs_at = more(self.needs_at, had, room)
-            self.links_at = more(self.links_at, had, room)
+            self.needs_at = more(self.needs_at, 2 * had, 2 * room)
             self.room = room
         return None
 

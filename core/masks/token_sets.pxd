@@ -35,6 +35,8 @@ cdef class TokenSets:
     cdef int* span
     cdef int span_count
     cdef int span_room
+    # True if only those of them count that are in the free string, too
+    cdef bint is_like
     # tokens that a shared set has too many
     cdef int* less
     cdef int less_count
@@ -49,7 +51,8 @@ cdef class TokenSets:
     cdef TokenSet _build(self, long long atom, object free)
     cdef object _fill(self, TokenSet token_set, int saved)
     cdef object _fill_dense(self, TokenSet token_set, TokenSet base, int saved)
-    cdef object _walk_rows(self, int state)
+    cdef object _walk_rows(self, int state, TokenSet base)
+    cdef object _emit_like(self, int begin, int until, TokenSet base)
     cdef object _note_span(self, int begin, int until)
     cdef object _end(self, int node, bint done)
     cdef object _set_ends(self, TokenSet token_set)
@@ -60,11 +63,14 @@ cdef class TokenSets:
     cdef object _bounded_set(self, long long atom)
     cdef bint _reads(self, long long wide, long long atom, bytes data) except -1
     cdef TokenSet _open_set(self, long long atom, int number)
-    cdef int _is_near(self, long long atom, long long free) except -1
+    cdef int _is_near(self, long long atom, long long free, int share) except -1
     cdef int _is_alike(self, long long one, long long other) except -1
     cdef TokenSet _near_set(self, long long atom, long long free)
     cdef TokenSet _dense_base(self, long long free)
     cdef object _compare(self, int i, TokenSet base)
+    cdef int _is_beside(self, long long atom, long long home) except -1
+    cdef TokenSet _beside_set(self, long long atom, long long home)
+    cdef int _end_like(self, TokenSet base, int had, int stop) except -1
     cdef object _lose(self, TokenSet base, int node, int stop)
     cdef TokenSet _difference(self, TokenSet base)
     cdef TokenSet _lacking_set(self, long long atom, long long free, list words)

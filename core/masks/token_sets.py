@@ -33,6 +33,9 @@ LARGE = cython.declare(cython.int, 64)
 MAX_UNSURE = cython.declare(cython.int, 512)
 #: Maximum number of tokens by which a token set is kept as its difference to another.
 MAX_LESS = cython.declare(cython.int, 512)
+#: Minimum part of the trie's nodes, as its reciprocal, whose difference between two positions is not small: to walk
+#: along both would take as long as to walk along one through all.
+BESIDE = cython.declare(cython.int, 32)
 #: Maximum number of token sets of counted strings that one vocabulary keeps.
 MAX_COUNTED = cython.declare(cython.int, 256)
 
@@ -99,6 +102,7 @@ class TokenSets:
         tag: cython.longlong = atom >> encoding.TAG
         free = None
         open_class: cython.int
+        home: cython.int
         if tag == encoding.ROW:
             key, free = self.automaton.given.shared(atom)
             if key is not None:
@@ -117,12 +121,15 @@ class TokenSets:
                     found = self._class_set(atom)
                 elif free is not None and words is not None:
                     found = self._lacking_set(atom, free, words)
-                elif free is not None and self._is_near(atom, free):
+                elif free is not None and self._is_near(atom, free, 2):
                     found = self._near_set(atom, free)
                 else:
                     open_class = -1 if free is None else self.automaton.given.open_class(atom)
+                    home = -1 if free is None else self.loops.home(cython.cast(cython.int, atom))
                     if open_class >= 0:
                         found = self._open_set(atom, open_class)
+                    elif home > 0 and self._is_beside(atom, home):
+                        found = self._beside_set(atom, home)
                     elif self.characters.is_wide_run(cython.cast(cython.int, atom)):
                         found = self._class_set(atom)
             if found is None:
@@ -156,9 +163,10 @@ class TokenSets:
         then: cython.longlong
         self.end_count = self.closing_count = 0  # an error may have left some
         self.span_count = 0
+        self.is_like = False
         count: cython.int = 0
         if (atom >> encoding.TAG) == encoding.ROW:
-            self._walk_rows(cython.cast(cython.int, atom))
+            self._walk_rows(cython.cast(cython.int, atom), base)
             for i in range(0, self.span_count, 2):
                 count += self.span[i + 1] - self.span[i]
             i = trie.nodes
@@ -180,7 +188,10 @@ class TokenSets:
             self._fill_dense(token_set, base, saved)
         else:
             for i in range(0, self.span_count, 2):
-                walk.emit_all(self.span[i], self.span[i + 1])
+                if self.is_like:
+                    self._emit_like(self.span[i], self.span[i + 1], base)
+                else:
+                    walk.emit_all(self.span[i], self.span[i + 1])
             self._fill(token_set, saved)
         walk.out_count = saved
         self._set_ends(token_set)
@@ -210,7 +221,8 @@ class TokenSets:
 
     @cython.cfunc
     def _fill_dense(self, token_set: TokenSet, base: TokenSet, saved: cython.int) -> object:
-        """Give a token set the tokens of ``base``, the free string's, except those between the spans."""
+        """Give a token set the tokens of ``base``, the free string's, except those between the spans; and those that
+        were emitted after the first ``saved`` ones."""
         walk: TrieWalk = self.walk
         order: cython.int[::1] = self.trie.order
         bits: cython.uint[::1] = copied("I", base.dense)
@@ -218,25 +230,27 @@ class TokenSets:
         j: cython.int
         at: cython.int = 0
         until: cython.int
+        cleared: cython.int = 0
         for i in range(0, self.span_count + 2, 2):
             until = self.span[i] if i < self.span_count else self.trie.first[self.trie.nodes]
             for j in range(at, until):
+                cleared += bits[order[j] >> 5] >> (order[j] & 31) & 1
                 bits[order[j] >> 5] &= ~(cython.cast(cython.uint, 1) << (order[j] & 31))
             if i < self.span_count:
                 at = self.span[i + 1]
-                token_set.count += at - until
         for i in range(saved, walk.out_count):
             bits[walk.out[i] >> 5] |= cython.cast(cython.uint, 1) << (walk.out[i] & 31)
-        token_set.count += walk.out_count - saved
+        token_set.count = base.count - cleared + walk.out_count - saved
         token_set.is_dense = True
         token_set.dense = bits
         token_set.size += 4 * self.words
         return None
 
     @cython.cfunc
-    def _walk_rows(self, state: cython.int) -> object:
+    def _walk_rows(self, state: cython.int, base: TokenSet) -> object:
         """Note the tokens that stay inside the text of a row state, as spans, and its ends; emit the tokens that come
-        from class runs."""
+        from class runs. Of the tokens in the spans, if ``is_like`` is set then, only those count that are in ``base``,
+        the token set of the free string."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         byte: cython.uchar[::1] = trie.byte
@@ -251,6 +265,7 @@ class TokenSets:
         stop: cython.int
         then: cython.int
         is_end: cython.bint
+        kept: cython.int
         visited: cython.int = 0
         # The bounds of a span of neighbours in the trie's order.
         begin: cython.int = 0
@@ -277,11 +292,15 @@ class TokenSets:
             if is_end:
                 self._end(i, False)
             if stop > i + 1:
-                if self.loops.stays(i, then):
+                kept = self.loops.stays(i, then, base.is_dense)
+                if kept:
+                    self.is_like |= kept > 1
                     until = first[stop]
                     if is_end:
                         for j in range(i + 1, stop):
                             self._end(j, False)
+                    elif kept == 3:
+                        self._end_like(base, first_from(base.parts, base.end_count, i + 1), stop)
                     i = stop
                     continue
                 if stop - i >= LARGE and self.characters.is_counted(then) and self._reads_on(i, then):
@@ -304,6 +323,16 @@ class TokenSets:
         self.span[self.span_count] = begin
         self.span[self.span_count + 1] = until
         self.span_count += 2
+        return None
+
+    @cython.cfunc
+    def _emit_like(self, begin: cython.int, until: cython.int, base: TokenSet) -> object:
+        """Emit the tokens of a span that are in ``base``, a dense token set."""
+        order: cython.int[::1] = self.trie.order
+        i: cython.int
+        for i in range(begin, until):
+            if base.dense[order[i] >> 5] >> (order[i] & 31) & 1:
+                self.walk.emit_one(order[i])
         return None
 
     @cython.cfunc
@@ -540,7 +569,7 @@ class TokenSets:
                 i = exits.after[i]
                 continue
             stop = trie.first[node + 1]
-            stays: cython.bint = trie.size[node] > 1 and self.loops.stays(node, cython.cast(cython.int, then)) != 0
+            stays: cython.bint = trie.size[node] > 1 and self.loops.stays(node, cython.cast(cython.int, then), 0) != 0
             if stays:
                 stop = trie.first[node + trie.size[node]]
             for at in range(trie.first[node], stop):
@@ -555,9 +584,9 @@ class TokenSets:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _is_near(self, atom: cython.longlong, free: cython.longlong) -> cython.int:
-        """Return 1 if most texts lead from ``atom`` and from ``free``, the free string, to the same position within a
-        few bytes: so it is where some names are left out."""
+    def _is_near(self, atom: cython.longlong, free: cython.longlong, share: cython.int) -> cython.int:
+        """Return 1 if less than one in ``share`` texts leads from ``atom`` and from ``free`` to different positions,
+        after the first few bytes: so it is in the free string and where some names are left out."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         byte: cython.int
@@ -577,11 +606,11 @@ class TokenSets:
             then = automaton.after(atom, byte)
             if then == automaton.after(free, byte):
                 same += trie.size[trie.child[byte]]
-                if 2 * same > nodes:
+                if share * (nodes - same) < nodes:
                     return 1
             elif then <= 0 or byte < 0x20 or byte >= 0x7F:
                 lost += trie.size[trie.child[byte]]
-                if 2 * lost >= nodes:
+                if share * lost >= nodes:
                     return 0
         before: cython.longlong = 0
         is_alike: cython.bint = False
@@ -594,11 +623,11 @@ class TokenSets:
                     before = then
                 if is_alike:
                     same += trie.size[trie.child[byte]]
-                    if 2 * same > nodes:
+                    if share * (nodes - same) < nodes:
                         return 1
                 else:
                     lost += trie.size[trie.child[byte]]
-                    if 2 * lost >= nodes:
+                    if share * lost >= nodes:
                         return 0
         return 0
 
@@ -671,6 +700,76 @@ class TokenSets:
                 self.stack[depth] = then
                 i += 1
         return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_beside(self, atom: cython.longlong, home: cython.longlong) -> cython.int:
+        """Return 1 if the token set of ``home`` is known, and that of ``atom`` hardly differs."""
+        found = self.known.get(home)
+        if found is None or not cython.cast(TokenSet, found).is_dense:
+            return 0
+        return self._is_near(atom, home, BESIDE)
+
+    @cython.cfunc
+    def _beside_set(self, atom: cython.longlong, home: cython.longlong) -> TokenSet:
+        """Return the token set of a row state between two characters of a JSON string, from that of another one,
+        ``home``: where both have reached the same position nothing differs, and nothing is visited."""
+        trie: Trie = self.trie
+        automaton: Positions = self.automaton
+        base: TokenSet = self.token_set(home)
+        token_set: TokenSet = new_dense_set(base.dense if base.less_count == 0 else dense_copy(base), base.count)
+        bits: cython.uint[::1] = token_set.dense
+        beside: cython.p_longlong = self.beside
+        i: cython.int = 1
+        at: cython.int
+        depth: cython.int
+        token: cython.int
+        had: cython.int = 0  # the ends of ``home`` that were met
+        wide: cython.longlong
+        then: cython.longlong
+        bit: cython.uint
+        self.built += 1
+        self.end_count = self.closing_count = 0  # an error may have left some
+        beside[0] = home
+        self.stack[0] = atom
+        while i < trie.nodes:
+            self.visited += 1
+            depth = trie.depth[i]
+            wide = beside[depth - 1]
+            if wide > 0:
+                wide = automaton.after(wide, trie.byte[i])
+            then = self.stack[depth - 1]
+            if then > 0:
+                then = automaton.after(then, trie.byte[i])
+            if then == wide:
+                had = self._end_like(base, had, i + trie.size[i])
+                i += trie.size[i]
+                continue
+            if wide == encoding.DONE:
+                had += 1
+            if then == encoding.DONE:
+                self._end(i, True)
+            if (then > 0) != (wide > 0):
+                for at in range(trie.first[i], trie.first[i + 1]):
+                    token = trie.order[at]
+                    bit = cython.cast(cython.uint, 1) << (token & 31)
+                    bits[token >> 5] ^= bit
+                    token_set.count += 1 if then > 0 else -1
+            beside[depth] = wide if wide > 0 else encoding.DEAD
+            self.stack[depth] = then if then > 0 else encoding.DEAD
+            i += 1
+        self._set_ends(token_set)
+        return token_set
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _end_like(self, base: TokenSet, had: cython.int, stop: cython.int) -> cython.int:
+        """Note the ends of ``base`` from number ``had`` on that are before trie node ``stop``; return how many ends it
+        has up to there."""
+        while had < base.end_count and base.parts[had] < stop:
+            self._end(base.parts[had], True)
+            had += 1
+        return had
 
     @cython.cfunc
     def _lose(self, base: TokenSet, node: cython.int, stop: cython.int) -> object:

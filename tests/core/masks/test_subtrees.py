@@ -8,6 +8,7 @@ from itertools import combinations, product
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.errors import UnsatisfiableSchemaError
 
 # Letters, marks, whole characters of two to four bytes, the two that ECMAScript's dot leaves out, beginnings and ends of
 # characters, and bytes that UTF-8 forbids.
@@ -94,6 +95,27 @@ def test_too_few_bytes_to_lead_out_are_not_looked_at():
     assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
 
 
+def test_parts_without_the_letters_of_a_word_are_not_looked_at():
+    """Where some word is searched, tokens with quotes and bytes that may not be there need no walk either; and within
+    the word, only those that go on with it."""
+    letters = [b"a", b"b", b"c", b"d"]
+    words = [b"".join(each) for size in range(1, 6) for each in product(letters, repeat=size)]
+    tokens = [*words, *(word + b'",' for word in words), *(word + b"\n" for word in words)]
+    vocabulary = Vocabulary([*tokens, b"w", b"o", b"r", b"x", b'"', None], eos=[len(tokens) + 5])
+    schema = {"type": "string", "pattern": "word", "not": {"pattern": "drow"}}
+    free = Grammar.from_json_schema({"type": "string"}).bind(vocabulary).matcher()
+    assert free.accept_bytes(b'"')
+    assert len(free.allowed_tokens()) == len(words) + 5  # its walk is not counted below
+    constraint = Grammar.from_json_schema(schema).bind(vocabulary)
+    matcher = constraint.matcher()
+    assert matcher.accept_bytes(b'"')
+    for text in (b"", b"wo"):
+        assert matcher.accept_bytes(text)
+        before = constraint.counters()["mask_visited"]
+        assert matcher.allowed_tokens() == [*range(len(words)), *range(len(tokens), len(tokens) + 4)]
+        assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_states_that_patterns_share(seed):
     """What leads out of a text is found from state to state. A state to which several patterns lead has the masks that
@@ -128,3 +150,62 @@ def test_states_that_patterns_share(seed):
                 if not alive:
                     break
                 matcher.accept(walk.choice(ending if ending and walk.random() < 0.5 else alive))
+
+
+def _searching(walk: random.Random) -> dict:
+    """Return a schema of a string in which patterns search for words."""
+    words = [
+        "".join(walk.choices("abcd", k=walk.randrange(1, 5))) + walk.choice(["", "", "+", "[cd]+", "\\d"])
+        for _ in range(3)
+    ]
+    schema: dict = {"type": "string"}
+    kind = walk.randrange(4)
+    if kind == 0:
+        schema["oneOf"] = [{"pattern": word} for word in words]
+    elif kind == 1:
+        schema |= {"pattern": words[0], "not": {"anyOf": [{"pattern": word} for word in words[1:]]}}
+    elif kind == 2:
+        schema |= {"not": {"pattern": words[0]}, "allOf": [{"pattern": words[1]}]}
+    else:
+        schema["pattern"] = f"^[^{walk.choice('abcd#')}]*({'|'.join(words)})"
+    if walk.random() < 0.3:
+        schema["maxLength"] = walk.randrange(6, 300)
+    return schema
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 100))])
+def test_words_that_patterns_search(seed):
+    """In a string that patterns search for words, a part of the trie without all letters of one is taken as the free
+    string has it, with quotes and bytes that may not be there; and the set within a word is that between words but for
+    a few tokens. Both have what steps accept."""
+    walk = random.Random(seed)
+    # Some letters are missing below each node of the trie, and behind the others there are ends and what is no text.
+    tails = [b"", b'"', b'",', b"\n", b'\\"', b"\x7f", b"\\", "é".encode(), b"\xff", b'#"']
+    words = {
+        bytes(word) for letters in combinations(b"abcd", 3) for n in range(4) for word in product(letters, repeat=n)
+    }
+    tokens = {b"%c%s%s" % (0x41 + k // 20, word, walk.choice(tails)) for k, word in enumerate(sorted(words))}
+    tokens |= {word + tail for word in words if len(word) < 3 for tail in tails} - {b""}
+    vocabulary = Vocabulary([*sorted(tokens | {b"d", b"0"}), None], eos=[len(tokens | {b"d", b"0"})], cache_dir=False)
+    taken = unsatisfiable = 0
+    for _ in range(6):
+        schema = _searching(walk)
+        names = {"type": "object", "propertyNames": schema, "additionalProperties": True}
+        grammar = Grammar.from_json_schema(walk.choice([schema, names]), whitespace="compact")
+        try:
+            constraint = grammar.bind(vocabulary)
+        except UnsatisfiableSchemaError:
+            unsatisfiable += 1
+            continue
+        for _ in range(3):
+            matcher = constraint.matcher()
+            matcher.accept_bytes(b'{"') or matcher.accept_bytes(b'"')
+            for _ in range(8):
+                allowed = matcher.allowed_tokens()
+                assert allowed == [token for token in range(vocabulary.size) if matcher.fork().accept(token)], schema
+                alive = [token for token in allowed if token < vocabulary.size - 1]
+                if not alive:
+                    break
+                taken += matcher.accept(walk.choice(alive))
+    assert taken > 20
+    assert unsatisfiable <= 2
