@@ -42,6 +42,8 @@ COMPILED = (
     "automaton.positions",
     "automaton.states",
     "masks.character_counts",
+    "masks.differences",
+    "masks.draft",
     "masks.mask_engine",
     "masks.mask_logits",
     "masks.masks",

@@ -425,7 +425,7 @@ class Masks:
         """Return the bytes that masks, token sets and scratch space take beside the vocabulary's index."""
         walk: TrieWalk = self.walk
         token_sets: TokenSets = self.token_sets
-        scratch = 4 * (walk.out_room + token_sets.end_room + token_sets.span_room) + 8 * self.trie.longest
+        scratch = 4 * (walk.out_room + token_sets.draft.end_room + token_sets.draft.span_room) + 8 * self.trie.longest
         held = self.held + token_sets.held + token_sets.loops.bytes_held()
         return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
 
@@ -433,5 +433,6 @@ class Masks:
         """Return deterministic counts: token sets built, trie nodes visited, flushes; and bytes held."""
         token_sets: TokenSets = self.token_sets
         visited = self.walk.visited + token_sets.visited + token_sets.characters.visited
+        visited += token_sets.differences.visited
         held = self.held + token_sets.held
         return {"tables": token_sets.built, "visited": visited, "flushes": self.flushes, "bytes": held}

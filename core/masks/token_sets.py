@@ -18,21 +18,19 @@ if not cython.compiled:  # else they are declared
     from ..automaton.blocks import row_item
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
-    from ..compiled.memory import free, ints, longs, more
+    from ..compiled.memory import free, longs
     from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
+    from .differences import Differences
+    from .draft import Draft
     from .self_loops import SelfLoops
-    from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, set_parts, share_parts
+    from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
     from .trie import Trie
     from .trie_walk import TrieWalk
-
-from .trie import GROUPS
 
 #: Minimum number of trie nodes in a subtree for which `ClassRuns` pay off.
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of tokens that are read one by one, where a bound on the length of a string may forbid them.
 MAX_UNSURE = cython.declare(cython.int, 512)
-#: Maximum number of tokens by which a token set is kept as its difference to another.
-MAX_LESS = cython.declare(cython.int, 512)
 #: Minimum part of the trie's nodes, as its reciprocal, whose difference between two positions is not small: to walk
 #: along both would take as long as to walk along one through all.
 BESIDE = cython.declare(cython.int, 32)
@@ -63,25 +61,13 @@ class TokenSets:
         self.built = 0
         self.visited = 0
         self.words = (trie.vocabulary + 31) // 32
-        self.end_room, self.end = 256, ints(256)
-        self.end_count = 0
-        self.closing_room, self.closing = 256, ints(256)
-        self.closing_count = 0
-        self.span_room, self.span = 256, ints(256)
-        self.less_room, self.less = 64, ints(64)
-        self.scratch = ints(256)
-        self.stack, self.beside = longs(trie.longest + 2), longs(trie.longest + 2)
-        self.span_count = 0
-        self.less_count = 0
+        self.draft = Draft(trie)
+        self.differences = Differences(automaton, trie, self.draft)
+        self.is_like = False
+        self.stack = longs(trie.longest + 2)
 
     def __dealloc__(self):
-        free(self.end)
-        free(self.closing)
-        free(self.span)
-        free(self.less)
-        free(self.scratch)
         free(self.stack)
-        free(self.beside)
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:
@@ -120,16 +106,19 @@ class TokenSets:
                 if self.characters.has_runs(cython.cast(cython.int, atom)):
                     found = self._class_set(atom)
                 elif free is not None and words is not None:
-                    found = self._lacking_set(atom, free, words)
-                elif free is not None and self._is_near(atom, free, 2):
-                    found = self._near_set(atom, free)
+                    found = self.differences.lacking_set(atom, free, self._dense_base(free), words)
+                    self.built += 1
+                elif free is not None and self.differences.is_near(atom, free, 2):
+                    found = self.differences.near_set(atom, free, self._dense_base(free))
+                    self.built += 1
                 else:
                     open_class = -1 if free is None else self.automaton.given.open_class(atom)
                     home = -1 if free is None else self.loops.home(cython.cast(cython.int, atom))
                     if open_class >= 0:
                         found = self._open_set(atom, open_class)
                     elif home > 0 and self._is_beside(atom, home):
-                        found = self._beside_set(atom, home)
+                        found = self.differences.beside_set(atom, home, self.token_set(home))
+                        self.built += 1
                     elif self.characters.is_wide_run(cython.cast(cython.int, atom)):
                         found = self._class_set(atom)
             if found is None:
@@ -161,14 +150,13 @@ class TokenSets:
         stop: cython.int
         depth: cython.int
         then: cython.longlong
-        self.end_count = self.closing_count = 0  # an error may have left some
-        self.span_count = 0
+        self.draft.begin()
         self.is_like = False
         count: cython.int = 0
         if (atom >> encoding.TAG) == encoding.ROW:
             self._walk_rows(cython.cast(cython.int, atom), base)
-            for i in range(0, self.span_count, 2):
-                count += self.span[i + 1] - self.span[i]
+            for i in range(0, self.draft.span_count, 2):
+                count += self.draft.spans[i + 1] - self.draft.spans[i]
             i = trie.nodes
         self.stack[0] = atom
         while i < trie.nodes:
@@ -178,7 +166,7 @@ class TokenSets:
             then = automaton.after(self.stack[depth - 1], trie.byte[i])
             if then < 0 or then == encoding.DONE:
                 if then == encoding.DONE:
-                    self._end(i, True)
+                    self.draft.end(i, True)
                 i = stop
                 continue
             self.walk.emit_all(trie.first[i], trie.first[i + 1])
@@ -187,14 +175,14 @@ class TokenSets:
         if base.is_dense and 2 * count > base.count:
             self._fill_dense(token_set, base, saved)
         else:
-            for i in range(0, self.span_count, 2):
+            for i in range(0, self.draft.span_count, 2):
                 if self.is_like:
-                    self._emit_like(self.span[i], self.span[i + 1], base)
+                    self._emit_like(self.draft.spans[i], self.draft.spans[i + 1], base)
                 else:
-                    walk.emit_all(self.span[i], self.span[i + 1])
+                    walk.emit_all(self.draft.spans[i], self.draft.spans[i + 1])
             self._fill(token_set, saved)
         walk.out_count = saved
-        self._set_ends(token_set)
+        self.draft.set_ends(token_set)
         return token_set
 
     @cython.cfunc
@@ -231,13 +219,13 @@ class TokenSets:
         at: cython.int = 0
         until: cython.int
         cleared: cython.int = 0
-        for i in range(0, self.span_count + 2, 2):
-            until = self.span[i] if i < self.span_count else self.trie.first[self.trie.nodes]
+        for i in range(0, self.draft.span_count + 2, 2):
+            until = self.draft.spans[i] if i < self.draft.span_count else self.trie.first[self.trie.nodes]
             for j in range(at, until):
                 cleared += bits[order[j] >> 5] >> (order[j] & 31) & 1
                 bits[order[j] >> 5] &= ~(cython.cast(cython.uint, 1) << (order[j] & 31))
-            if i < self.span_count:
-                at = self.span[i + 1]
+            if i < self.draft.span_count:
+                at = self.draft.spans[i + 1]
         for i in range(saved, walk.out_count):
             bits[walk.out[i] >> 5] |= cython.cast(cython.uint, 1) << (walk.out[i] & 31)
         token_set.count = base.count - cleared + walk.out_count - saved
@@ -281,16 +269,16 @@ class TokenSets:
             stop = i + size[i]
             if then <= 0:
                 if then == 0:
-                    self._end(i, True)
+                    self.draft.end(i, True)
                 i = stop
                 continue
             if first[i] != until:
-                self._note_span(begin, until)
+                self.draft.span(begin, until)
                 begin = first[i]
             until = first[i + 1]
             is_end = automaton.given.facts[encoding.FACTS * then + encoding.MAY_END] != 0
             if is_end:
-                self._end(i, False)
+                self.draft.end(i, False)
             if stop > i + 1:
                 kept = self.loops.stays(i, then, base.is_dense)
                 if kept:
@@ -298,9 +286,9 @@ class TokenSets:
                     until = first[stop]
                     if is_end:
                         for j in range(i + 1, stop):
-                            self._end(j, False)
+                            self.draft.end(j, False)
                     elif kept == 3:
-                        self._end_like(base, first_from(base.parts, base.end_count, i + 1), stop)
+                        self.draft.end_like(base, first_from(base.parts, base.end_count, i + 1), stop)
                     i = stop
                     continue
                 if stop - i >= LARGE and self.characters.is_counted(then) and self._reads_on(i, then):
@@ -308,21 +296,8 @@ class TokenSets:
                     continue
                 stack[depths[i]] = automaton.row_at(then)
             i += 1
-        self._note_span(begin, until)
+        self.draft.span(begin, until)
         self.visited += visited
-        return None
-
-    @cython.cfunc
-    def _note_span(self, begin: cython.int, until: cython.int) -> object:
-        """Note that the tokens from one index of the trie's order to another stay inside."""
-        if begin == until:
-            return None
-        if self.span_count == self.span_room:
-            self.span = more(self.span, self.span_room, 2 * self.span_room)
-            self.span_room *= 2
-        self.span[self.span_count] = begin
-        self.span[self.span_count + 1] = until
-        self.span_count += 2
         return None
 
     @cython.cfunc
@@ -333,64 +308,6 @@ class TokenSets:
         for i in range(begin, until):
             if base.dense[order[i] >> 5] >> (order[i] & 31) & 1:
                 self.walk.emit_one(order[i])
-        return None
-
-    @cython.cfunc
-    def _end(self, node: cython.int, done: cython.bint) -> object:
-        """Note a trie node at which the atom may end, or must (``done``)."""
-        if done:
-            i: cython.int
-            for i in range(self.trie.first[node], self.trie.first[node + 1]):
-                if self.closing_count == self.closing_room:
-                    self.closing = more(self.closing, self.closing_room, 2 * self.closing_room)
-                    self.closing_room *= 2
-                self.closing[self.closing_count] = self.trie.order[i]
-                self.closing_count += 1
-        if self.end_count == self.end_room:
-            self.end = more(self.end, self.end_room, 2 * self.end_room)
-            self.end_room *= 2
-        self.end[self.end_count] = node
-        self.end_count += 1
-        return None
-
-    @cython.cfunc
-    def _set_ends(self, token_set: TokenSet) -> object:
-        """Give a token set the noted ends."""
-        token_set.end_count = self.end_count
-        token_set.closing_count = self.closing_count
-        self.closing_count = 0
-        self.end_count = 0
-        return set_parts(self.trie, token_set, self.end, self.closing, self.scratch)
-
-    @cython.cfunc
-    def _drop(self, token: cython.int) -> object:
-        """Note a token that the set in construction lacks, unlike the one that it is made from."""
-        if self.less_count == self.less_room:
-            self.less = more(self.less, self.less_room, 2 * self.less_room)
-            self.less_room *= 2
-        self.less[self.less_count] = token
-        self.less_count += 1
-        return None
-
-    @cython.cfunc
-    def _set_less(self, token_set: TokenSet, base: TokenSet) -> object:
-        """Give a token set the tokens of ``base``, which are many, without the noted ones, all of which it has."""
-        token_set.is_dense = True
-        token_set.count = base.count - self.less_count
-        token_set.dense = base.dense
-        token_set.less_count = base.less_count + self.less_count
-        if token_set.less_count == 0:
-            return None
-        less: cython.int[::1] = grown(base.less if base.less_count else None, "i", token_set.less_count)
-        i: cython.int
-        for i in range(self.less_count):
-            less[base.less_count + i] = self.less[i]
-        token_set.less = less
-        token_set.size += 4 * token_set.less_count
-        if token_set.less_count > MAX_LESS:
-            token_set.dense = dense_copy(token_set)
-            token_set.less_count = 0
-            token_set.size += 4 * self.words
         return None
 
     @cython.cfunc
@@ -425,7 +342,7 @@ class TokenSets:
         at = first_from(runs.end_node, runs.ends, node + 1)
         while at < runs.ends and runs.end_node[at] < stop:
             if least <= runs.end_chars[at] <= most:
-                self._end(runs.end_node[at], True)
+                self.draft.end(runs.end_node[at], True)
             at += 1
         return 1
 
@@ -459,11 +376,11 @@ class TokenSets:
             token_set.dense = cython.cast(TokenSet, inside).dense
             token_set.count = cython.cast(TokenSet, inside).count
         token_set.is_dense = True
-        self.end_count = self.closing_count = 0  # an error may have left some
+        self.draft.begin()
         for i in range(runs.ends):
             if automaton.given.fact(state, encoding.LEAST) <= runs.end_chars[i] <= left:
-                self._end(runs.end_node[i], True)
-        self._set_ends(token_set)
+                self.draft.end(runs.end_node[i], True)
+        self.draft.set_ends(token_set)
         return token_set
 
     @cython.cfunc
@@ -492,15 +409,15 @@ class TokenSets:
         i: cython.int
         token: cython.int
         self.built += 1
-        self.less_count = 0
+        self.draft.begin()
         if wide.is_dense:
             bits: cython.uint[::1] = wide.dense if wide.less_count == 0 else dense_copy(wide)
             for i in range(at, counts.tokens):
                 token = counts.token[i]
                 if bits[token >> 5] >> (token & 31) & 1:
                     if counts.token_chars[i] > most or not self._reads(bounded[0], atom, self.index.tokens[token]):
-                        self._drop(token)
-            self._set_less(token_set, wide)
+                        self.draft.drop(token)
+            self.draft.set_less(token_set, wide)
         elif wide.count:
             token_set.ids = grown(None, "i", wide.count)
             for i in range(wide.count):
@@ -514,15 +431,14 @@ class TokenSets:
         if least <= 0 and most >= longest:
             share_parts(token_set, wide)
             return token_set
-        self.end_count = self.closing_count = 0  # an error may have left some
         for i in range(wide.end_count):
             at = first_from(counts.end, counts.ends, wide.parts[i])
             if least <= counts.end_chars[at] <= most:
-                self._end(wide.parts[i], True)
-        if self.end_count == wide.end_count:
+                self.draft.end(wide.parts[i], True)
+        if self.draft.end_count == wide.end_count:
             share_parts(token_set, wide)
         else:
-            self._set_ends(token_set)
+            self.draft.set_ends(token_set)
         return token_set
 
     @cython.cfunc
@@ -557,7 +473,7 @@ class TokenSets:
         depth: cython.int
         token: cython.int
         then: cython.longlong
-        self.end_count = self.closing_count = 0  # an error may have left some
+        self.draft.begin()
         while i < exits.nodes:
             self.visited += 1
             node = exits.node[i]
@@ -565,7 +481,7 @@ class TokenSets:
             then = automaton.after(atom if depth == 1 else self.stack[depth - 1], trie.byte[node])
             if then < 0 or then == encoding.DONE:
                 if then == encoding.DONE:
-                    self._end(node, True)
+                    self.draft.end(node, True)
                 i = exits.after[i]
                 continue
             stop = trie.first[node + 1]
@@ -579,84 +495,8 @@ class TokenSets:
                     token_set.count += 1
             self.stack[depth] = then
             i = exits.after[i] if stays else i + 1
-        self._set_ends(token_set)
+        self.draft.set_ends(token_set)
         return token_set
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _is_near(self, atom: cython.longlong, free: cython.longlong, share: cython.int) -> cython.int:
-        """Return 1 if less than one in ``share`` texts leads from ``atom`` and from ``free`` to different positions,
-        after the first few bytes: so it is in the free string and where some names are left out."""
-        trie: Trie = self.trie
-        automaton: Positions = self.automaton
-        byte: cython.int
-        same: cython.int = 0
-        lost: cython.int = 0
-        nodes: cython.int = trie.nodes
-        then: cython.longlong
-        wide: cython.longlong
-        if automaton.after(free, 0x61) < 0:  # before the opening quote
-            atom = automaton.after(atom, 0x22)
-            free = automaton.after(free, 0x22)
-            if atom <= 0:
-                return 0
-        for byte in range(256):
-            if trie.child[byte] < 0:
-                continue
-            then = automaton.after(atom, byte)
-            if then == automaton.after(free, byte):
-                same += trie.size[trie.child[byte]]
-                if share * (nodes - same) < nodes:
-                    return 1
-            elif then <= 0 or byte < 0x20 or byte >= 0x7F:
-                lost += trie.size[trie.child[byte]]
-                if share * lost >= nodes:
-                    return 0
-        before: cython.longlong = 0
-        is_alike: cython.bint = False
-        for byte in range(0x20, 0x7F):
-            then = automaton.after(atom, byte)
-            wide = automaton.after(free, byte)
-            if then > 0 and then != wide and trie.child[byte] >= 0:
-                if then != before:
-                    is_alike = self._is_alike(then, wide)
-                    before = then
-                if is_alike:
-                    same += trie.size[trie.child[byte]]
-                    if share * (nodes - same) < nodes:
-                        return 1
-                else:
-                    lost += trie.size[trie.child[byte]]
-                    if share * lost >= nodes:
-                        return 0
-        return 0
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _is_alike(self, one: cython.longlong, other: cython.longlong) -> cython.int:
-        """Return 1 if most small letters lead from two positions to the same one."""
-        byte: cython.int
-        same: cython.int = 0
-        for byte in range(0x61, 0x7B):
-            if self.automaton.after(one, byte) == self.automaton.after(other, byte):
-                same += 1
-        return 1 if same > 13 else 0
-
-    @cython.cfunc
-    def _near_set(self, atom: cython.longlong, free: cython.longlong) -> TokenSet:
-        """Return the token set of an atom as its difference to the free string, which contains it: where both reach the
-        same position nothing differs, and nothing is visited. ``free`` is the position of the free string before the
-        opening quote, or between two characters, as ``atom`` is."""
-        trie: Trie = self.trie
-        byte: cython.int
-        base: TokenSet = self._dense_base(free)
-        self.less_count = self.span_count = 0
-        self.beside[0] = free
-        self.stack[0] = atom
-        for byte in range(256):
-            if trie.child[byte] >= 0 and self.automaton.after(atom, byte) != self.automaton.after(free, byte):
-                self._compare(trie.child[byte], base)
-        return self._difference(base)
 
     @cython.cfunc
     def _dense_base(self, free: cython.longlong) -> TokenSet:
@@ -668,204 +508,13 @@ class TokenSets:
         return base
 
     @cython.cfunc
-    def _compare(self, i: cython.int, base: TokenSet) -> object:
-        """Note the tokens and the ends of the free string that the atom lacks in the subtree of trie node ``i``. The
-        positions before that node are in ``beside`` and ``stack``."""
-        trie: Trie = self.trie
-        automaton: Positions = self.automaton
-        bits: cython.uint[::1] = base.dense
-        beside: cython.p_longlong = self.beside
-        until: cython.int = i + trie.size[i]
-        at: cython.int
-        depth: cython.int
-        token: cython.int
-        wide: cython.longlong
-        then: cython.longlong
-        while i < until:
-            self.visited += 1
-            depth = trie.depth[i]
-            wide = automaton.after(beside[depth - 1], trie.byte[i])
-            then = automaton.after(self.stack[depth - 1], trie.byte[i])
-            if wide < 0 or then == wide:
-                i += trie.size[i]
-            elif then < 0:
-                for at in range(trie.first[i], trie.first[i + trie.size[i]]):
-                    token = trie.order[at]
-                    if bits[token >> 5] >> (token & 31) & 1:
-                        self._drop(token)
-                self._lose(base, i, i + trie.size[i])
-                i += trie.size[i]
-            else:
-                beside[depth] = wide
-                self.stack[depth] = then
-                i += 1
-        return None
-
-    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_beside(self, atom: cython.longlong, home: cython.longlong) -> cython.int:
         """Return 1 if the token set of ``home`` is known, and that of ``atom`` hardly differs."""
         found = self.known.get(home)
         if found is None or not cython.cast(TokenSet, found).is_dense:
             return 0
-        return self._is_near(atom, home, BESIDE)
-
-    @cython.cfunc
-    def _beside_set(self, atom: cython.longlong, home: cython.longlong) -> TokenSet:
-        """Return the token set of a row state between two characters of a JSON string, from that of another one,
-        ``home``: where both have reached the same position nothing differs, and nothing is visited."""
-        trie: Trie = self.trie
-        automaton: Positions = self.automaton
-        base: TokenSet = self.token_set(home)
-        token_set: TokenSet = new_dense_set(base.dense if base.less_count == 0 else dense_copy(base), base.count)
-        bits: cython.uint[::1] = token_set.dense
-        beside: cython.p_longlong = self.beside
-        i: cython.int = 1
-        at: cython.int
-        depth: cython.int
-        token: cython.int
-        had: cython.int = 0  # the ends of ``home`` that were met
-        wide: cython.longlong
-        then: cython.longlong
-        bit: cython.uint
-        self.built += 1
-        self.end_count = self.closing_count = 0  # an error may have left some
-        beside[0] = home
-        self.stack[0] = atom
-        while i < trie.nodes:
-            self.visited += 1
-            depth = trie.depth[i]
-            wide = beside[depth - 1]
-            if wide > 0:
-                wide = automaton.after(wide, trie.byte[i])
-            then = self.stack[depth - 1]
-            if then > 0:
-                then = automaton.after(then, trie.byte[i])
-            if then == wide:
-                had = self._end_like(base, had, i + trie.size[i])
-                i += trie.size[i]
-                continue
-            if wide == encoding.DONE:
-                had += 1
-            if then == encoding.DONE:
-                self._end(i, True)
-            if (then > 0) != (wide > 0):
-                for at in range(trie.first[i], trie.first[i + 1]):
-                    token = trie.order[at]
-                    bit = cython.cast(cython.uint, 1) << (token & 31)
-                    bits[token >> 5] ^= bit
-                    token_set.count += 1 if then > 0 else -1
-            beside[depth] = wide if wide > 0 else encoding.DEAD
-            self.stack[depth] = then if then > 0 else encoding.DEAD
-            i += 1
-        self._set_ends(token_set)
-        return token_set
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _end_like(self, base: TokenSet, had: cython.int, stop: cython.int) -> cython.int:
-        """Note the ends of ``base`` from number ``had`` on that are before trie node ``stop``; return how many ends it
-        has up to there."""
-        while had < base.end_count and base.parts[had] < stop:
-            self._end(base.parts[had], True)
-            had += 1
-        return had
-
-    @cython.cfunc
-    def _lose(self, base: TokenSet, node: cython.int, stop: cython.int) -> object:
-        """Note that the ends of the free string from one trie node to another are none of the atom."""
-        if base.end_count:
-            self._note_span(first_from(base.parts, base.end_count, node), first_from(base.parts, base.end_count, stop))
-        return None
-
-    @cython.cfunc
-    def _difference(self, base: TokenSet) -> TokenSet:
-        """Return the token set that is ``base`` without the noted tokens and ends."""
-        token_set: TokenSet = new_token_set()
-        self.built += 1
-        self._set_less(token_set, base)
-        if self.span_count == 0:
-            share_parts(token_set, base)
-            return token_set
-        at: cython.int = 0
-        begin: cython.int
-        stop: cython.int
-        self.end_count = self.closing_count = 0  # an error may have left some
-        spans = sorted([(self.span[i], self.span[i + 1]) for i in range(0, self.span_count, 2)])
-        for begin, stop in [*spans, (base.end_count, base.end_count)]:
-            while at < begin:
-                self._end(base.parts[at], True)
-                at += 1
-            at = max(at, stop)
-        self._set_ends(token_set)
-        return token_set
-
-    @cython.cfunc
-    def _lacking_set(self, atom: cython.longlong, free: cython.longlong, words: list) -> TokenSet:
-        """Return the token set of a string that may be any but some words: `_near_set`, from the words alone.
-
-        Every text inside such a string may go on, so it lacks the ends behind the words, and what differs behind a
-        backslash, which is the same before and after each character of a word (see `ByteRows`).
-        """
-        trie: Trie = self.trie
-        base: TokenSet = self._dense_base(free)
-        start: cython.int = 0
-        if self.automaton.after(free, 0x61) < 0:  # before the opening quote
-            start = trie.child[0x22]
-            atom = self.automaton.after(atom, 0x22)
-            free = self.automaton.after(free, 0x22)
-        self.less_count = self.span_count = 0
-        if start < 0:
-            return self._difference(base)
-        path: list = [start]  # the nodes of the beginning of a word
-        before: bytes = b""
-        word: bytes
-        node: cython.int
-        at: cython.int
-        self._lack_escapes(start, atom, free, base)
-        for word in words:
-            at = 0
-            while at + 1 < len(path) and at < len(word) and word[at] == before[at]:
-                at += 1
-            del path[at + 1 :]
-            node = path[at]
-            while at < len(word):
-                node = self._child(node, word[at])
-                if node < 0:
-                    break
-                path.append(node)
-                at += 1
-                self._lack_escapes(node, atom, free, base)
-            else:
-                node = self._child(node, 0x22)
-                if node >= 0:
-                    self._lose(base, node, node + 1)
-            before = word
-        return self._difference(base)
-
-    @cython.cfunc
-    def _lack_escapes(self, node: cython.int, atom: cython.longlong, free: cython.longlong, base: TokenSet) -> object:
-        """Do `_compare` behind a backslash that follows trie node ``node``, which is between two characters."""
-        if self.trie.below[node] & GROUPS[0x5C]:
-            found: cython.int = self._child(node, 0x5C)
-            if found >= 0:
-                self.beside[self.trie.depth[node]] = free
-                self.stack[self.trie.depth[node]] = atom
-                self._compare(found, base)
-        return None
-
-    @cython.cfunc
-    @cython.exceptval(-2, check=False)
-    def _child(self, node: cython.int, byte: cython.int) -> cython.int:
-        """Return the child of a trie node by a byte; -1 if there is none."""
-        trie: Trie = self.trie
-        if node == 0:
-            return trie.child[byte]
-        i: cython.int = node + 1
-        end: cython.int = node + trie.size[node]
-        while i < end and trie.byte[i] < byte:
-            i += trie.size[i]
-        return i if i < end and trie.byte[i] == byte else -1
+        return self.differences.is_near(atom, home, BESIDE)
 
     @cython.cfunc
     def _bits(self, token_set: TokenSet) -> cython.uint[::1]:
@@ -919,11 +568,11 @@ class TokenSets:
             token_set.dense = cython.cast(TokenSet, inside).dense
             token_set.count = cython.cast(TokenSet, inside).count
         token_set.is_dense = True
-        self.end_count = self.closing_count = 0  # an error may have left some
+        self.draft.begin()
         for i in range(counts.ends):
             if needed <= counts.end_chars[i] <= left:
-                self._end(counts.end[i], True)
-        self._set_ends(token_set)
+                self.draft.end(counts.end[i], True)
+        self.draft.set_ends(token_set)
         if len(known) >= MAX_COUNTED:
             del known[next(iter(known))]
         known[key] = token_set

@@ -1,0 +1,3 @@
+# Types of a compiled module (Cython in pure-Python mode).
+
+class Differences: ...
