@@ -38,6 +38,9 @@ def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[i
         term: the term.
         known: memoised lengths of terms.
     """
+    alone = terms.length_bounds(term)
+    if alone is not None and alone[1] is not None:
+        return terms.ALL, alone[0], alone[1], 0
     kind, args = terms.shape(term)
     if kind != term_kinds.AND or len(args) != 2:
         return None

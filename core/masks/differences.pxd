@@ -5,12 +5,14 @@ from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
 from .character_counts cimport first_from
 from .draft cimport Draft
+from .self_loops cimport SelfLoops
 from .token_set cimport TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
 from .trie cimport Trie
 
 cdef class Differences:
     cdef Positions automaton
     cdef Trie trie
+    cdef SelfLoops loops
     cdef Draft draft
     cdef long long visited
     # scratch: the positions on the way to a trie node, of the one set and of the other

@@ -17,10 +17,14 @@ if not cython.compiled:  # else they are declared
     from ..compiled.memory import free, longs
     from .character_counts import first_from
     from .draft import Draft
+    from .self_loops import SelfLoops
     from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
     from .trie import Trie
 
 from .trie import GROUPS
+
+#: Minimum number of trie nodes in a subtree for which it pays off to ask whether it differs at all.
+LARGE = cython.declare(cython.int, 64)
 
 
 @cython.cclass
@@ -31,12 +35,14 @@ class Differences:
     Args:
         automaton: the automaton.
         trie: the vocabulary's trie.
+        loops: the automaton's self loops.
         draft: for what is noted of a token set while it is made.
     """
 
-    def __init__(self, automaton: Positions, trie: Trie, draft: Draft):
+    def __init__(self, automaton: Positions, trie: Trie, loops: SelfLoops, draft: Draft):
         self.automaton = automaton
         self.trie = trie
+        self.loops = loops
         self.draft = draft
         self.visited = 0
         self.stack, self.beside = longs(trie.longest + 2), longs(trie.longest + 2)
@@ -113,6 +119,8 @@ class Differences:
         trie: Trie = self.trie
         byte: cython.int
         self.draft.begin()
+        if self.automaton.after(atom, 0x61) > 0:  # not before the opening quote
+            self.loops.widen(cython.cast(cython.int, atom))
         self.beside[0] = free
         self.stack[0] = atom
         for byte in range(256):
@@ -129,6 +137,7 @@ class Differences:
         bits: cython.uint[::1] = base.dense
         beside: cython.p_longlong = self.beside
         until: cython.int = i + trie.size[i]
+        kept: cython.int
         at: cython.int
         depth: cython.int
         token: cython.int
@@ -147,6 +156,10 @@ class Differences:
                     if bits[token >> 5] >> (token & 31) & 1:
                         self.draft.drop(token)
                 self._lose(base, i, i + trie.size[i])
+                i += trie.size[i]
+            elif trie.size[i] >= LARGE and (kept := self.loops.stays(i, cython.cast(cython.int, then), 1)):
+                if kept == 2:
+                    self._lose(base, i + 1, i + trie.size[i])
                 i += trie.size[i]
             else:
                 beside[depth] = wide

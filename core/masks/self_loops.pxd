@@ -21,7 +21,8 @@ cdef class SelfLoops:
     cdef int exits_used
     cdef int exits_room
     # of each row state, twice (see `stays`), the index of the groups of bytes that lead out of its text
-    # (0: not known, -1: too many); the groups, after their number and what is returned where they lack
+    # (0: not known, -1: too many); the sets of groups, after their number, what is returned where all of them lack, and
+    # the groups each of which leads out alone
     cdef int* needs_at
     cdef unsigned long long* needs
     cdef int needs_used
@@ -34,11 +35,13 @@ cdef class SelfLoops:
     cdef int ways
     cdef unsigned long long* found
     cdef int founds
+    cdef unsigned long long single
     cdef bint is_full
 
     cdef long long bytes_held(self) except -1
     cdef unsigned long long left_by(self, int state) except? 0
     cdef int home(self, int state) except -1
+    cdef object widen(self, int state)
     cdef int stays(self, int node, int state, int like) except -1
     cdef int _lacks_needs(self, int node, int state, int like) except -1
     cdef object _find_needs(self, int home, int like)

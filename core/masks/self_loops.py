@@ -30,7 +30,7 @@ FURTHEST = cython.declare(cython.int, 8)
 #: Minimum number of trie nodes in a subtree for which non-ASCII analysis pays off.
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of states, each with the groups on the way to it, in the search for what leads out of a text; and of
-#: sets of groups that are found.
+#: sets of two or more groups that are found.
 MOST_WAYS = cython.declare(cython.int, 192)
 MOST_NEEDS = cython.declare(cython.int, 16)
 
@@ -116,6 +116,18 @@ class SelfLoops:
         return home if self.usual[home] == home else 0
 
     @cython.cfunc
+    def widen(self, state: cython.int) -> object:
+        """Look whether all non-ASCII characters lead back to a row state, which need not have other self loops, so that
+        `stays` knows it of the states within a character."""
+        if state >= self.room:
+            self._make_room(state)
+        if self.leaves[state] == 0:
+            self._find_leaves(state)
+        if not self.is_wide[state]:
+            self._find_wide(state)
+        return None
+
+    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def stays(self, node: cython.int, state: cython.int, like: cython.int) -> cython.int:
         """Return 1 if all tokens below trie ``node``, which is in row state ``state``, stay inside. All their bytes
@@ -178,9 +190,9 @@ class SelfLoops:
                     return 0
                 self._find_needs(state, kind)
                 first = self.needs_at[2 * state + kind]
-            if first < 0:
+            if first < 0 or self.needs[first + 2] & self.trie.below[node]:
                 continue
-            for at in range(first + 2, first + 2 + cython.cast(cython.int, self.needs[first])):
+            for at in range(first + 3, first + 3 + cython.cast(cython.int, self.needs[first])):
                 if self.needs[at] & ~self.trie.below[node] == 0:
                     break
             else:
@@ -212,6 +224,7 @@ class SelfLoops:
         if self.leaves[home] & encoding.HIGH and not is_end:
             return None
         self.ways = self.founds = 0
+        self.single = 0
         self.is_full = False
         if not like:
             self._note_need(encoding.OTHER)  # no UTF-8
@@ -228,22 +241,24 @@ class SelfLoops:
                 return None
             i += 1
         first = self.needs_used
-        if first + self.founds + 2 > self.needs_room:
-            self.needs = more(self.needs, self.needs_room, 2 * (first + self.founds + 2))
-            self.needs_room = 2 * (first + self.founds + 2)
+        if first + self.founds + 3 > self.needs_room:
+            self.needs = more(self.needs, self.needs_room, 2 * (first + self.founds + 3))
+            self.needs_room = 2 * (first + self.founds + 3)
         self.needs[first] = self.founds
         self.needs[first + 1] = 1
         if like:
             self.needs[first + 1] = 3 if self.atoms.after(home, 0x22) == encoding.DONE else 2
+        self.needs[first + 2] = self.single
         for i in range(self.founds):
-            self.needs[first + 2 + i] = self.found[i]
-        self.needs_used = first + self.founds + 2
+            self.needs[first + 3 + i] = self.found[i]
+        self.needs_used = first + self.founds + 3
         self.needs_at[2 * home + like] = first
         if not is_end:  # inside a character, what follows it is the same
             for byte in (0xC3, 0xE4, 0xF1):
                 then = cython.cast(cython.int, self.atoms.after(home, byte))
-                self._make_room(then)
-                self.needs_at[2 * then + like] = first
+                if then > 0:  # ``home`` may be inside a character itself
+                    self._make_room(then)
+                    self.needs_at[2 * then + like] = first
         return None
 
     @cython.cfunc
@@ -301,6 +316,8 @@ class SelfLoops:
         i: cython.int
         at: cython.int = self.ways
         rest: cython.ulonglong = groups
+        if groups & self.single:
+            return None
         for i in range(self.founds):
             if self.found[i] & ~groups == 0:
                 return None
@@ -329,6 +346,8 @@ class SelfLoops:
         """Note that some groups of bytes lead out, unless fewer do."""
         i: cython.int
         left: cython.int = 0
+        if groups & self.single:
+            return None
         for i in range(self.founds):
             if self.found[i] & ~groups == 0:
                 return None
@@ -337,6 +356,9 @@ class SelfLoops:
                 self.found[left] = self.found[i]
                 left += 1
         self.founds = left
+        if groups & (groups - 1) == 0:
+            self.single |= groups
+            return None
         if left == MOST_NEEDS:
             self.is_full = True
             return None
@@ -481,7 +503,8 @@ class SelfLoops:
             return None
         if not self._leads(atoms.after(state, 0xF4), 0x80, 0x8F, three):
             return None
-        left: cython.ulonglong = self.leaves[state] & ~(encoding.HIGH | encoding.SEPARATOR)
+        left: cython.ulonglong = self.leaves[state] if self.usual[state] == state else _ALL_GROUPS
+        left &= ~(encoding.HIGH | encoding.SEPARATOR)
         lead: cython.int
         second: cython.int
         then: cython.longlong
@@ -502,7 +525,9 @@ class SelfLoops:
                 if not self._leads_but(atoms.after(then, second), (lead & 0xF) << 12 | (second & 0x3F) << 6, state):
                     return None
         self._make_room(max(two, three, four))
-        for then in (state, two, three, four):
+        if self.usual[state] == state:
+            self.leaves[state] = left
+        for then in (two, three, four):
             self.leaves[then] = left
             self.usual[then] = then
             self.is_wide[then] = 1

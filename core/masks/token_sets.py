@@ -62,7 +62,7 @@ class TokenSets:
         self.visited = 0
         self.words = (trie.vocabulary + 31) // 32
         self.draft = Draft(trie)
-        self.differences = Differences(automaton, trie, self.draft)
+        self.differences = Differences(automaton, trie, self.loops, self.draft)
         self.is_like = False
         self.stack = longs(trie.longest + 2)
 

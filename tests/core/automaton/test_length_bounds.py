@@ -57,4 +57,12 @@ def test_languages_of_other_kinds_keep_their_bounds():
     terms = Terms()
     part = terms.and_([regex_term(terms, "a", whole=False), terms.not_(regex_term(terms, "b", whole=False))])
     assert without_bound(terms, terms.and_([part, terms.repeat(terms.ANY, 0, 9)]), {}) is None
-    assert without_bound(terms, terms.repeat(terms.ANY, 0, 9), {}) is None
+
+
+def test_a_bound_alone_is_one_of_the_free_string():
+    """A string of which only the number of characters matters is any string with that bound, completed at once."""
+    terms = Terms()
+    assert without_bound(terms, terms.repeat(terms.ANY, 0, 9), {}) == (terms.ALL, 0, 9, 0)
+    assert without_bound(terms, terms.repeat(terms.ANY, 3, 9), {}) == (terms.ALL, 3, 9, 0)
+    assert without_bound(terms, terms.ALL, {}) is None
+    assert without_bound(terms, terms.repeat(terms.ANY, 3, None), {}) is None

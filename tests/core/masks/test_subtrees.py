@@ -43,6 +43,12 @@ SCHEMAS = [
     {"type": "string", "not": {"pattern": "a0-b"}, "maxLength": 6},
     {"type": "string", "pattern": "^(?:[^-]+-+){0,2}[^-]+$", "maxLength": 7},
     {"type": "string", "minLength": 2, "maxLength": 7},
+    *({"type": "string", "pattern": "^a", "minLength": least, "maxLength": 6} for least in (0, 4)),
+    *(
+        {"type": "string", "pattern": pattern}
+        for pattern in ("[!-~]", "[!-Z0-9a-f]{2}", "^[^\u2028]*[a-z]", "^[!-~]*$")
+    ),
+    {"type": "object", "patternProperties": {"^[a-z0-9]+$": {"type": "null"}, "[b-z]": {"type": "null"}}},
     {"type": "string", "oneOf": [{"pattern": "ab-"}, {"pattern": "b0a"}, {"pattern": "-é"}]},
     {"type": "string", "anyOf": [{"pattern": "a-0"}, {"pattern": "b+a+-"}], "not": {"pattern": "0[ab]0"}},
     {"type": "object", "patternProperties": {"a-b": {"type": "null"}, "b0[ab]": {"type": "boolean"}}},
@@ -114,6 +120,32 @@ def test_parts_without_the_letters_of_a_word_are_not_looked_at():
         before = constraint.counters()["mask_visited"]
         assert matcher.allowed_tokens() == [*range(len(words)), *range(len(tokens), len(tokens) + 4)]
         assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({"pattern": "^/", "maxLength": 512}, "/a"),  # after the first character, only their number matters
+        ({"pattern": "[a-z]"}, "/"),  # other characters than ASCII lead nowhere, though most letters do
+        ({"pattern": "^/.*[a-z]"}, "/"),
+    ],
+)
+def test_strings_that_hardly_differ_from_the_free_one(schema, written):
+    """What a string may be beside the free one is found without a look at the characters that are alike in both."""
+    wide = ["".join(each) for each in product("éß中文😀", repeat=4)]
+    tokens = [word.encode() for word in ["/", "a", "1", "/a", *wide]] + [b'"']
+    vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)])
+    for known in ({}, {"maxLength": 99}):  # the walks of these are not counted below
+        free = Grammar.from_json_schema({"type": "string", **known}).bind(vocabulary).matcher()
+        assert free.accept_bytes(b'"')
+        assert free.allowed_tokens() == list(range(len(tokens)))
+    constraint = Grammar.from_json_schema({"type": "string", **schema}).bind(vocabulary)
+    matcher = constraint.matcher()
+    assert matcher.accept_bytes(b'"' + written.encode())
+    before = constraint.counters()["mask_visited"]
+    allowed = matcher.allowed_tokens()
+    assert constraint.counters()["mask_visited"] - before < len(wide) // 10
+    assert allowed == [token for token in range(len(tokens)) if matcher.fork().accept(token)]
 
 
 @pytest.mark.parametrize("seed", range(12))
