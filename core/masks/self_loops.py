@@ -217,7 +217,7 @@ class SelfLoops:
         then: cython.int
         is_end: cython.bint = self.atoms.may_end(home)
         self.needs_at[2 * home + like] = -1
-        if is_end and like:
+        if (is_end and like) or self.atoms.after(home, 0x80) > 0:  # inside a character, see below
             return None
         if not self.is_wide[home]:
             self._find_wide(home)
@@ -256,9 +256,8 @@ class SelfLoops:
         if not is_end:  # inside a character, what follows it is the same
             for byte in (0xC3, 0xE4, 0xF1):
                 then = cython.cast(cython.int, self.atoms.after(home, byte))
-                if then > 0:  # ``home`` may be inside a character itself
-                    self._make_room(then)
-                    self.needs_at[2 * then + like] = first
+                self._make_room(then)
+                self.needs_at[2 * then + like] = first
         return None
 
     @cython.cfunc

@@ -148,6 +148,19 @@ def test_strings_that_hardly_differ_from_the_free_one(schema, written):
     assert allowed == [token for token in range(len(tokens)) if matcher.fork().accept(token)]
 
 
+def test_ends_behind_other_characters():
+    """A part of the trie that begins within a character has the ends of what follows the character."""
+    wide = ["".join(each).encode() for each in product("éß中", repeat=4)]
+    tokens = sorted([b"d" + word for word in wide] + [word + end for word in wide for end in (b'"', b"")])
+    vocabulary = Vocabulary([*tokens, b'"', b"a", b"b", None], eos=[len(tokens) + 3])
+    schema = {"type": "string", "pattern": "^[^a]*$", "not": {"pattern": "bb"}}
+    matcher = Grammar.from_json_schema(schema).bind(vocabulary).matcher()
+    for text in (b'"', b"c", b"b", b"c"):
+        assert matcher.accept_bytes(text)
+        allowed = matcher.allowed_tokens()
+        assert allowed == [token for token in range(vocabulary.size) if matcher.fork().accept(token)]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_states_that_patterns_share(seed):
     """What leads out of a text is found from state to state. A state to which several patterns lead has the masks that
@@ -216,7 +229,8 @@ def test_words_that_patterns_search(seed):
     words = {
         bytes(word) for letters in combinations(b"abcd", 3) for n in range(4) for word in product(letters, repeat=n)
     }
-    tokens = {b"%c%s%s" % (0x41 + k // 20, word, walk.choice(tails)) for k, word in enumerate(sorted(words))}
+    heads = "ABCDEFGH" if seed % 2 else "éßö中文字漢語"
+    tokens = {heads[k // 20].encode() + word + walk.choice(tails) for k, word in enumerate(sorted(words))}
     tokens |= {word + tail for word in words if len(word) < 3 for tail in tails} - {b""}
     vocabulary = Vocabulary([*sorted(tokens | {b"d", b"0"}), None], eos=[len(tokens | {b"d", b"0"})], cache_dir=False)
     taken = unsatisfiable = 0
