@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..language import term_kinds
+from ..language.queries import excluded_words
 
 if TYPE_CHECKING:
     from ..language.terms import Terms
@@ -57,7 +58,8 @@ def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[i
 
 
 def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> Lengths:
-    """Return the least length and the margin of a term without intersection and complement."""
+    """Return the least length and the margin of a term without intersection and complement, but for the complement of
+    some words: a text that is one of them is none with another character behind it."""
     if term in known:
         return known[term]
     kind, args = terms.shape(term)
@@ -69,6 +71,8 @@ def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> 
     elif kind == term_kinds.WORDS:
         sizes = [len(word) for word in args]
         found = min(sizes), max(sizes)
+    elif (lacking := excluded_words(terms, term)) is not None:
+        found = int("" in lacking), 1
     elif kind in (term_kinds.SEQ, term_kinds.ALT, term_kinds.REPEAT) and depth < _DEEP:
         parts = [args[0]] if kind == term_kinds.REPEAT else list(args)
         while kind == term_kinds.SEQ and terms.shape(parts[-1])[0] == term_kinds.SEQ:  # thousands of parts
@@ -99,7 +103,10 @@ def _is_extensible(terms: Terms, term: int) -> bool:
     """Return True if the shape of a term shows that each of its strings begins another of one more character."""
     kind, args = terms.shape(term)
     while kind == term_kinds.SEQ:
-        kind, args = terms.shape(args[1])
+        term = args[1]
+        kind, args = terms.shape(term)
+    if excluded_words(terms, term) is not None:
+        return True
     if kind == term_kinds.REPEAT:
         return args[2] == term_kinds.NONE and terms.shape(args[0])[0] == term_kinds.CHARS
     return kind == term_kinds.ALT and all(_is_extensible(terms, part) for part in args)

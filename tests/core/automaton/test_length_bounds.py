@@ -66,3 +66,17 @@ def test_a_bound_alone_is_one_of_the_free_string():
     assert without_bound(terms, terms.repeat(terms.ANY, 3, 9), {}) == (terms.ALL, 3, 9, 0)
     assert without_bound(terms, terms.ALL, {}) is None
     assert without_bound(terms, terms.repeat(terms.ANY, 3, None), {}) is None
+
+
+@pytest.mark.parametrize("lacking", [("",), ("a", "aa", "aaa"), ("", "a", "b", "ab"), ("ba",)])
+def test_all_but_some_words_are_completed_by_one_character(lacking):
+    """A text that is one of the words is none with another character behind it, whatever length is needed."""
+    terms = Terms()
+    part = terms.not_(terms.words(lacking))
+    for least in (0, 3):
+        found = without_bound(terms, terms.and_([part, terms.repeat(terms.ANY, least, 9)]), {})
+        assert found == (part, least, 9, 1)
+    for size in range(4):
+        for each in product("ab", repeat=size):
+            word = "".join(each)
+            assert terms.matches(part, word) or terms.matches(part, word + "c")

@@ -48,6 +48,7 @@ SCHEMAS = [
         {"type": "string", "pattern": pattern}
         for pattern in ("[!-~]", "[!-Z0-9a-f]{2}", "^[^\u2028]*[a-z]", "^[!-~]*$")
     ),
+    *({"type": "object", "propertyNames": {"minLength": least, "maxLength": 5}} for least in (0, 4)),
     {"type": "object", "patternProperties": {"^[a-z0-9]+$": {"type": "null"}, "[b-z]": {"type": "null"}}},
     {"type": "string", "oneOf": [{"pattern": "ab-"}, {"pattern": "b0a"}, {"pattern": "-é"}]},
     {"type": "string", "anyOf": [{"pattern": "a-0"}, {"pattern": "b+a+-"}], "not": {"pattern": "0[ab]0"}},
