@@ -54,8 +54,8 @@ class Values:
         """Return the values of a goal, if they are fewer than ``most``.
 
         The values of recursive goals are the least fixpoint: each round begins with those of the round before, until
-        one adds nothing. After more rounds than goals, some value contains another of the same goal: there are
-        infinitely many.
+        one adds nothing. Where a goal has new values after more rounds than there are goals, some goal is met twice on
+        the way into such a value, and may be met any number of times: it has infinitely many.
         """
         key = goal, most
         result = self._known.get(key)
@@ -69,7 +69,10 @@ class Values:
             if latest.is_ample or not self._leaned or self._found == self._before:
                 result = latest
             elif rounds > len(self._found) + 1:
-                result = _AMPLE
+                for each, supply in self._found.items():
+                    if supply != self._before.get(each, _NONE):
+                        self._known[each] = _AMPLE if supply.is_complete else supply
+                rounds = 0
             self._before = self._found
         self._known[key] = result
         return result
