@@ -195,7 +195,7 @@ class Normaliser(Assertions):
                     else:
                         steps = ((formula.then if known else formula.otherwise, above, scopes), steps)
             else:
-                open_ones = [each for each in seen.denied if not self._lacks(conjunction, each[0])]
+                open_ones = [each for each in seen.denied if not self._lacks(conjunction, seen, each[0])]
                 if open_ones:
                     joined = self._joined([located for located, _ in open_ones])
                     for (located, above), fact in reversed(list(zip(open_ones, joined, strict=True))):
@@ -273,11 +273,13 @@ class Normaliser(Assertions):
             scopes = (*scopes, scope)
         return self._held(conjunction, rest, seen, located, above, scopes)
 
-    def _lacks(self, known: Conjunction, located: Located) -> bool:
+    def _lacks(self, known: Conjunction, seen: object, located: Located) -> bool:
         """Return True if no value of an alternative satisfies a schema, since the schema requires a member that the
-        alternative's closed objects do not declare."""
+        alternative's closed objects do not declare. Objects are not closed where ``unevaluatedProperties`` decides."""
         parts = known.objects.parts
         closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
+        if any(self.asserts(scope.located, "unevaluatedProperties") for scope in seen.opened):
+            return False
         if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
             return False
         required = located.schema["required"] if self.asserts(located, "required") else ()
