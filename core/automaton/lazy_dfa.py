@@ -60,6 +60,9 @@ MAX_TAILS = 8
 #: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**26
 
+#: Completions of more bytes than this number and so many times the first plan's keep to one reading of the text.
+MANY_BYTES, FEW_ROUNDS = 2_048, 4
+
 #: Weight of a string whose spelling is not that of `json.dumps` among those that are tried to pass a DYNAMIC place: it
 #: comes after all others, since a name has exponentially many spellings, all of them repeated if one is.
 _UNUSUAL = 2.0**30
@@ -334,10 +337,29 @@ class LazyAutomaton:
                 f"the shortest text that ends here has at least {plan.length:,} bytes",
                 hint="ask for fewer members and items: lower required, minItems and minProperties",
             )
-        before = Written(before.text())
+        text = before.text()
+        found = self._completed(state, Written(text), FEW_ROUNDS * plan.length + MANY_BYTES)
+        return self._completed(state, Written(text), None) if found is None else found
+
+    def _completed(self, state: int, before: Written, most: int | None) -> list[bytes | str] | None:
+        """Return a short completion, by one plan after the other, each as if DYNAMIC places forbade nothing.
+
+        Args:
+            state: the state of the text.
+            before: the text so far; the completion is added.
+            most: number of bytes from which on to return None: where a text has several readings, another one may
+                always look shorter than that of which a place has just forbidden something (an array that was begun,
+                say, and one more array of the same kind after it). None: keep to the reading of each plan. It leads to
+                an end, as a plan never goes through the same place twice.
+        """
         done: list[bytes | str] = []
         tried: dict[tuple[int, ...], Iterator[bytes]] = {}
+        end = None if most is None else len(before) + most
         while not self.automaton.accepts(state):
+            if end is None:
+                state = self._planned(state)
+            elif len(before) > end:
+                return None
             plan = self.plan(state)
             if plan.is_certain:
                 return joined([*done, *plan.pieces()])
@@ -395,6 +417,19 @@ class LazyAutomaton:
             if reached != REFUSED:
                 return reached, data[:begin] + way
         raise AssertionError("a state from which the text cannot be finished")
+
+    def _planned(self, state: int) -> int:
+        """Return a state with only one thread of another: one with the shortest completion."""
+        threads = self.automaton.threads(state)
+        if len(threads) == 1:
+            return state
+        best = min(
+            (begin.length + tail.length, atom, rest)
+            for atom, rest in threads
+            # None of a resolved place, whose continuation has threads of its own.
+            if (begin := self._begin(atom)).length and (tail := self._texts.shortest(rest)) is not None
+        )
+        return self.automaton.narrowed(state, {best[1:]})
 
     def _narrowed(self, state: int, most: int) -> int:
         """Return a state without the threads of another that need more than ``most`` bytes to the end."""
