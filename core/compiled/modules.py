@@ -48,6 +48,7 @@ COMPILED = (
     "masks.mask_logits",
     "masks.masks",
     "masks.matcher",
+    "masks.run_sets",
     "masks.self_loops",
     "masks.token_costs",
     "masks.token_set",

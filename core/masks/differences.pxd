@@ -23,9 +23,10 @@ cdef class Differences:
     cdef int _is_alike(self, long long one, long long other) except -1
     cdef TokenSet near_set(self, long long atom, long long free, TokenSet base)
     cdef object _compare(self, int i, TokenSet base)
+    cdef object compare(self, int node, long long atom, long long free, TokenSet base)
     cdef TokenSet beside_set(self, long long atom, long long home, TokenSet base)
     cdef object _lose(self, TokenSet base, int node, int stop)
-    cdef TokenSet _difference(self, TokenSet base)
+    cdef TokenSet difference(self, TokenSet base)
     cdef TokenSet lacking_set(self, long long atom, long long free, TokenSet base, list words)
     cdef object _lack_escapes(self, int node, long long atom, long long free, TokenSet base)
     cdef int _child(self, int node, int byte) except -2

@@ -126,7 +126,7 @@ class Differences:
         for byte in range(256):
             if trie.child[byte] >= 0 and self.automaton.after(atom, byte) != self.automaton.after(free, byte):
                 self._compare(trie.child[byte], base)
-        return self._difference(base)
+        return self.difference(base)
 
     @cython.cfunc
     def _compare(self, i: cython.int, base: TokenSet) -> object:
@@ -166,6 +166,14 @@ class Differences:
                 self.stack[depth] = then
                 i += 1
         return None
+
+    @cython.cfunc
+    def compare(self, node: cython.int, atom: cython.longlong, free: cython.longlong, base: TokenSet) -> object:
+        """Do `_compare` in the subtree of trie node ``node``, where ``atom`` and ``free`` are the positions before
+        it."""
+        self.beside[self.trie.depth[node] - 1] = free
+        self.stack[self.trie.depth[node] - 1] = atom
+        return self._compare(node, base)
 
     @cython.cfunc
     def beside_set(self, atom: cython.longlong, home: cython.longlong, base: TokenSet) -> TokenSet:
@@ -224,7 +232,7 @@ class Differences:
         return None
 
     @cython.cfunc
-    def _difference(self, base: TokenSet) -> TokenSet:
+    def difference(self, base: TokenSet) -> TokenSet:
         """Return the token set that is ``base`` without the noted tokens and ends."""
         token_set: TokenSet = new_token_set()
         self.draft.set_less(token_set, base)
@@ -264,7 +272,7 @@ class Differences:
             free = self.automaton.after(free, 0x22)
         self.draft.begin()
         if start < 0:
-            return self._difference(base)
+            return self.difference(base)
         path: list = [start]  # the nodes of the beginning of a word
         before: bytes = b""
         word: bytes
@@ -289,7 +297,7 @@ class Differences:
                 if node >= 0:
                     self._lose(base, node, node + 1)
             before = word
-        return self._difference(base)
+        return self.difference(base)
 
     @cython.cfunc
     def _lack_escapes(self, node: cython.int, atom: cython.longlong, free: cython.longlong, base: TokenSet) -> object:
@@ -297,9 +305,7 @@ class Differences:
         if self.trie.below[node] & GROUPS[0x5C]:
             found: cython.int = self._child(node, 0x5C)
             if found >= 0:
-                self.beside[self.trie.depth[node]] = free
-                self.stack[self.trie.depth[node]] = atom
-                self._compare(found, base)
+                self.compare(found, atom, free, base)
         return None
 
     @cython.cfunc

@@ -30,6 +30,7 @@ cdef class Draft:
     cdef object span(self, int begin, int until)
     cdef object end(self, int node, bint done)
     cdef int end_like(self, TokenSet base, int had, int stop) except -1
+    cdef object sort_ends(self)
     cdef object set_ends(self, TokenSet token_set)
     cdef object drop(self, int token)
     cdef object set_less(self, TokenSet token_set, TokenSet base)

@@ -85,6 +85,15 @@ class Draft:
         return None
 
     @cython.cfunc
+    def sort_ends(self) -> object:
+        """Bring the noted ends, which were not, in the trie's order."""
+        ends = sorted([self.ends[i] for i in range(self.end_count)])
+        i: cython.int
+        for i in range(self.end_count):
+            self.ends[i] = ends[i]
+        return None
+
+    @cython.cfunc
     def set_ends(self, token_set: TokenSet) -> object:
         """Give a token set the noted ends."""
         token_set.end_count = self.end_count

@@ -28,12 +28,13 @@ from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
 from ..vocabulary.vocabulary import Vocabulary
 from .character_counts import ClassExits, ClassRuns, load_class_exits, load_class_runs, load_token_counts
 from .masks import Masks
+from .run_sets import RunSurvey, survey_class
 from .token_set import load_token_set
 from .trie import Trie
 from .vocabulary_index import VocabularyIndex
 
 #: Version of the files' content and form.
-FORMAT = 2
+FORMAT = 3
 
 #: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
 MIN_TOKENS = 8_192
@@ -48,8 +49,20 @@ _FREE: dict[str, Hashable] = {
 
 #: Patterns of the classes of characters that real schemas use most, of those that many tokens stay in: where tokens
 #: leave a run of one, and where they leave a string that may go on with any.
-_RUNS = (".", r"\S", r"[-\w]")
+_RUNS = (".", r"\S")
 _EXITS = ("[^]", ".")
+
+#: The same for classes of ASCII characters (see `RunSurvey`), by their characters: identifiers, names of packages and
+#: hosts, and the parts of a URI.
+_LETTERS, _CAPITALS, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
+_ALPHANUMERIC = _LETTERS + _CAPITALS + _DIGITS
+_ASCII_RUNS = (
+    _LETTERS + _CAPITALS,
+    _ALPHANUMERIC,
+    *(_ALPHANUMERIC + marks for marks in (b"_", b"-", b"-_", b"-._", b"-.+", b"-._:", b"-._:/")),
+    *(_LETTERS + _DIGITS + marks for marks in (b"-", b"-_", b"-.")),
+    _ALPHANUMERIC + b"-._~!$&'()*+,;=:@/",
+)
 
 
 def index_of(vocabulary: Vocabulary) -> VocabularyIndex:
@@ -121,6 +134,9 @@ def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
     for patterns, runs in ((_RUNS, True), (_EXITS, False)):
         for pattern in patterns:
             masks.survey(regex_term(program.store.nodes.terms, pattern, whole=True), runs)
+    for members in _ASCII_RUNS:
+        members = bytes(sorted(members))
+        index.run_surveys[members] = survey_class(index.trie, members)
     return index
 
 
@@ -140,6 +156,8 @@ def _packed(index: VocabularyIndex) -> dict[str, array[int]]:
         for at, (ranges, survey) in enumerate(found.items()):
             arrays[f"{name} {at}"] = array("i", chain.from_iterable(ranges))
             arrays.update((f"{name} {at} {number}", part) for number, part in enumerate(survey.saved()))
+    for members, run_survey in index.run_surveys.items():
+        arrays.update((f"ascii {members.decode()} {number}", part) for number, part in enumerate(run_survey.saved()))
     return arrays
 
 
@@ -160,6 +178,9 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
         index.runs[_ranges(arrays[f"runs {at}"])] = load_class_runs(part(f"runs {at}", 4), index.counts)
     for at in range(len(_EXITS)):
         index.exits[_ranges(arrays[f"exits {at}"])] = load_class_exits(part(f"exits {at}", 4))
+    for members in _ASCII_RUNS:
+        members = bytes(sorted(members))
+        index.run_surveys[members] = RunSurvey(*part(f"ascii {members.decode()}", 4))
     return index
 
 

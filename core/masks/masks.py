@@ -433,6 +433,6 @@ class Masks:
         """Return deterministic counts: token sets built, trie nodes visited, flushes; and bytes held."""
         token_sets: TokenSets = self.token_sets
         visited = self.walk.visited + token_sets.visited + token_sets.characters.visited
-        visited += token_sets.differences.visited
+        visited += token_sets.differences.visited + token_sets.runs.visited
         held = self.held + token_sets.held
         return {"tables": token_sets.built, "visited": visited, "flushes": self.flushes, "bytes": held}

@@ -40,6 +40,7 @@ cdef class SelfLoops:
 
     cdef long long bytes_held(self) except -1
     cdef unsigned long long left_by(self, int state) except? 0
+    cdef int usual_from(self, int state) except -1
     cdef int home(self, int state) except -1
     cdef object widen(self, int state)
     cdef int stays(self, int node, int state, int like) except -1

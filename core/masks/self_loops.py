@@ -98,22 +98,22 @@ class SelfLoops:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def home(self, state: cython.int) -> cython.int:
-        """Return the row state to which most ASCII bytes lead from a row state, if most lead from there back to it; 0
-        if there is no such state, or if it is that one."""
-        home: cython.int
+    def usual_from(self, state: cython.int) -> cython.int:
+        """Return the row state to which most ASCII bytes lead from a row state, of those that lead anywhere, if there
+        is one; else any, or 0."""
         if state >= self.room:
             self._make_room(state)
         if self.leaves[state] == 0:
             self._find_leaves(state)
-        home = self.usual[state]
-        if home <= 0 or home == state:
-            return 0
-        if home >= self.room:
-            self._make_room(home)
-        if self.leaves[home] == 0:
-            self._find_leaves(home)
-        return home if self.usual[home] == home else 0
+        return self.usual[state]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def home(self, state: cython.int) -> cython.int:
+        """Return the row state to which most ASCII bytes lead from a row state, if most lead from there back to it; 0
+        if there is no such state, or if it is that one."""
+        home: cython.int = self.usual_from(state)
+        return home if home > 0 and home != state and self.usual_from(home) == home else 0
 
     @cython.cfunc
     def widen(self, state: cython.int) -> object:

@@ -7,6 +7,7 @@ from ..automaton.positions cimport Positions
 from ..automaton.blocks cimport row_item
 from .differences cimport Differences
 from .draft cimport Draft
+from .run_sets cimport RunSets
 from .self_loops cimport SelfLoops
 from .character_counts cimport TokenCounts, ClassExits, ClassRuns, CharacterCounts, first_from
 from .token_set cimport TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
@@ -28,6 +29,7 @@ cdef class TokenSets:
     cdef int words
     cdef Draft draft
     cdef Differences differences
+    cdef RunSets runs
     # True if of the spans of the draft only those tokens count that are in the free string, too
     cdef bint is_like
     # scratch
@@ -35,6 +37,7 @@ cdef class TokenSets:
 
     cdef object keep(self, dict kept)
     cdef TokenSet token_set(self, long long atom)
+    cdef object _row_set(self, int state, object free)
     cdef TokenSet _build(self, long long atom, object free)
     cdef object _fill(self, TokenSet token_set, int saved)
     cdef object _fill_dense(self, TokenSet token_set, TokenSet base, int saved)

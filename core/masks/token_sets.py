@@ -22,6 +22,7 @@ if not cython.compiled:  # else they are declared
     from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
     from .differences import Differences
     from .draft import Draft
+    from .run_sets import RunSets
     from .self_loops import SelfLoops
     from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
     from .trie import Trie
@@ -63,6 +64,7 @@ class TokenSets:
         self.words = (trie.vocabulary + 31) // 32
         self.draft = Draft(trie)
         self.differences = Differences(automaton, trie, self.loops, self.draft)
+        self.runs = RunSets(automaton, trie, self.loops, self.differences, self.draft, index.run_surveys)
         self.is_like = False
         self.stack = longs(trie.longest + 2)
 
@@ -87,8 +89,6 @@ class TokenSets:
         key = None
         tag: cython.longlong = atom >> encoding.TAG
         free = None
-        open_class: cython.int
-        home: cython.int
         if tag == encoding.ROW:
             key, free = self.automaton.given.shared(atom)
             if key is not None:
@@ -101,26 +101,7 @@ class TokenSets:
                 return found
         if found is None:
             if tag == encoding.ROW:
-                words = None if free is None else self.automaton.given.excluded(atom)
-                self.automaton.after(atom, 0)  # derives the row, and finds the class
-                if self.characters.has_runs(cython.cast(cython.int, atom)):
-                    found = self._class_set(atom)
-                elif free is not None and words is not None:
-                    found = self.differences.lacking_set(atom, free, self._dense_base(free), words)
-                    self.built += 1
-                elif free is not None and self.differences.is_near(atom, free, 2):
-                    found = self.differences.near_set(atom, free, self._dense_base(free))
-                    self.built += 1
-                else:
-                    open_class = -1 if free is None else self.automaton.given.open_class(atom)
-                    home = -1 if free is None else self.loops.home(cython.cast(cython.int, atom))
-                    if open_class >= 0:
-                        found = self._open_set(atom, open_class)
-                    elif home > 0 and self._is_beside(atom, home):
-                        found = self.differences.beside_set(atom, home, self.token_set(home))
-                        self.built += 1
-                    elif self.characters.is_wide_run(cython.cast(cython.int, atom)):
-                        found = self._class_set(atom)
+                found = self._row_set(cython.cast(cython.int, atom), free)
             if found is None:
                 found = self._build(atom, free)
             if key is not None:
@@ -129,6 +110,37 @@ class TokenSets:
             self.held += cython.cast(TokenSet, found).size
         self.known[atom] = found
         return found
+
+    @cython.cfunc
+    def _row_set(self, state: cython.int, free: object) -> object:
+        """Return the token set of a row state, made from what is known of the vocabulary or of other states; None if
+        that takes as long as `_build`, whose arguments these are."""
+        home: cython.int
+        open_class: cython.int
+        found: object = None
+        words = None if free is None else self.automaton.given.excluded(state)
+        self.automaton.after(state, 0)  # derives the row, and finds the class
+        if self.characters.has_runs(state):
+            return self._class_set(state)
+        if free is not None:
+            base: TokenSet = self._dense_base(free)
+            if words is not None:
+                found = self.differences.lacking_set(state, free, base, words)
+            else:
+                found = self.runs.found(state, free, base)
+                if found is None and self.differences.is_near(state, free, 2):
+                    found = self.differences.near_set(state, free, base)
+            if found is not None:
+                self.built += 1
+                return found
+            open_class = self.automaton.given.open_class(state)
+            if open_class >= 0:
+                return self._open_set(state, open_class)
+            home = self.loops.home(state)
+            if home > 0 and self._is_beside(state, home):
+                self.built += 1
+                return self.differences.beside_set(state, home, self.token_set(home))
+        return self._class_set(state) if self.characters.is_wide_run(state) else None
 
     @cython.cfunc
     def _build(self, atom: cython.longlong, free: object) -> TokenSet:

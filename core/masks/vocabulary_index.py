@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from .character_counts import ClassExits, ClassRuns, TokenCounts
+    from .run_sets import RunSurvey
     from .token_set import TokenSet
     from .trie import Trie
 
@@ -40,6 +41,7 @@ class VocabularyIndex:
         counts: the number of characters of each token in a JSON string; None until it is needed.
         runs: `ClassRuns` by class of characters.
         exits: `ClassExits` by class of characters.
+        run_surveys: `RunSurvey` by class of ASCII characters.
         met: number of times that a class of characters was met before its `ClassRuns` were computed.
     """
 
@@ -52,6 +54,7 @@ class VocabularyIndex:
         "inside",
         "met",
         "quoted",
+        "run_surveys",
         "runs",
         "token_sets",
         "tokens",
@@ -69,6 +72,7 @@ class VocabularyIndex:
         self.counts: TokenCounts | None = None
         self.runs: dict[Hashable, ClassRuns] = {}
         self.exits: dict[Hashable, ClassExits] = {}
+        self.run_surveys: dict[bytes, RunSurvey] = {}
         self.met: dict[Hashable, int] = {}
         self._by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
 

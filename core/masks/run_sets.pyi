@@ -1,0 +1,13 @@
+# Types of a compiled module (Cython in pure-Python mode).
+
+from array import array
+
+from .trie import Trie
+
+class RunSurvey:
+    def __init__(self, token: array[int], until: array[int], exit: array[int], start: array[int]) -> None: ...
+    def saved(self) -> tuple[array[int], ...]: ...
+
+def survey_class(trie: Trie, members: bytes) -> RunSurvey: ...
+
+class RunSets: ...
