@@ -339,7 +339,10 @@ class LazyAutomaton:
             )
         text = before.text()
         found = self._completed(state, Written(text), FEW_ROUNDS * plan.length + MANY_BYTES)
-        return self._completed(state, Written(text), None) if found is None else found
+        if found is None:
+            found = self._completed(state, Written(text), None)
+            assert found is not None
+        return found
 
     def _completed(self, state: int, before: Written, most: int | None) -> list[bytes | str] | None:
         """Return a short completion, by one plan after the other, each as if DYNAMIC places forbade nothing.

@@ -58,6 +58,7 @@ cdef class CharacterCounts:
     cdef int _load(self, int node) noexcept
     cdef ClassRuns _find_runs(self, int star)
     cdef int chars_before(self, int number, int node) except -9
+    cdef bint _is_beyond_ascii(self, int state) except -1
     cdef int is_counted(self, int state) except -1
     cdef ClassExits exits(self, int number)
     cdef ClassExits _find_exits(self, long long star)

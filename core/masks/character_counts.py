@@ -207,10 +207,10 @@ class CharacterCounts:
     @cython.exceptval(-1, check=False)
     def has_runs(self, state: cython.int) -> cython.int:
         """Return 1 if a run of one class follows a row state and `ClassRuns` of the class pay off: they exist, self
-        loops are of no help, or the class was met often."""
+        loops are of no help, or the class was met often. (For a class of ASCII characters, `RunSets` do.)"""
         automaton: Positions = self.automaton
         number: cython.int = automaton.given.fact(state, encoding.CLASS) - 1
-        if number < 0:
+        if number < 0 or not self._is_beyond_ascii(state):
             return 0
         if self.is_counted(state) or (number < len(self.taken) and self.taken[number] is not None):
             return 1
@@ -433,7 +433,13 @@ class CharacterCounts:
             return 0
         if automaton.given.fact(state, encoding.MOST) < 0:
             return 0
-        return 1 if automaton.after(state, 0xC3) > 0 or automaton.after(state, 0xE4) > 0 else 0
+        return self._is_beyond_ascii(state)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _is_beyond_ascii(self, state: cython.int) -> cython.bint:
+        """Return True if other characters than ASCII may follow a row state."""
+        return self.automaton.after(state, 0xC3) > 0 or self.automaton.after(state, 0xE4) > 0
 
     @cython.cfunc
     def exits(self, number: cython.int) -> ClassExits:

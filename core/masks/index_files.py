@@ -56,13 +56,17 @@ _EXITS = ("[^]", ".")
 #: hosts, and the parts of a URI.
 _LETTERS, _CAPITALS, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
 _ALPHANUMERIC = _LETTERS + _CAPITALS + _DIGITS
-_ASCII_RUNS = (
-    _LETTERS + _CAPITALS,
-    _ALPHANUMERIC,
-    *(_ALPHANUMERIC + marks for marks in (b"_", b"-", b"-_", b"-._", b"-.+", b"-._:", b"-._:/")),
-    *(_LETTERS + _DIGITS + marks for marks in (b"-", b"-_", b"-.")),
-    _ALPHANUMERIC + b"-._~!$&'()*+,;=:@/",
-)
+_ASCII_RUNS = [
+    bytes(sorted(members))
+    for members in (
+        _LETTERS,
+        _LETTERS + _CAPITALS,
+        _ALPHANUMERIC,
+        *(_ALPHANUMERIC + marks for marks in (b"_", b"-", b"-_", b"-._", b"-.+", b"-._:", b"-._:/")),
+        *(_LETTERS + _DIGITS + marks for marks in (b"", b"-", b"-_", b"-.")),
+        _ALPHANUMERIC + b"-._~!$&'()*+,;=:@/",
+    )
+]
 
 
 def index_of(vocabulary: Vocabulary) -> VocabularyIndex:
@@ -135,7 +139,6 @@ def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
         for pattern in patterns:
             masks.survey(regex_term(program.store.nodes.terms, pattern, whole=True), runs)
     for members in _ASCII_RUNS:
-        members = bytes(sorted(members))
         index.run_surveys[members] = survey_class(index.trie, members)
     return index
 
@@ -179,7 +182,6 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
     for at in range(len(_EXITS)):
         index.exits[_ranges(arrays[f"exits {at}"])] = load_class_exits(part(f"exits {at}", 4))
     for members in _ASCII_RUNS:
-        members = bytes(sorted(members))
         index.run_surveys[members] = RunSurvey(*part(f"ascii {members.decode()}", 4))
     return index
 

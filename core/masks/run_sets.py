@@ -31,8 +31,9 @@ if not cython.compiled:  # else they are declared
 MAX_CLASSES = cython.declare(cython.int, 32)
 MAX_MASKS = cython.declare(cython.int, 16)
 #: Minimum part of the trie's nodes, as its reciprocal, below the characters of a class for which a survey pays off.
-WIDE = cython.declare(cython.int, 8)
-#: Maximum number of odd characters (see `RunSets._choose`).
+WIDE = cython.declare(cython.int, 16)
+#: Maximum part of them, as its reciprocal, below odd characters (see `RunSets._choose`), and maximum number of these.
+FEW = cython.declare(cython.int, 8)
 MAX_ODD = cython.declare(cython.int, 16)
 
 
@@ -40,9 +41,9 @@ MAX_ODD = cython.declare(cython.int, 16)
 class RunSurvey:
     """Tokens that begin with characters of a class of ASCII characters.
 
-    ``token`` lists the tokens that consist of such characters, the first ``until[n]`` of at most ``n`` of them, where
-    ``n`` is at most that of any token that begins with such characters; ``exit`` lists the trie nodes of the first other byte, sorted by that byte (those of byte ``b`` are ``exit[start[b] :
-    start[b + 1]]``), then in pre-order.
+    ``token`` lists the tokens that consist of such characters, the first ``until[n]`` of at most ``n`` of them; ``n``
+    is at most ``longest``, the most with which any token begins. ``exit`` lists the trie nodes of the first other byte,
+    sorted by that byte (those of byte ``b`` are ``exit[start[b] : start[b + 1]]``), then in pre-order.
     """
 
     def __init__(self, token, until, exit, start):
@@ -203,7 +204,7 @@ class RunSets:
                 if self.odd_count < MAX_ODD:
                     self.odd[self.odd_count] = self.members[i]
                     self.odd_count += 1
-        if WIDE * nodes <= self.trie.nodes or WIDE * odd_nodes > nodes:
+        if WIDE * nodes <= self.trie.nodes or FEW * odd_nodes > nodes:
             nodes = self._gather(state, usual)
             self.odd_count = 0
         return WIDE * nodes > self.trie.nodes
@@ -293,6 +294,7 @@ class RunSets:
         node: cython.int
         groups: cython.int = 0
         before: cython.longlong
+        then: cython.longlong
         is_live: cython.bint
         for byte in range(256):
             if survey.start[byte] == survey.start[byte + 1]:
@@ -311,7 +313,12 @@ class RunSets:
             for i in range(survey.start[byte], survey.start[byte + 1]):
                 node = survey.exit[i]
                 at = trie.depth[node] - 1
-                if at <= self.most and automaton.after(self.chain[at], byte) >= 0 and not self._is_below_odd(node):
+                if at > self.most or self._is_below_odd(node):
+                    continue
+                then = automaton.after(self.chain[at], byte)
+                if then == encoding.DONE:
+                    self.draft.end(node, True)
+                elif then > 0:
                     self._walk(node, self.chain[at], token_set)
         for i in range(self.odd_count):
             groups += 1

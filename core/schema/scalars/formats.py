@@ -169,21 +169,23 @@ def time_of_day(terms: Terms) -> int:
 
 def _leap_second(terms: Terms) -> int:
     """Return ``23:59:60`` in UTC as local time at every offset (RFC 3339, section 5.7 and appendix D)."""
-    return terms.alt([terms.seq(terms.literal(f"{hour:02}:"), _leap_minutes(terms, hour)) for hour in range(24)])
+    return terms.alt([terms.seq(terms.literal(f"{hour:02}:"), _leap_minute(terms, hour, "")) for hour in range(24)])
 
 
-def _leap_minutes(terms: Terms, hour: int) -> int:
-    """Return the rest of a local time, after its hour, that is ``23:59:60`` in UTC."""
+def _leap_minute(terms: Terms, hour: int, minute: str) -> int:
+    """Return the rest of a local time that is ``23:59:60`` in UTC, after its hour and some digits of its minute; what
+    follows a digit is built when a text has it."""
 
     def build(terms: Terms) -> int:
-        second = regex_term(terms, r"60(?:\.\d+)?", whole=True)
-        times = []
-        for minute in range(60):
-            ahead = (hour * 60 + minute - (23 * 60 + 59)) % 1440
-            behind = (-ahead) % 1440
-            offsets = [f"+{ahead // 60:02}:{ahead % 60:02}", f"-{behind // 60:02}:{behind % 60:02}"]
-            zulu = ["Z", "z"] if ahead == 0 else []
-            times.append(terms.sequence([terms.literal(f"{minute:02}:"), second, terms.words(offsets + zulu)]))
-        return terms.alt(times)
+        if len(minute) < 2:
+            digits = "0123456789" if minute else "012345"
+            return terms.alt(
+                [terms.seq(terms.literal(each), _leap_minute(terms, hour, minute + each)) for each in digits]
+            )
+        ahead = (hour * 60 + int(minute) - (23 * 60 + 59)) % 1440
+        behind = (-ahead) % 1440
+        offsets = [f"+{ahead // 60:02}:{ahead % 60:02}", f"-{behind // 60:02}:{behind % 60:02}"]
+        zulu = ["Z", "z"] if ahead == 0 else []
+        return terms.seq(regex_term(terms, r":60(?:\.\d+)?", whole=True), terms.words(offsets + zulu))
 
-    return terms.deferred(("leap second", hour), build, least=len("59:60Z"))
+    return terms.deferred(("leap second", hour, minute), build, least=len("59:60Z") - len(minute))

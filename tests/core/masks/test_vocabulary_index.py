@@ -90,8 +90,8 @@ def test_common_classes_are_surveyed_ahead(tmp_path: Path) -> None:
     seen = []
     for known in (vocabulary(tmp_path), vocabulary(tmp_path), vocabulary(False)):
         index = index_of(known)
-        classes = list(index.runs), list(index.exits)
-        assert list(map(len, classes)) == [3, 2]
+        classes = list(index.runs), list(index.exits), list(index.run_surveys)
+        assert list(map(len, classes)) == [2, 2, 15]
         out = np.zeros((known.size + 31) // 32, dtype=np.uint32)
         for pattern in patterns:
             matcher = Grammar.from_json_schema({"type": "string", "pattern": pattern}).bind(known).matcher()
@@ -101,6 +101,7 @@ def test_common_classes_are_surveyed_ahead(tmp_path: Path) -> None:
                 assert matcher.accept_bytes(bytes((byte,)))
         assert set(index.runs) == set(classes[0])
         assert set(index.exits) == set(classes[1])
+        assert set(index.run_surveys) == set(classes[2])
     third = len(seen) // 3
     assert seen[:third] == seen[third : 2 * third] == seen[2 * third :]
 

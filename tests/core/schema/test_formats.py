@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from toolgrammar.core import Grammar, UnsupportedSchemaError
+from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.schema.scalars.bounded_formats import BOUNDED
-from toolgrammar.core.schema.scalars.formats import REFUSED, SPECIFIED
+from toolgrammar.core.schema.scalars.formats import REFUSED, SPECIFIED, format_term
 
 SUITE = Path(__file__).resolve().parents[4] / "shared" / "data" / "json-schema-test-suite-2020-12.json.gz"
 CASES = {
@@ -66,6 +68,20 @@ def test_refused_formats_are_named(name: str) -> None:
     assert (caught.value.place.pointer, caught.value.place.keyword) == ("/properties/a", "format")
     assert name in caught.value.message or name.startswith("python-")
     assert accepts("int32-or-whatever", "anything")
+
+
+def test_leap_seconds_are_those_of_utc() -> None:
+    """``:60`` stands at 23:59 UTC alone, whatever the offset (RFC 3339 section 5.7 and appendix D)."""
+    terms = Terms()
+    times = format_term(terms, "time")
+    walk = random.Random(0)
+    for here in range(24 * 60):
+        ahead = (here - (23 * 60 + 59)) % 1440
+        for sign, right in (("+", ahead), ("-", -ahead % 1440)):
+            for offset in (right, *walk.sample(range(1440), 2)):
+                text = f"{here // 60:02}:{here % 60:02}:60{sign}{offset // 60:02}:{offset % 60:02}"
+                assert terms.matches(times, text) == (offset == right), text
+        assert terms.matches(times, f"{here // 60:02}:{here % 60:02}:60Z") == (ahead == 0)
 
 
 def test_formats_meet_lengths_and_patterns() -> None:

@@ -1,0 +1,119 @@
+"""Strings that go on with a run of one class of ASCII characters: identifiers, codes of groups, names by pattern."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.errors import UnsatisfiableSchemaError
+from toolgrammar.core.masks.index_files import index_of
+
+LETTERS = b"abcdefg"
+CLASSES = ("[a-g]", "[a-g0]", "[a-g_-]", "[b-g]", "[a-g.]", r"[\w]", r"[\w-]", "[a-z0-9]", "[ -~]", "[a-gé]", "[^-]")
+BEHIND = ("", "-", ".", "é", "0", "-0", '"', '",', '":', "\\", '\\"', "\n", "-a", "a-b", '": ', "_", "/")
+
+
+def vocabulary_of(walk: random.Random) -> Vocabulary:
+    """Return a vocabulary of words of some letters, each also with what may come behind it, and with more words
+    there."""
+    letters = [bytes((byte,)) for byte in walk.sample(LETTERS, 4)]
+    words = [b"".join(each) for size in range(1, 5) for each in product(letters, repeat=size)]
+    tokens = {bytes((byte,)) for byte in range(256)} | set(words) | {b'"' + word for word in words[:40]}
+    for end in walk.sample(BEHIND, 9):
+        tokens.update(word + end.encode() for word in walk.sample(words, 150))
+        tokens.update(word + end.encode() + walk.choice(words) for word in walk.sample(words, 60))
+    ordered = sorted(tokens)
+    return Vocabulary([*ordered, None], eos=[len(ordered)], cache_dir=False)
+
+
+def pattern_of(walk: random.Random) -> str:
+    """Return a pattern with runs of a class."""
+    one, other = walk.choice(CLASSES), walk.choice(CLASSES)
+    count = walk.choice(("*", "+", "{2}", "{3}", "{1,3}", "{2,9}", "{0,4}", "{8}", "{4,}"))
+    return walk.choice(
+        (
+            f"^{one}{count}$",
+            f"^{one}{count}-{one}{count}$",
+            f"^{one}{count}([.-]{other}+)*$",
+            f"^{other}{one}{count}$",
+            f"^{one}{count}{other}*$",
+            f"^(a{one}{count}|b{other}+)$",
+            f"^{one}{count}(-|é).*$",
+        )
+    )
+
+
+def schema_of(walk: random.Random) -> dict[str, object]:
+    """Return the schema of strings, or of objects with names, of such patterns."""
+    if walk.random() < 0.4:
+        return {"type": "string", "pattern": pattern_of(walk)}
+    names = walk.sample(["a", "ba", "cab", "d", "e-f"], walk.randrange(4))
+    return {
+        "type": "object",
+        "properties": {name: {"type": "null"} for name in names},
+        "patternProperties": {pattern_of(walk): {"type": "integer"}},
+        "additionalProperties": walk.choice((True, False, {"type": "null"})),
+        **walk.choice(({}, {"propertyNames": {"maxLength": 6}})),
+    }
+
+
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 100))])
+def test_masks_are_what_steps_accept(seed: int) -> None:
+    """Along random texts, a token is in the mask if and only if the matcher accepts it."""
+    walk = random.Random(seed)
+    vocabulary = vocabulary_of(walk)
+    for _ in range(6):
+        schema = schema_of(walk)
+        try:
+            constraint = Grammar.from_json_schema(schema, whitespace="compact").bind(vocabulary)
+        except UnsatisfiableSchemaError:
+            continue
+        matcher = constraint.matcher()
+        for _ in range(10):
+            allowed = matcher.allowed_tokens()
+            assert allowed == [token for token in range(vocabulary.size) if matcher.fork().accept(token)], schema
+            if not allowed or not matcher.accept(walk.choice(allowed)):
+                break
+
+
+def test_only_exits_that_matter_are_visited() -> None:
+    """Of the tokens that leave a run, those are looked at behind which the string goes on otherwise."""
+    letters = [b"a", b"b", b"c", b"d"]
+    words = [b"".join(each) for size in range(1, 7) for each in product(letters, repeat=size)]
+    tokens = sorted([*words, *(word + b"!" for word in words), *(word + b"-" for word in words if len(word) == 2)])
+    vocabulary = Vocabulary([*tokens, b'"', b"-", None], eos=[len(tokens) + 2])
+    free = Grammar.from_json_schema({"type": "string"}).bind(vocabulary).matcher()
+    assert free.accept_bytes(b'"') and len(free.allowed_tokens()) == len(tokens) + 2  # its walk is not counted below
+    constraint = Grammar.from_json_schema({"type": "string", "pattern": "^[a-d]{2}-[a-d]{4}$"}).bind(vocabulary)
+    matcher = constraint.matcher()
+    assert matcher.accept_bytes(b'"')
+    before = constraint.counters()["mask_visited"]
+    allowed = [tokens[token] for token in matcher.allowed_tokens()]
+    assert allowed == sorted(word for word in tokens if len(word.rstrip(b"-")) < 3 and not word.endswith(b"!"))
+    assert constraint.counters()["mask_visited"] - before < 40
+    assert b"abcd" in index_of(vocabulary).run_surveys
+
+
+def test_names_left_out_are_walked_alone() -> None:
+    """Where names of a class lack some that are declared, only the way along those is walked."""
+    letters = [b"a", b"b", b"c", b"d"]
+    words = [b"".join(each) for size in range(1, 7) for each in product(letters, repeat=size)]
+    tokens = sorted([*words, *(word + b'"' for word in words), *(word + b"!" for word in words)])
+    vocabulary = Vocabulary([*tokens, b'"', b"{", b"}", b":", b"0", b",", None], eos=[len(tokens) + 6])
+    assert Grammar.from_json_schema({"type": "string"}).bind(vocabulary).matcher().accept_bytes(b'"')
+    constraint = Grammar.from_json_schema(
+        {
+            "type": "object",
+            "properties": {"abcd": False},
+            "patternProperties": {"^[a-d]{1,9}$": {"const": 0}},
+            "additionalProperties": False,
+        },
+        whitespace="compact",
+    ).bind(vocabulary)
+    matcher = constraint.matcher()
+    assert matcher.accept_bytes(b'{"')
+    allowed = {tokens[token] for token in matcher.allowed_tokens()}
+    assert allowed == {word for word in tokens if not word.endswith(b"!")} - {b'abcd"'}
