@@ -175,7 +175,7 @@ class RunSets:
         if not is_free and not self._is_ascii(atom):
             return None
         survey: RunSurvey = self._survey()
-        if not self._follow(atom, survey.longest) or (is_free and self.odd_count and self.most < survey.longest):
+        if not self._follow(atom, survey.longest) or (is_free and (self.odd_count or self.most < survey.longest)):
             return None
         self.draft.begin()
         return self._lacking_set(free, base, survey) if is_free else self._run_set(survey)
@@ -391,29 +391,24 @@ class RunSets:
 
     @cython.cfunc
     def _lacking_set(self, free: cython.longlong, base: TokenSet, survey: RunSurvey) -> TokenSet:
-        """Return the token set of a string that, once it has left the run of the chosen class, is mostly free, as its
-        difference to ``base``, that of the free string."""
+        """Return the token set of a string that, once it has left the run of the chosen class, which has no end, is
+        mostly free, as its difference to ``base``, that of the free string."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         byte: cython.int
         i: cython.int
         at: cython.int
-        token: cython.int
         node: cython.int
         wide: cython.longlong
         before: cython.longlong
         differs: cython.bint
-        for i in range(survey.until[self.most], survey.until[survey.longest]):
-            token = survey.token[i]
-            if base.dense[token >> 5] >> (token & 31) & 1:
-                self.draft.drop(token)
         for byte in range(256):
             if survey.start[byte] == survey.start[byte + 1]:
                 continue
             wide = automaton.after(free, byte)
             if wide < 0:
                 continue
-            differs = self.most < survey.longest
+            differs = False
             before = encoding.DEAD
             for at in range(self.most + 1):
                 if self.chain[at] != before:
@@ -426,10 +421,6 @@ class RunSets:
             for i in range(survey.start[byte], survey.start[byte + 1]):
                 node = survey.exit[i]
                 at = trie.depth[node] - 1
-                if at > self.most:
-                    self.differences.compare(node, encoding.DEAD, free, base)
-                elif automaton.after(self.chain[at], byte) != wide and not self._is_below_odd(node):
+                if automaton.after(self.chain[at], byte) != wide:
                     self.differences.compare(node, self.chain[at], free, base)
-        for i in range(self.odd_count):
-            self.differences.compare(trie.child[self.odd[i]], self.chain[0], free, base)
         return self.differences.difference(base)

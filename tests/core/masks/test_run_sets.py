@@ -11,17 +11,20 @@ from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.errors import UnsatisfiableSchemaError
 from toolgrammar.core.masks.index_files import index_of
 
-LETTERS = b"abcdefg"
-CLASSES = ("[a-g]", "[a-g0]", "[a-g_-]", "[b-g]", "[a-g.]", r"[\w]", r"[\w-]", "[a-z0-9]", "[ -~]", "[a-gé]", "[^-]")
+LETTERS = b"abcdefghijkl"
+CLASSES = ("[a-l]", "[a-l0]", "[a-l_-]", "[b-l]", "[a-l.]", r"[\w]", r"[\w-]", "[a-z0-9]", "[ -~]", "[a-lé]", "[^-]")
+NAMES = ("a", "ba", "cab", "d", "e-f", "gh", "k!")
 BEHIND = ("", "-", ".", "é", "0", "-0", '"', '",', '":', "\\", '\\"', "\n", "-a", "a-b", '": ', "_", "/")
 
 
 def vocabulary_of(walk: random.Random) -> Vocabulary:
     """Return a vocabulary of words of some letters, each also with what may come behind it, and with more words
     there."""
-    letters = [bytes((byte,)) for byte in walk.sample(LETTERS, 4)]
-    words = [b"".join(each) for size in range(1, 5) for each in product(letters, repeat=size)]
+    letters = [bytes((byte,)) for byte in walk.sample(LETTERS, 10)]
+    words = [b"".join(each) for size in range(1, 4) for each in product(letters, repeat=size)]
+    words += [b"".join(walk.choices(letters, k=walk.randrange(4, 9))) for _ in range(300)]
     tokens = {bytes((byte,)) for byte in range(256)} | set(words) | {b'"' + word for word in words[:40]}
+    tokens.update(f'{name}"'.encode() for name in NAMES)
     for end in walk.sample(BEHIND, 9):
         tokens.update(word + end.encode() for word in walk.sample(words, 150))
         tokens.update(word + end.encode() + walk.choice(words) for word in walk.sample(words, 60))
@@ -42,6 +45,8 @@ def pattern_of(walk: random.Random) -> str:
             f"^{one}{count}{other}*$",
             f"^(a{one}{count}|b{other}+)$",
             f"^{one}{count}(-|é).*$",
+            f"^{one}{count}([^a-z][^]*)?$",
+            f"^(?!a$|ba$|e-f$){one}{count}([^a-z][^]*)?$",
         )
     )
 
@@ -50,11 +55,16 @@ def schema_of(walk: random.Random) -> dict[str, object]:
     """Return the schema of strings, or of objects with names, of such patterns."""
     if walk.random() < 0.4:
         return {"type": "string", "pattern": pattern_of(walk)}
-    names = walk.sample(["a", "ba", "cab", "d", "e-f"], walk.randrange(4))
+    names = walk.sample(NAMES, walk.randrange(4))
+    pattern = (
+        f"^{walk.choice(CLASSES)}{walk.choice(('*', '+', '{3}', '{1,5}'))}$"
+        if walk.random() < 0.5
+        else pattern_of(walk)
+    )
     return {
         "type": "object",
         "properties": {name: {"type": "null"} for name in names},
-        "patternProperties": {pattern_of(walk): {"type": "integer"}},
+        "patternProperties": {pattern: {"type": "integer"}},
         "additionalProperties": walk.choice((True, False, {"type": "null"})),
         **walk.choice(({}, {"propertyNames": {"maxLength": 6}})),
     }
@@ -99,8 +109,8 @@ def test_only_exits_that_matter_are_visited() -> None:
 
 def test_names_left_out_are_walked_alone() -> None:
     """Where names of a class lack some that are declared, only the way along those is walked."""
-    letters = [b"a", b"b", b"c", b"d"]
-    words = [b"".join(each) for size in range(1, 7) for each in product(letters, repeat=size)]
+    letters = [bytes((byte,)) for byte in LETTERS]
+    words = [b"".join(each) for size in range(1, 5) for each in product(letters, repeat=size)]
     tokens = sorted([*words, *(word + b'"' for word in words), *(word + b"!" for word in words)])
     vocabulary = Vocabulary([*tokens, b'"', b"{", b"}", b":", b"0", b",", None], eos=[len(tokens) + 6])
     assert Grammar.from_json_schema({"type": "string"}).bind(vocabulary).matcher().accept_bytes(b'"')
@@ -108,7 +118,7 @@ def test_names_left_out_are_walked_alone() -> None:
         {
             "type": "object",
             "properties": {"abcd": False},
-            "patternProperties": {"^[a-d]{1,9}$": {"const": 0}},
+            "patternProperties": {"^[a-l]{1,9}$": {"const": 0}},
             "additionalProperties": False,
         },
         whitespace="compact",
