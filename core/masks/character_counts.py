@@ -212,7 +212,9 @@ class CharacterCounts:
         number: cython.int = automaton.given.fact(state, encoding.CLASS) - 1
         if number < 0 or not self._is_beyond_ascii(state):
             return 0
-        if self.is_counted(state) or (number < len(self.taken) and self.taken[number] is not None):
+        if automaton.given.fact(state, encoding.MOST) >= 0 or (
+            number < len(self.taken) and self.taken[number] is not None
+        ):
             return 1
         key, _ = automaton.given.character_class(number)
         if key in self.index.runs:

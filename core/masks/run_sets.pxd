@@ -37,7 +37,6 @@ cdef class RunSets:
     cdef int odd_count
     cdef long long* chain
     cdef int most
-    cdef int room
     # scratch: the positions on the way to a trie node
     cdef long long* stack
 
@@ -47,6 +46,7 @@ cdef class RunSets:
     cdef bint _is_ascii(self, long long atom) except -1
     cdef RunSurvey _survey(self)
     cdef bint _follow(self, long long atom, int longest) except -1
+    cdef bint _leads_only(self, int byte, long long to) except -1
     cdef TokenSet _run_set(self, RunSurvey survey)
     cdef bint _is_below_odd(self, int node) except -1
     cdef int _clear(self, int node, unsigned int[::1] bits) except -1

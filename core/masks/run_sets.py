@@ -146,9 +146,8 @@ class RunSets:
         self.surveys = surveys
         self.words = (trie.vocabulary + 31) // 32
         self.visited = 0
-        self.room = trie.longest + 2
-        self.chain, self.stack, self.members = longs(self.room), longs(self.room), octets(128)
-        self.odd = octets(MAX_ODD)
+        self.chain, self.stack = longs(trie.longest + 2), longs(trie.longest + 2)
+        self.members, self.odd = octets(128), octets(MAX_ODD)
         self.count = self.odd_count = self.most = 0
 
     def __dealloc__(self):
@@ -283,6 +282,18 @@ class RunSets:
                 return True
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _leads_only(self, byte: cython.int, to: cython.longlong) -> cython.bint:
+        """Return True if a byte leads to the same position from each state of the run."""
+        at: cython.int
+        for at in range(self.most + 1):
+            if at and self.chain[at] == self.chain[at - 1]:  # so are all that follow
+                return True
+            if self.automaton.after(self.chain[at], byte) != to:
+                return False
+        return True
+
+    @cython.cfunc
     def _run_set(self, survey: RunSurvey) -> TokenSet:
         """Return the token set of the chosen class's run, where few other characters may follow it."""
         automaton: Positions = self.automaton
@@ -293,21 +304,9 @@ class RunSets:
         at: cython.int
         node: cython.int
         groups: cython.int = 0
-        before: cython.longlong
         then: cython.longlong
-        is_live: cython.bint
         for byte in range(256):
-            if survey.start[byte] == survey.start[byte + 1]:
-                continue
-            is_live = False
-            before = encoding.DEAD
-            for at in range(self.most + 1):
-                if self.chain[at] != before:
-                    before = self.chain[at]
-                    if automaton.after(before, byte) >= 0:
-                        is_live = True
-                        break
-            if not is_live:
+            if survey.start[byte] == survey.start[byte + 1] or self._leads_only(byte, encoding.DEAD):
                 continue
             groups += 1
             for i in range(survey.start[byte], survey.start[byte + 1]):
@@ -400,23 +399,9 @@ class RunSets:
         at: cython.int
         node: cython.int
         wide: cython.longlong
-        before: cython.longlong
-        differs: cython.bint
         for byte in range(256):
-            if survey.start[byte] == survey.start[byte + 1]:
-                continue
             wide = automaton.after(free, byte)
-            if wide < 0:
-                continue
-            differs = False
-            before = encoding.DEAD
-            for at in range(self.most + 1):
-                if self.chain[at] != before:
-                    before = self.chain[at]
-                    if automaton.after(before, byte) != wide:
-                        differs = True
-                        break
-            if not differs:
+            if wide < 0 or survey.start[byte] == survey.start[byte + 1] or self._leads_only(byte, wide):
                 continue
             for i in range(survey.start[byte], survey.start[byte + 1]):
                 node = survey.exit[i]
