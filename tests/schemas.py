@@ -14,7 +14,22 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 NAMES = ("a", "b", "c", "ab", "é")
 SCALARS: tuple[Any, ...] = (None, True, False, 0, 1, 2, -2, 1.5, 6, "", "a", "ab", "é", "aaaa", "b")
-PATTERNS = ("^a", "b|c", "^[ab]$", "^..?$", "^[a-c]{1,2}$", "a$", "^$", "^(?!a)")
+PATTERNS = (
+    "^a",
+    "b|c",
+    "^[ab]$",
+    "^..?$",
+    "^[a-c]{1,2}$",
+    "a$",
+    "^$",
+    "^(?!a)",
+    "^[\\s\\S]+$",  # of its complements some are finite
+    "^[\\s\\S]{2}$",
+    "^[^a]",
+    "^.+$",
+    "(ab)+$",
+    "^(a|ab)(b|é)*$",
+)
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 #: Definitions that any schema may refer to: a tree, a list, sets of values that run out, an anchor for `$dynamicRef`.

@@ -17,7 +17,7 @@ from ..unicode.charset import CharSet
 from . import node_kinds
 from .node_kinds import ALT, EMPTY_KIND, EPSILON_KIND, LAZY, LITERAL, REPEAT, SEQ, TEXT
 from .nodes import Nodes
-from .term_kinds import END
+from .queries import steps
 from .terms import Terms
 
 #: Maximum number of states of a term.
@@ -198,12 +198,9 @@ def _edges(terms: Terms, start: int) -> dict[int, dict[int, list[tuple[int, int]
                 hint="leave out maxLength and pattern beside the grammar, or write them into the grammar",
             )
         edges[state] = {}
-        starts, targets = terms.segments(state)
-        for index, target in enumerate(targets):
-            if not terms.is_empty(target):
-                last = (starts[index + 1] if index + 1 < len(starts) else END) - 1
-                edges[state].setdefault(target, []).append((starts[index], last))
-                pending.append(target)
+        for first, last, target in steps(terms, state):
+            edges[state].setdefault(target, []).append((first, last))
+            pending.append(target)
     return edges
 
 
@@ -251,17 +248,14 @@ def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, C
     """
 
     def build(terms: Terms) -> int:
-        parts = []
-        starts, targets = terms.segments(term)
-        for index, target in enumerate(targets):
-            if not terms.is_empty(target):
-                stop = starts[index + 1] if index + 1 < len(starts) else END
-                one = written(terms, CharSet(((starts[index], stop - 1),)))  # a set has no surrogates
-                parts.append(terms.seq(one, spelled(terms, target, name, written)))
+        parts = [
+            terms.seq(written(terms, CharSet(((first, last),))), spelled(terms, target, name, written))
+            for first, last, target in steps(terms, term)
+        ]
         return terms.alt(parts)
 
     parts = [terms.EPSILON] if terms.nullable(term) else []
-    if not all(map(terms.is_empty, terms.segments(term)[1])):
+    if steps(terms, term):
         parts.append(terms.deferred(("spelled", name, term), build, loops=True))
     return terms.alt(parts)
 

@@ -24,6 +24,17 @@ from .terms import Terms
 MAX_ROOMY = 64
 
 
+def steps(terms: Terms, term: int) -> list[tuple[int, int, int]]:
+    """Return the derivatives of a term by characters, as far as they are not empty: each for the code points from a
+    first one to a last one. Complements have surrogates too, but strings have none."""
+    starts, targets = terms.segments(term)
+    return [
+        (start, stop - 1, target)
+        for start, stop, target in zip(starts, (*starts[1:], END), targets, strict=True)
+        if not (SURROGATES <= start and stop <= SURROGATES_END) and not terms.is_empty(target)
+    ]
+
+
 def is_cofinite(terms: Terms, term: int) -> bool:
     """Return True if a term's shape shows that all but finitely many strings are in the language.
 
@@ -71,11 +82,16 @@ def is_roomy(terms: Terms, term: int) -> bool:
     kind, args = terms.shape(term)
     if any(_is_finite(terms, part) for part in args) if kind == AND else _is_finite(terms, term):
         return False
+    rest = [part for part in args if not is_cofinite(terms, part)] if kind == AND else [term]
+    if len(rest) == 1 and _ends_in_loops(terms, rest[0]):  # infinitely many less finitely many
+        return True
+    if _admit_after_some_character(terms, rest):
+        return True
     # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
     seen = {term}
     queue = [term]
     for state in queue:
-        following = {target for target in terms.segments(state)[1] if not terms.is_empty(target)}
+        following = {target for _, _, target in steps(terms, state)}
         if not following:
             return False
         queue.extend(target for target in following - seen if not is_cofinite(terms, target))
@@ -83,6 +99,64 @@ def is_roomy(terms: Terms, term: int) -> bool:
         if len(seen) > MAX_ROOMY:
             return False
     return True
+
+
+def _ends_in_loops(terms: Terms, term: int) -> bool:
+    """Return True if a term's shape shows that it is roomy: each of its strings ends in an unbounded repetition, or may
+    be continued into one."""
+    waiting = [term]
+    while waiting:
+        kind, args = terms.shape(waiting.pop())
+        if kind == SEQ:
+            waiting.append(args[1])
+        elif kind == REPEAT:
+            if terms.is_empty(args[0]) or (args[2] < 0 and terms.nullable(args[0])):  # of the empty string, perhaps
+                return False
+            if args[2] >= 0:
+                waiting.append(args[0])
+        elif kind == ALT:
+            parts = [part for part in args if part != terms.EPSILON]
+            if len(parts) < len(args) and all(terms.is_empty(part) for part in parts):
+                return False
+            waiting += parts
+        else:
+            return False
+    return True
+
+
+def _admit_after_some_character(terms: Terms, languages: list[int]) -> bool:
+    """Return True if the shapes of languages show that they are complements, of languages of which no string has some
+    character: whatever comes before and after it, they all contain the string."""
+    waiting: list[int] = []
+    ranges: list[tuple[int, int]] = []
+    seen = set(languages)
+    for term in languages:
+        kind, args = terms.shape(term)
+        if kind != NOT:
+            return False
+        waiting.append(args[0])
+    while waiting:
+        kind, args = terms.shape(waiting.pop())
+        if kind == CHARS:
+            ranges += args
+            continue
+        if kind == WORDS:
+            ranges += [(ord(character), ord(character)) for word in args for character in word]
+            continue
+        if kind in (REPEAT, AND):  # each of the parts of an intersection has all characters of its strings
+            args = args[:1]
+        elif kind not in (SEQ, ALT):
+            if kind not in (EMPTY_KIND, EPSILON_KIND):
+                return False
+            continue
+        waiting += [part for part in args if part not in seen]
+        seen.update(args)
+    reached = 0
+    for low, high in sorted([*ranges, (SURROGATES, SURROGATES_END - 1)]):
+        if low > reached:
+            return True
+        reached = max(reached, high + 1)
+    return reached < END
 
 
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:
@@ -97,14 +171,10 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
         for text, state in level:
             if terms.nullable(state):
                 texts.append(text)
-            starts, targets = terms.segments(state)
-            for index, target in enumerate(targets):
-                if terms.is_empty(target):
-                    continue
-                end = starts[index + 1] if index + 1 < len(starts) else END
-                if end - starts[index] > most - len(following) + 1:
+            for first, last, target in steps(terms, state):
+                if last - first > most - len(following):
                     return None
-                for code in range(starts[index], end):
+                for code in range(first, last + 1):
                     if not SURROGATES <= code < SURROGATES_END:
                         following.append((text + chr(code), target))
         level = following
