@@ -13,6 +13,7 @@ cdef class _ArrayPlan:
     cdef dict places
     cdef object few
     cdef object late
+    cdef dict late_items
     cdef dict classes
     cdef object strings
 

@@ -55,6 +55,7 @@ class _ArrayPlan:
         classes: the results of `ArrayLowering._classes`.
         late: items that must not repeat have infinitely many values, so that the items before them only matter where
             the next one begins; None: not computed yet.
+        late_items: the nodes of such a next item and what follows, by its position and the items before it.
         strings: where every string item is checked at its end (see `ArrayLowering`), the strings of each goal of items,
             and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
     """
@@ -70,6 +71,7 @@ class _ArrayPlan:
         self.places = {}
         self.few = None
         self.late = None
+        self.late_items = {}
         self.classes = {}
 
 
@@ -292,21 +294,25 @@ class ArrayLowering:
     def _late_item(self, place: _Place, goal: tuple) -> int:
         """Return an item that differs from all that the text has before it, and everything after it."""
 
+        plan, count = place.plan, place.count
+
         def resolve(before: Written) -> int:
-            written = self._written(place.plan, before)
-            return self._item(_Place(self, place.plan, place.count, (), written), goal, ())
+            written = self._written(plan, before)
+            node = plan.late_items.get((count, written))  # asked for each token that would go on to the next item
+            if node is None:
+                node = plan.late_items[count, written] = self._item(_Place(self, plan, count, (), written), goal, ())
+            return node
 
         static = self._item(place, goal, ())
-        return self.nodes.dynamic(("next item", place.plan, place.count), static, resolve, BEYOND)
+        return self.nodes.dynamic(("next item", plan, count), static, resolve, BEYOND)
 
     def _written(self, plan: _ArrayPlan, before: Written) -> frozenset:
         """Return the items of the innermost open array, but for strings that are compared at their end."""
         syntax = self.lowering.syntax
-        if syntax is None:
-            items = [_read(item) for item in before.items()]
-        else:
-            items = [value_key(item) for item in syntax.items_before(before.text())]
-        return frozenset(items if plan.strings is None else [item for item in items if item[0] != '"'])
+        if syntax is not None:  # strings are never compared at their end
+            return frozenset([value_key(item) for item in syntax.items_before(before.text())])
+        items = before.items()
+        return frozenset([_read(item) for item in items if plan.strings is None or item[:1] != b'"'])
 
     def _is_late(self, plan: _ArrayPlan) -> bool:
         """Return `_ArrayPlan.late`, computed once."""
