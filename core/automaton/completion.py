@@ -199,7 +199,8 @@ class ShortestTexts:
             run.clear()
         if run and result is not None:
             result = known[before[0][0]] = _piece(run) + result
-        return result
+        # The limit for the last part was of lower bounds of the others.
+        return None if result is not None and result.length >= limit else result
 
     def _search_from(self, node: int, limit: int = NEVER, *, is_hasty: bool = False) -> Rope | None:
         """Return `shortest` of a node that may be recursive.
