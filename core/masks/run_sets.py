@@ -379,7 +379,7 @@ class RunSets:
                 i += trie.size[i]
                 continue
             until = i + 1
-            if trie.size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, then), 0):
+            if trie.size[i] > 1 and self.loops.stays(i, cython.cast(cython.int, then), -1):
                 until = i + trie.size[i]
             for at in range(trie.first[i], trie.first[until]):
                 bits[order[at] >> 5] |= cython.cast(cython.uint, 1) << (order[at] & 31)

@@ -497,7 +497,7 @@ class TokenSets:
                 i = exits.after[i]
                 continue
             stop = trie.first[node + 1]
-            stays: cython.bint = trie.size[node] > 1 and self.loops.stays(node, cython.cast(cython.int, then), 0) != 0
+            stays: cython.bint = trie.size[node] > 1 and self.loops.stays(node, cython.cast(cython.int, then), -1) != 0
             if stays:
                 stop = trie.first[node + trie.size[node]]
             for at in range(trie.first[node], stop):
