@@ -2,6 +2,7 @@
 
 from ..compiled.memory cimport free, ints, more, octets, ulongs
 from ..automaton cimport encoding
+from ..automaton.blocks cimport row_item
 from ..automaton.positions cimport Positions
 from .trie cimport Trie, is_space
 

@@ -15,6 +15,7 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
+    from ..automaton.blocks import row_item
     from ..automaton.positions import Positions
     from ..compiled.memory import free, ints, more, octets, ulongs
     from .trie import Trie, is_space
@@ -31,8 +32,16 @@ FURTHEST = cython.declare(cython.int, 8)
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of states, each with the groups on the way to it, in the search for what leads out of a text; and of
 #: sets of two or more groups that are found.
-MOST_WAYS = cython.declare(cython.int, 192)
+MOST_WAYS = cython.declare(cython.int, 96)
 MOST_NEEDS = cython.declare(cython.int, 16)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _item(atoms: Positions, at: cython.longlong, byte: cython.int) -> cython.int:
+    """Return the row state to which a byte leads from the one whose row is at an index (see `Positions.row_at`)."""
+    return row_item(atoms.given.rows, at + byte) if at >= 0 else atoms.given.base[byte - 256 - at]
 
 
 @cython.cclass
@@ -266,33 +275,42 @@ class SelfLoops:
         so, a quote (see `_find_needs`), and a byte of other characters than ASCII that leads elsewhere than from
         ``home``."""
         groups: cython.ulonglong[::1] = GROUPS
+        atoms: Positions = self.atoms
         state: cython.int = self.way_state[i]
+        at: cython.longlong = atoms.row_at(state)
+        home_at: cython.longlong = atoms.row_at(home)
         byte: cython.int
-        then: cython.longlong
-        before: cython.longlong = -1  # the last step, which is often repeated
-        group: cython.ulonglong = 0
-        is_end: cython.bint = self.atoms.may_end(home)
+        then: cython.int
+        group: cython.ulonglong
+        # The last step and the last way out, which are often repeated.
+        before: cython.int = -2
+        before_group: cython.ulonglong = 0
+        out: cython.ulonglong = 0
+        is_end: cython.bint = atoms.may_end(home)
         for byte in range(0x100):
-            then = self.atoms.after(state, byte)
+            then = _item(atoms, at, byte)
+            group = groups[byte]
             if byte >= 0x80:
-                if then == self.atoms.after(home, byte):
+                if then == _item(atoms, home_at, byte):
                     continue
                 then = 0
-            elif like and (byte < 0x20 or byte == 0x22) and then <= 0:
+            elif then == before and group == before_group:
                 continue
-            elif byte == 0x22 or byte == 0x5C or then <= 0 or self.atoms.may_end(then) != is_end:
-                then = 0
-            elif then == state or then == home:
-                continue
-            elif like and self.atoms.after(then, 0x22) != self.atoms.after(home, 0x22):
-                then = 0
-            if then == before and groups[byte] == group:
-                continue
-            before, group = then, groups[byte]
-            if then:
-                self._note_way(cython.cast(cython.int, then), self.way_groups[i] | group, i + 1)
             else:
+                before, before_group = then, group
+                if like and (byte < 0x20 or byte == 0x22) and then <= 0:
+                    continue
+                if byte == 0x22 or byte == 0x5C or then <= 0 or atoms.may_end(then) != is_end:
+                    then = 0
+                elif then == state or then == home:
+                    continue
+                elif like and atoms.after(then, 0x22) != _item(atoms, home_at, 0x22):
+                    then = 0
+            if then:
+                self._note_way(then, self.way_groups[i] | group, i + 1)
+            elif group != out:
                 self._note_need(self.way_groups[i] | group)
+                out = group
         return None
 
     @cython.cfunc
