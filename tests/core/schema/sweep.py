@@ -104,8 +104,9 @@ def _work(seeds: Sequence[int], end: float, large: bool, at: Any, reports: Any) 
     """
     gc.set_threshold(20_000, 20, 20)
     tally = Tally()
+    parent = multiprocessing.parent_process()
     for seed in seeds:
-        if time.time() >= end:
+        if time.time() >= end or not (parent is None or parent.is_alive()):  # it may have been killed
             break
         at.value = seed
         try:
