@@ -84,7 +84,7 @@ def is_roomy(terms: Terms, term: int) -> bool:
         return False
     rest = [part for part in args if not is_cofinite(terms, part)] if kind == AND else [term]
     if len(rest) == 1 and _ends_in_loops(terms, rest[0]):  # infinitely many less finitely many
-        return True
+        return not terms.is_empty(rest[0])
     if _admit_after_some_character(terms, rest):
         return True
     # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
@@ -102,8 +102,8 @@ def is_roomy(terms: Terms, term: int) -> bool:
 
 
 def _ends_in_loops(terms: Terms, term: int) -> bool:
-    """Return True if a term's shape shows that it is roomy: each of its strings ends in an unbounded repetition, or may
-    be continued into one."""
+    """Return True if a term's shape shows that it is roomy if it is not empty: each of its strings ends in an unbounded
+    repetition, or may be continued into one."""
     waiting = [term]
     while waiting:
         kind, args = terms.shape(waiting.pop())

@@ -147,6 +147,8 @@ class SelfLoops:
 
         With ``like`` 1, in a JSON string, it is enough that those tokens stay inside that do so in the free string, and
         that the text ends in none of them (then return 2) or where the free string does (3).
+
+        With ``like`` -1 the ways out of the text are not searched, which takes as long as some thousand nodes.
         """
         trie: Trie = self.trie
         below: cython.ulonglong = trie.below[node]

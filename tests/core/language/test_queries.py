@@ -26,6 +26,7 @@ from toolgrammar.core.regex.compile import regex_term
         (f"a{{{MAX_ROOMY}}}b*", True),
         (f"a{{{MAX_ROOMY}}}b*c", False),  # too many states to inspect
         ("[^\\x00-\\u{10FFFF}]", False),  # empty
+        ("[^\\x00-\\u{10FFFF}]a*", False),
     ],
 )
 def test_a_language_is_roomy_if_every_beginning_has_infinitely_many_continuations(pattern: str, expected: bool) -> None:
