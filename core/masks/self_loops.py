@@ -32,7 +32,7 @@ FURTHEST = cython.declare(cython.int, 8)
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of states, each with the groups on the way to it, in the search for what leads out of a text; and of
 #: sets of two or more groups that are found.
-MOST_WAYS = cython.declare(cython.int, 96)
+MOST_WAYS = cython.declare(cython.int, 160)
 MOST_NEEDS = cython.declare(cython.int, 16)
 
 

@@ -64,6 +64,7 @@ cdef class Lowering:
     cpdef int _value(self, tuple goal)
     cpdef int branch(self, Conjunction branch)
     cpdef list allowed(self, Conjunction branch)
+    cdef object _chosen_strings(self, Conjunction branch)
     cdef int _scalars(self, Conjunction branch)
     cpdef int listed(self, list values, bint integers=*)
     cdef bint _is_loose(self, object value, bint loose_numbers)

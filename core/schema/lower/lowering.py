@@ -66,6 +66,7 @@ COMPILED: bool = bool(cython.compiled)
 
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
 _SCALARS = frozenset(_SCALAR_ORDER)
+_ONLY_STRINGS = frozenset({"string"})
 _UNBOUNDED = (EVERY.numbers, INTEGERS)
 
 
@@ -356,7 +357,27 @@ class Lowering:
         branches: list = self.branches(goal)
         if len(branches) == 1:
             return self.branch(branches[0])
-        return self.nodes.alt([self.branch(branch) for branch in branches])
+        strings: list = []
+        parts: list = []
+        for branch in branches:
+            term = self._chosen_strings(branch)
+            if term is None:
+                parts.append(self.branch(branch))
+            else:
+                strings.append(term)
+        if strings:
+            parts.append(self.string(self.nodes.terms.alt(strings)))
+        return self.nodes.alt(parts)
+
+    @cython.cfunc
+    def _chosen_strings(self, branch: Conjunction) -> object:
+        """Return the strings of an alternative as a term, if it has only strings, and patterns that these do not match.
+
+        The other alternatives of a ``oneOf`` depend on the same patterns, so that they are followed as one language.
+        """
+        if branch.values is not None or not branch.strings.not_patterns or branch.types != _ONLY_STRINGS:
+            return None
+        return None if irregular(self.nodes.terms, branch.strings) is not None else self.string_term(branch)
 
     @cython.ccall
     def branch(self, branch: Conjunction) -> cython.int:
