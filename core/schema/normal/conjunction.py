@@ -13,7 +13,7 @@ values without cycles, so the garbage collector need not track them (``no_gc``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, Union
 
@@ -33,6 +33,7 @@ Value = TypeVar("Value")
 
 _ANY_NUMBER = NumberRange()
 _NONE: frozenset = frozenset()
+_CONST = frozenset({"const"})
 
 
 def hashed_once(kind: type[Value]) -> type[Value]:
@@ -639,9 +640,25 @@ def _empty(both: Conjunction) -> list:
         found.append("number")
     if strings is not _ANY_STRING and _crossed(strings.least, strings.most) and "string" in types:
         found.append("string")
-    if arrays is not _ANY_ARRAY and _crossed(arrays.least, arrays.most) and "array" in types:
-        found.append("array")
+    if arrays is not _ANY_ARRAY and "array" in types:
+        if _crossed(arrays.least, arrays.most) or (arrays.unique and _repeats_a_constant(arrays)):
+            found.append("array")
     return found
+
+
+@cython.cfunc
+def _repeats_a_constant(arrays: Arrays) -> cython.bint:
+    """Return True if several items must be the same value, given by ``const`` alone."""
+    for contains in arrays.contains:
+        formula = contains.formula
+        if contains.least > 1 and isinstance(formula, SignedSchema) and formula.positive:
+            if _keywords(formula.located.schema) == _CONST:
+                return True
+    return False
+
+
+def _keywords(schema: object) -> object:
+    return schema.keys() if isinstance(schema, Mapping) else None
 
 
 @cython.cfunc

@@ -156,7 +156,8 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
                 step, steps = steps
                 formula, above, scopes = step
-                may_skip: cython.bint = self._open_objects and not scopes  # formulas that are implied may be left out
+                # Formulas that are implied may be left out. Facts report nothing to scopes.
+                may_skip: cython.bint = self._open_objects and (not scopes or _is_of_facts(formula))
                 if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
                     way = self._entered(conjunction, steps, seen, formula, above, scopes)
                     if way is None:
@@ -527,6 +528,18 @@ class Normaliser(Assertions):
                 return formula if isinstance(formula, Conjunction) else None
             located = formula.located
         return None
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _is_of_facts(formula: object) -> cython.bint:
+    """Return True if a formula is a fact or a union of facts."""
+    if not isinstance(formula, AnyOf):
+        return isinstance(formula, Conjunction)
+    for part in cython.cast(AnyOf, formula).parts:
+        if not isinstance(part, Conjunction):
+            return False
+    return True
 
 
 def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:

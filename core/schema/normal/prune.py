@@ -256,7 +256,7 @@ class Contradictions:
             return False
         if asked_of.numbers is not _ANY_NUMBER or asked_of.strings is not _ANY_STRING:
             return False
-        if asked_of.arrays is not _ANY_ARRAY:
+        if "array" in known.types and not _implied_arrays(known.arrays, asked_of.arrays):
             return False
         have: Objects = known.objects
         asked: Objects = asked_of.objects
@@ -455,6 +455,22 @@ def _is_small(schema: object) -> bool:
         elif isinstance(part, (list, tuple)):
             stack.extend(part)
     return count <= _SMALL
+
+
+@cython.cfunc
+def _implied_arrays(have: Arrays, asked: Arrays) -> cython.bint:
+    """Return True if the constraints on arrays are among those that they have."""
+    if asked is _ANY_ARRAY or asked is have:
+        return True
+    if asked.least > have.least or (asked.unique and not have.unique):
+        return False
+    if asked.most is not None and (have.most is None or have.most > asked.most):
+        return False
+    return (
+        set(asked.parts) <= set(have.parts)
+        and set(asked.contains) <= set(have.contains)
+        and set(asked.unevaluated) <= set(have.unevaluated)
+    )
 
 
 @cython.cfunc
