@@ -128,7 +128,8 @@ class Budget:
         if self._path is not None:
             begin, ids = self._path
             followed = list(written[begin:])
-            if ids[: len(followed)] == followed and len(ids) - len(followed) <= len(fresh):
-                return ids[len(followed) :]
+            left = ids[len(followed) :]
+            if ids[: len(followed)] == followed and len(left) <= len(fresh) and matcher.is_completion(left):
+                return left
         self._path = len(written), fresh
         return fresh

@@ -199,22 +199,20 @@ class LazyAutomaton:
             self._atoms[node] = atom
         return atom
 
-    def nearest(self, state: int, most: int) -> set[tuple[int, int]]:
-        """Return ``most`` of the threads of a state: those whose completions look short, and all with the shortest,
-        also if they are more, so that a completion that was begun can go on."""
-        self.nodes.exceed(
-            LimitError(
-                f"a text can be read in more than {most:,} ways at once",
-                hint="give each alternative of anyOf, oneOf and not a property with its own const; in a grammar as "
-                "text, write fewer alternatives or optional parts at one place",
-            )
-        )
+    def nearest(self, state: int, few: int, most: int) -> set[tuple[int, int]]:
+        """Return ``few`` of the threads of a state: those whose completions look short, and all with the shortest,
+        also if they are more, so that a completion that was begun can go on.
+
+        Where the text may forbid a shortest one, that completion may be one of any thread: ``most`` are returned.
+        """
+        threads = self.automaton.threads(state)
         ranked = sorted(
             (not begin.length, begin.length + self._texts.least_length(rest), atom, rest)
-            for atom, rest in self.automaton.threads(state)
+            for atom, rest in threads
             for begin in (self._begin(atom),)
         )
         best: int | None = None
+        is_certain = True
         kept: list[tuple[int, tuple[int, int]]] = []
         for is_over, least, atom, rest in ranked:
             if best is None or (not is_over and least <= best):
@@ -222,8 +220,21 @@ class LazyAutomaton:
                 if tail is None:
                     continue
                 least = self._begin(atom).length + tail.length
-                best = least if best is None else min(best, least)
+                if best is None or least < best:
+                    best, is_certain = least, True
+                if least == best:
+                    is_certain = is_certain and tail.is_certain
             kept.append((least, (atom, rest)))
+        most = few if is_certain else most
+        if len(kept) <= most:
+            return {thread for _, thread in kept}
+        self.nodes.exceed(
+            LimitError(
+                f"a text can be read in more than {most:,} ways at once",
+                hint="give each alternative of anyOf, oneOf and not a property with its own const; in a grammar as "
+                "text, write fewer alternatives or optional parts at one place",
+            )
+        )
         kept.sort(key=lambda each: each[0])
         return {thread for number, (least, thread) in enumerate(kept) if number < most or least == best}
 

@@ -34,6 +34,7 @@ cdef class Automaton(Positions):
     cdef int state_room
     cdef IntMap interned
     cdef dict cuts
+    cdef readonly set remnants
     # scratch
     cdef long long* now_atom
     cdef int* now_rest

@@ -34,7 +34,7 @@ class Automaton(Positions):
 
     Args:
         source: ``source.nodes`` derives the heads of nodes, ``source.atom(node)`` returns the position at which an
-            atomic node begins, and ``source.nearest(state, most)`` the threads that are kept of too many.
+            atomic node begins, and ``source.nearest(state, few, most)`` the threads that are kept of too many.
         given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
         local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
     """
@@ -53,7 +53,8 @@ class Automaton(Positions):
         self.state_at, self.state_count = ints(64), ints(64)
         self.state_used = 0
         self.interned = IntMap()
-        self.cuts = {}
+        self.cuts = {}  # by state, what is left of it
+        self.remnants = set()  # those of them that lack some threads
         self.now_room, self.now_atom, self.now_rest = 64, longs(64), ints(64)
         self.next_room, self.next_atom, self.next_rest = 64, longs(64), ints(64)
         self.now_count = 0
@@ -349,7 +350,7 @@ class Automaton(Positions):
         most: cython.int = FEW_THREADS if self.nodes.is_scarce else MAX_THREADS
         if n <= most or self.open_threads(state):
             return state
-        kept = self.source.nearest(state, most)
+        kept = self.source.nearest(state, most, MAX_THREADS)
         i: cython.int
         self._load(state)
         self.next_count = 0
@@ -359,6 +360,8 @@ class Automaton(Positions):
                 self._push(self.now_atom[i], self.now_rest[i])
         found: cython.int = self._intern()
         self.cuts[state] = found
+        if found != state:
+            self.remnants.add(found)
         return found
 
     @cython.ccall
@@ -519,6 +522,6 @@ class Automaton(Positions):
             "rows": len(self.given) - self.base_count,
             "threads": self.thread_used,
             "faults": self.faults,
-            "cuts": len(self.cuts),
+            "cuts": len(self.remnants),
             "bytes": size + self.given.byte_count(),
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from .retokenise import has_all_bytes, no_token, spell_somehow
@@ -85,7 +86,9 @@ class Completion:
     def follow(self, matcher: Matcher, token_id: int) -> bool:
         """Move on over a token that the matcher accepted, if it is the next one of the completion; return True if it
         is. Where readings of the text were dropped, the completion may have been one of them."""
-        if not self._is_here or not self._ids or self._ids[-1] != token_id or matcher.has_dropped:
+        if not self._is_here or not self._ids or self._ids[-1] != token_id:
+            return False
+        if not matcher.is_completion(islice(reversed(self._ids), 1, None)):
             return False
         self._ids.pop()
         self._ends.pop()

@@ -8,7 +8,7 @@ costs little more than the calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -469,7 +469,15 @@ class Matcher:
     @property
     def has_dropped(self) -> bool:
         """True if a text of this grammar had too many readings, or was too hard to read, so that some were dropped."""
-        return len(self._automaton.cuts) > 0 or self._engine._program.is_hurried
+        return len(self._automaton.remnants) > 0 or self._engine._program.is_hurried
+
+    def is_completion(self, token_ids: Iterable[int]) -> bool:
+        """Return True if the text may end after these tokens, which complete it unless some of its readings were dropped
+        since."""
+        if self._state not in self._automaton.remnants and not self._engine._program.is_hurried:
+            return True
+        text = self.fork()
+        return all(map(text.accept, token_ids)) and text.is_accepting
 
     def shortest_completion(self) -> bytes:
         """Return the shortest bytes after which the text may end; control tokens on the way contribute none."""

@@ -7,6 +7,9 @@ from itertools import product
 
 from ..normal.conjunction import AnyOf, Arrays, Formula, Goal, negated
 
+#: Maximum number of `Contains` of one array for any of which, at once, an item may count: each set of them is a way.
+MAX_CONTAINS = 7
+
 
 def fixed_positions(arrays: Arrays) -> int:
     """Return the number of leading positions whose items may have goals of their own; all later items have the same."""
@@ -43,16 +46,15 @@ def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None =
     )
 
 
-def ways_to_count(
-    arrays: Arrays, count: int, counted: tuple[int, ...], *, few: bool = False
-) -> Iterator[tuple[Goal, tuple[int, ...]]]:
+def ways_to_count(arrays: Arrays, count: int, counted: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
     """Yield the ways in which an item may count for each `Contains`: its further goal, and the counts after it.
+
+    Of more than `MAX_CONTAINS`, it counts for all, for one or for none, as far as it can.
 
     Args:
         arrays: the conjunction of the array.
         count: the position of the item.
         counted: for each `Contains`, the number of items counted before it.
-        few: only the ways in which it counts for all, for one or for none, as far as it can.
     """
     ways: list[list[tuple[Goal, int]]] = []
     for number, part in zip(counted, arrays.contains, strict=True):
@@ -63,11 +65,21 @@ def ways_to_count(
         else:
             other: tuple[Goal, int] = ((negated(part.formula),), number)
             ways.append([((part.formula,), number + 1), other] if number < part.most else [other])
-    most = sum(len(way) > 1 for way in ways)
-    for way in product(*ways):
-        if few and 1 < sum(len(each) > 1 and one is each[0] for one, each in zip(way, ways, strict=True)) < most:
-            continue
+    for way in _few(ways) if leaves_ways_out(arrays) else product(*ways):
         yield tuple(formula for goal, _ in way for formula in goal), tuple(number for _, number in way)
+
+
+def leaves_ways_out(arrays: Arrays) -> bool:
+    """Return True if there are too many `Contains` for items to count for any of them at once."""
+    return len(arrays.contains) > MAX_CONTAINS
+
+
+def _few(ways: list[list[tuple[Goal, int]]]) -> Iterator[list[tuple[Goal, int]]]:
+    """Yield the ways to count for all, for one or for none."""
+    free = [index for index, way in enumerate(ways) if len(way) > 1]
+    chosen = [free, *([index] for index in free)] if len(free) > 1 else [free]
+    for some in [*chosen, []] if free else chosen:
+        yield [way[0] if len(way) == 1 or index in some else way[1] for index, way in enumerate(ways)]
 
 
 def ample_count(arrays: Arrays) -> int:

@@ -16,7 +16,15 @@ from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ...language.queries import is_roomy
 from ..normal.conjunction import Contains, same_value
-from .array_items import ample_count, fixed_positions, item_goal, item_goals, ways_to_count
+from .array_items import (
+    MAX_CONTAINS,
+    ample_count,
+    fixed_positions,
+    item_goal,
+    item_goals,
+    leaves_ways_out,
+    ways_to_count,
+)
 from .context import GoalNodes, Supply
 from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
@@ -216,15 +224,14 @@ class ArrayLowering:
             elif count and not place.alike and self._is_late(place.plan):
                 options.append(nodes.seq(comma, self._late_item(place, goal)))
             else:
-                few = nodes.is_scarce and len(arrays.contains) > 2
-                if few:
+                if leaves_ways_out(arrays):
                     nodes.exceed(
                         LimitError(
-                            "a text has used up the states for items that count for several contains at once",
-                            hint="shorten the text, or give fewer contains for one array",
+                            f"an item may count for several of more than {MAX_CONTAINS} contains at once",
+                            hint="give fewer contains for one array",
                         )
                     )
-                for asked, counted in ways_to_count(arrays, count, place.counted, few=few):
+                for asked, counted in ways_to_count(arrays, count, place.counted):
                     options.append(nodes.seq(comma, self._item(place, (*goal, *asked), counted)))
         return nodes.seq(lowering.space, nodes.alt(options))
 

@@ -17,7 +17,7 @@ from toolgrammar.core.language import nodes
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.compile import regex_term
 
-from .writing import VOCABULARY, Tally, WritingError, judge_seed
+from .writing import VOCABULARY, Tally, WritingError, judge, judge_seed
 
 NAMES = [f"p{number}" for number in range(400)]
 INTEGERS = {name: {"type": "integer"} for name in NAMES}
@@ -46,7 +46,7 @@ MANY: dict[str, Any] = {
     },
     "ways to count items": {
         "type": "array",
-        "allOf": [{"contains": {"minimum": number}, "maxContains": 5, "minContains": 2} for number in range(6)],
+        "allOf": [{"contains": {"minimum": number}, "maxContains": 5, "minContains": 2} for number in range(8)],
     },
 }
 
@@ -74,14 +74,16 @@ def test_many_readings_and_nodes(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert grammar.narrowed
 
 
-@pytest.mark.parametrize(("scarce", "threads", "weighed"), [(10, 3, 20), (200, 6, 100), (1_000_000, 2, 10_000)])
+@pytest.mark.parametrize(
+    ("scarce", "threads", "weighed"), [(10, 3, 20), (200, 6, 100), (1_000_000, 2, 10_000), (300, 2_048, 10_000)]
+)
 def test_the_judge_where_readings_and_nodes_are_few(
     scarce: int, threads: int, weighed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything that the judge asks, except that a completion need not be the shortest."""
     monkeypatch.setattr(lazy_dfa, "SCARCE_NODES", scarce)
     monkeypatch.setattr(states, "MAX_THREADS", threads)
-    monkeypatch.setattr(states, "FEW_THREADS", min(threads, 3))
+    monkeypatch.setattr(states, "FEW_THREADS", min(threads, states.FEW_THREADS))
     monkeypatch.setattr(completion, "MAX_WEIGHED", weighed)
     tally = Tally()
     for seed in range(60):
@@ -93,12 +95,45 @@ def test_the_judge_where_readings_and_nodes_are_few(
     assert tally.outcomes["written"] > 40
 
 
+#: Schemas of which a budget forces a text whose readings are dropped on the way.
+DROPPED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "items that must not repeat": (
+        {**ARRAY, "uniqueItems": True, "minItems": 4, "contains": {"enum": ["\u00e9", 1]}, "minContains": 2},
+        {},
+    ),
+    "listed items that must not repeat": (
+        {**ARRAY, "items": {"enum": [[{"c": "b", "ab": "\u00e9", "\u00e9": 1.5}], 6, 0, {"a": [1.5, ""]}]}, "uniqueItems": True, "minItems": 4},
+        {"property_order": "any", "whitespace": "flexible"},
+    ),
+    "members in any order": (
+        {"type": "object", "properties": {"b": ARRAY}, "additionalProperties": {"type": "object", "required": ["a", "\u00e9"]}, "required": ["\u00e9"]},
+        {"property_order": "any", "whitespace": "single"},
+    ),
+    "objects that count": (
+        {**ARRAY, "items": {"type": "object", "additionalProperties": {"type": "object", "required": ["\u00e9", "c"]}, "required": ["ab", "c"]}, "contains": {"maxProperties": 3}, "minContains": 3},
+        {"property_order": "any", "whitespace": "single"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_budgets_where_readings_are_dropped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a budget promised is kept: the text that completes it is among the readings that stay."""
+    monkeypatch.setattr(lazy_dfa, "SCARCE_NODES", 300)
+    schema, options = DROPPED[name]
+    tally = Tally()
+    for seed in range(6):
+        judge(schema, {"whitespace": "compact", "property_order": "schema", "additional_properties": True, **options}, random.Random(seed), tally)  # fmt: skip
+    assert tally.outcomes["written"] == 6
+
+
 #: Every limit of a schema that lowering may only meet once a text gets near, each at a value that random schemas reach.
 LIMITS: list[tuple[str, str, Any]] = [
     ("core.schema.lower.merged_objects", "MAX_REGIONS", 1),
     ("core.schema.lower.merged_objects", "MAX_DEMANDS", {False: 1, True: 1}),
     ("core.schema.lower.merged_objects", "MAX_WAYS", 1),
     ("core.schema.lower.arrays", "MAX_SPECIAL", 1),
+    ("core.schema.lower.array_items", "MAX_CONTAINS", 1),
     ("core.schema.lower.values", "MAX_STEPS", 10),
     ("core.schema.scalars.numbers", "MAX_RESIDUES", 2),
     ("core.schema.normal.normalise", "MAX_BRANCHES", 3),
