@@ -472,7 +472,7 @@ class Matcher:
         return len(self._automaton.remnants) > 0 or self._engine._program.is_hurried
 
     def is_completion(self, token_ids: Iterable[int]) -> bool:
-        """Return True if the text may end after these tokens, which complete it unless some of its readings were dropped
+        """Return True if the text may end after these tokens, which complete it unless readings of it were dropped
         since."""
         if self._state not in self._automaton.remnants and not self._engine._program.is_hurried:
             return True
