@@ -14,3 +14,10 @@ from .encoding import BLOCK, IN_BLOCK
 def row_item(blocks: Sequence[array[int]], at: int) -> int:
     """Return the number at an index into all blocks together."""
     return blocks[at >> BLOCK][at & IN_BLOCK]
+
+
+def row_of(blocks: Sequence[array[int]], base: Sequence[int], at: int) -> Sequence[int]:
+    """Return the row at an index into all blocks together; or, below zero, at the index -256 - ``at`` of ``base``."""
+    if at < 0:
+        return base[-256 - at : -at]
+    return blocks[at >> BLOCK][at & IN_BLOCK : (at & IN_BLOCK) + 256]

@@ -2,7 +2,7 @@
 
 from ..compiled.memory cimport free, ints, more, octets, ulongs
 from ..automaton cimport encoding
-from ..automaton.blocks cimport row_item
+from ..automaton.blocks cimport row_of
 from ..automaton.positions cimport Positions
 from .trie cimport Trie, is_space
 

@@ -15,7 +15,7 @@ except ImportError:  # interpreted, without Cython installed
 
 if not cython.compiled:  # else they are declared
     from ..automaton import encoding
-    from ..automaton.blocks import row_item
+    from ..automaton.blocks import row_of
     from ..automaton.positions import Positions
     from ..compiled.memory import free, ints, more, octets, ulongs
     from .trie import Trie, is_space
@@ -34,14 +34,6 @@ LARGE = cython.declare(cython.int, 64)
 #: sets of two or more groups that are found.
 MOST_WAYS = cython.declare(cython.int, 160)
 MOST_NEEDS = cython.declare(cython.int, 16)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _item(atoms: Positions, at: cython.longlong, byte: cython.int) -> cython.int:
-    """Return the row state to which a byte leads from the one whose row is at an index (see `Positions.row_at`)."""
-    return row_item(atoms.given.rows, at + byte) if at >= 0 else atoms.given.base[byte - 256 - at]
 
 
 @cython.cclass
@@ -191,23 +183,24 @@ class SelfLoops:
         With ``like`` 1 return as `stays` does."""
         first: cython.int
         at: cython.int
-        kind: cython.int
+        kind: cython.int = max(like, 0)
         if self.usual[state] != state:
             return 0
-        for kind in range(like + 1):
+        while kind >= 0:
             first = self.needs_at[2 * state + kind]
             if first == 0:
                 if self.trie.size[node] < SOME:
                     return 0
                 self._find_needs(state, kind)
                 first = self.needs_at[2 * state + kind]
-            if first < 0 or self.needs[first + 2] & self.trie.below[node]:
-                continue
-            for at in range(first + 3, first + 3 + cython.cast(cython.int, self.needs[first])):
-                if self.needs[at] & ~self.trie.below[node] == 0:
-                    break
-            else:
+            if first > 0:
+                if self.needs[first + 2] & self.trie.below[node]:
+                    return 0
+                for at in range(first + 3, first + 3 + cython.cast(cython.int, self.needs[first])):
+                    if self.needs[at] & ~self.trie.below[node] == 0:
+                        return 0
                 return cython.cast(cython.int, self.needs[first + 1])
+            kind -= 1
         return 0
 
     @cython.cfunc
@@ -275,12 +268,14 @@ class SelfLoops:
     def _follow(self, i: cython.int, home: cython.int, like: cython.int) -> object:
         """Note the ways one byte on from way number ``i``, except back to ``home``, or what leads out. A backslash does
         so, a quote (see `_find_needs`), and a byte of other characters than ASCII that leads elsewhere than from
-        ``home``."""
+        ``home``. What a byte does from ``home`` too is known with fewer groups: that is way number 0."""
         groups: cython.ulonglong[::1] = GROUPS
         atoms: Positions = self.atoms
         state: cython.int = self.way_state[i]
         at: cython.longlong = atoms.row_at(state)
-        home_at: cython.longlong = atoms.row_at(home)
+        row: cython.p_int = row_of(atoms.given.rows, atoms.given.base, at)
+        at = atoms.row_at(home)
+        home_row: cython.p_int = row_of(atoms.given.rows, atoms.given.base, at)
         byte: cython.int
         then: cython.int
         group: cython.ulonglong
@@ -290,11 +285,11 @@ class SelfLoops:
         out: cython.ulonglong = 0
         is_end: cython.bint = atoms.may_end(home)
         for byte in range(0x100):
-            then = _item(atoms, at, byte)
+            then = row[byte]
+            if then == home_row[byte] and (i > 0 or byte >= 0x80):
+                continue
             group = groups[byte]
             if byte >= 0x80:
-                if then == _item(atoms, home_at, byte):
-                    continue
                 then = 0
             elif then == before and group == before_group:
                 continue
@@ -306,7 +301,7 @@ class SelfLoops:
                     then = 0
                 elif then == state or then == home:
                     continue
-                elif like and atoms.after(then, 0x22) != _item(atoms, home_at, 0x22):
+                elif like and atoms.after(then, 0x22) != home_row[0x22]:
                     then = 0
             if then:
                 self._note_way(then, self.way_groups[i] | group, i + 1)
