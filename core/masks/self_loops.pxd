@@ -46,11 +46,14 @@ cdef class SelfLoops:
     cdef object widen(self, int state)
     cdef int stays(self, int node, int state, int like) except -1
     cdef int _lacks_needs(self, int node, int state, int like) except -1
-    cdef object _find_needs(self, int home, int like)
+    cdef object _find_needs(self, int state, int like)
+    cdef bint _begin_ways(self, int home, int like, bint is_end) except -1
     cdef object _follow(self, int i, int home, int like)
     cdef object _bring_least(self, int i)
     cdef object _note_way(self, int state, unsigned long long groups, int followed)
+    cdef object _move_way(self, int source, int target)
     cdef object _note_need(self, unsigned long long groups)
+    cdef object _join_needs(self, unsigned long long groups)
     cdef object _find_safe(self, int state)
     cdef object _find_exits(self, int state)
     cdef object _make_room(self, long long state)

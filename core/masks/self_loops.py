@@ -28,12 +28,18 @@ _ALL_GROUPS = cython.declare(cython.ulonglong, 2**64 - 1)
 #: Maximum number of states, and of bytes ahead, that are inspected for the end of a text.
 MOST_REACHED = cython.declare(cython.int, 32)
 FURTHEST = cython.declare(cython.int, 8)
+#: The same for a search for what leads out of a text, from a state that is not like most.
+MANY = cython.declare(cython.int, 1024)
 #: Minimum number of trie nodes in a subtree for which non-ASCII analysis pays off.
 LARGE = cython.declare(cython.int, 64)
 #: Maximum number of states, each with the groups on the way to it, in the search for what leads out of a text; and of
-#: sets of two or more groups that are found.
+#: sets of two or more groups that are found, without joining some.
 MOST_WAYS = cython.declare(cython.int, 160)
 MOST_NEEDS = cython.declare(cython.int, 16)
+#: Maximum number of terms, about, that such a search makes: their derivatives may cost more than it saves.
+MOST_MADE = cython.declare(cython.int, 64)
+#: Number of ways to one state from which on only what they have in common is kept.
+MOST_ALIKE = cython.declare(cython.int, 8)
 
 
 @cython.cclass
@@ -179,17 +185,20 @@ class SelfLoops:
     @cython.exceptval(-1, check=False)
     def _lacks_needs(self, node: cython.int, state: cython.int, like: cython.int) -> cython.int:
         """Return 1 if the tokens below trie ``node`` lack some byte on each way out of the text of a row state to which
-        most bytes lead back: in a string that several patterns search for words, few tokens have all letters of one.
-        With ``like`` 1 return as `stays` does."""
+        most bytes lead back, or of one next to it: in a string that several patterns search for words, few tokens have
+        all letters of one. With ``like`` 1 return as `stays` does."""
         first: cython.int
         at: cython.int
-        kind: cython.int = max(like, 0)
-        if self.usual[state] != state:
-            return 0
+        kind: cython.int = like
         while kind >= 0:
             first = self.needs_at[2 * state + kind]
             if first == 0:
-                if self.trie.size[node] < SOME:
+                if self.usual[state] == state:
+                    if self.trie.size[node] < SOME:
+                        return 0
+                elif self.trie.size[node] < MANY or kind == 0 or self.home(state) == 0:
+                    return 0
+                elif self.needs_at[2 * self.usual[state] + kind] <= 0:
                     return 0
                 self._find_needs(state, kind)
                 first = self.needs_at[2 * state + kind]
@@ -204,9 +213,9 @@ class SelfLoops:
         return 0
 
     @cython.cfunc
-    def _find_needs(self, home: cython.int, like: cython.int) -> object:
-        """Note the minimal sets of groups of bytes of which one is on each way from row state ``home``, to which most
-        bytes lead back, out of its text, or to an end of it (if it may end in the state: to where it may not). It is a
+    def _find_needs(self, state: cython.int, like: cython.int) -> object:
+        """Note the minimal sets of groups of bytes of which one is on each way from a row state, or its home, to which
+        most bytes lead, out of its text, or to an end of it (if it may end in the state: to where it may not). It is a
         search from state to state with the groups so far, where a superset of what is known for the same state adds
         nothing. The way with the fewest groups is followed next (as in Dijkstra's algorithm), so that none is followed
         of which a part would do.
@@ -214,34 +223,34 @@ class SelfLoops:
         Other than ASCII, all characters lead back (where the text may end: lead out).
 
         With ``like`` 1 (see `stays`) the ways are those to a state in which a quote does something else than in
-        ``home``. So a quote leads out of none, and neither does a byte that may be in no JSON string.
+        its home. So a quote leads out of none, and neither does a byte that may be in no JSON string.
         """
         i: cython.int
         first: cython.int
         then: cython.int
+        home: cython.int = self.usual[state]
         is_end: cython.bint = self.atoms.may_end(home)
-        self.needs_at[2 * home + like] = -1
-        if (is_end and like) or self.atoms.after(home, 0x80) > 0:  # inside a character, see below
-            return None
-        if not self.is_wide[home]:
-            self._find_wide(home)
-        if self.leaves[home] & encoding.HIGH and not is_end:
-            return None
-        self.ways = self.founds = 0
-        self.single = 0
-        self.is_full = False
-        if not like:
-            self._note_need(encoding.OTHER)  # no UTF-8
-        if is_end:  # and within a character there is none
-            self._note_need(encoding.HIGH)
-        if self.leaves[home] & encoding.SEPARATOR:
-            self._note_need(encoding.SEPARATOR)
-        self._note_way(home, 0, 0)
+        self.needs_at[2 * state + like] = -1
+        if home == state:
+            if not self._begin_ways(home, like, is_end):
+                return None
+        else:
+            if self.atoms.may_end(state) != is_end or self.atoms.after(state, 0x22) != self.atoms.after(home, 0x22):
+                return None
+            first = self.needs_at[2 * home + like]
+            self.ways = 0
+            self.is_full = False
+            self.founds = cython.cast(cython.int, self.needs[first])
+            self.single = self.needs[first + 2]
+            for i in range(self.founds):
+                self.found[i] = self.needs[first + 3 + i]
+        self._note_way(state, 0, 0)
         i = 0
+        made: cython.Py_ssize_t = len(self.atoms.given.terms)
         while i < self.ways:
             self._bring_least(i)
             self._follow(i, home, like)
-            if self.is_full:
+            if self.is_full or len(self.atoms.given.terms) > made + MOST_MADE:
                 return None
             i += 1
         first = self.needs_used
@@ -256,8 +265,8 @@ class SelfLoops:
         for i in range(self.founds):
             self.needs[first + 3 + i] = self.found[i]
         self.needs_used = first + self.founds + 3
-        self.needs_at[2 * home + like] = first
-        if not is_end:  # inside a character, what follows it is the same
+        self.needs_at[2 * state + like] = first
+        if not is_end and home == state:  # inside a character, what follows it is the same
             for byte in (0xC3, 0xE4, 0xF1):
                 then = cython.cast(cython.int, self.atoms.after(home, byte))
                 self._make_room(then)
@@ -265,10 +274,32 @@ class SelfLoops:
         return None
 
     @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _begin_ways(self, home: cython.int, like: cython.int, is_end: cython.bint) -> cython.bint:
+        """Begin the search of `_find_needs` with what is known of every row state to which most bytes lead back; return
+        False if that is too much."""
+        if (is_end and like) or self.atoms.after(home, 0x80) > 0:  # inside a character: see `_find_needs`
+            return False
+        if not self.is_wide[home]:
+            self._find_wide(home)
+        if self.leaves[home] & encoding.HIGH and not is_end:
+            return False
+        self.ways = self.founds = 0
+        self.single = 0
+        self.is_full = False
+        if not like:
+            self._note_need(encoding.OTHER)  # no UTF-8
+        if is_end:  # and within a character there is none
+            self._note_need(encoding.HIGH)
+        if self.leaves[home] & encoding.SEPARATOR:
+            self._note_need(encoding.SEPARATOR)
+        return True
+
+    @cython.cfunc
     def _follow(self, i: cython.int, home: cython.int, like: cython.int) -> object:
         """Note the ways one byte on from way number ``i``, except back to ``home``, or what leads out. A backslash does
         so, a quote (see `_find_needs`), and a byte of other characters than ASCII that leads elsewhere than from
-        ``home``. What a byte does from ``home`` too is known with fewer groups: that is way number 0."""
+        ``home``. What a byte does from ``home`` too is known with fewer groups."""
         groups: cython.ulonglong[::1] = GROUPS
         atoms: Positions = self.atoms
         state: cython.int = self.way_state[i]
@@ -286,7 +317,7 @@ class SelfLoops:
         is_end: cython.bint = atoms.may_end(home)
         for byte in range(0x100):
             then = row[byte]
-            if then == home_row[byte] and (i > 0 or byte >= 0x80):
+            if then == home_row[byte] and (state != home or byte >= 0x80):
                 continue
             group = groups[byte]
             if byte >= 0x80:
@@ -325,11 +356,12 @@ class SelfLoops:
 
     @cython.cfunc
     def _note_way(self, state: cython.int, groups: cython.ulonglong, followed: cython.int) -> object:
-        """Note that some groups of bytes lead to a row state, unless fewer do, or lead out. It takes the place of a way
-        there with more of them, except of the first ones, which were ``followed``."""
+        """Note that some groups of bytes lead to a row state, unless fewer do, or lead out. That takes the place of the
+        ways there with more of them, except of the first ones, which were ``followed``. Of many ways to one state, as
+        with any letter, only what they have in common is kept."""
         i: cython.int
-        at: cython.int = self.ways
-        rest: cython.ulonglong = groups
+        alike: cython.int = 0
+        common: cython.ulonglong = groups
         if groups & self.single:
             return None
         for i in range(self.founds):
@@ -339,20 +371,37 @@ class SelfLoops:
             if self.way_state[i] == state:
                 if self.way_groups[i] & ~groups == 0:
                     return None
-                if groups & ~self.way_groups[i] == 0 and i >= followed:
-                    at = i
-        if at == MOST_WAYS:
+                alike += 1
+                common &= self.way_groups[i]
+        if alike >= MOST_ALIKE:
+            groups = common
+        if alike:
+            i = followed
+            while i < self.ways:
+                if self.way_state[i] == state and groups & ~self.way_groups[i] == 0:
+                    self.ways -= 1
+                    self._move_way(self.ways, i)
+                else:
+                    i += 1
+        if self.ways == MOST_WAYS:
             self.is_full = True
             return None
         self._make_room(state)
-        self.way_state[at] = state
-        self.way_groups[at] = groups
-        self.way_size[at] = 0
-        while rest:
-            rest &= rest - 1
-            self.way_size[at] += 1
-        if at == self.ways:
-            self.ways += 1
+        self.way_state[self.ways] = state
+        self.way_groups[self.ways] = groups
+        self.way_size[self.ways] = 0
+        while groups:
+            groups &= groups - 1
+            self.way_size[self.ways] += 1
+        self.ways += 1
+        return None
+
+    @cython.cfunc
+    def _move_way(self, source: cython.int, target: cython.int) -> object:
+        """Let one way take the place of another."""
+        self.way_state[target] = self.way_state[source]
+        self.way_groups[target] = self.way_groups[source]
+        self.way_size[target] = self.way_size[source]
         return None
 
     @cython.cfunc
@@ -374,10 +423,35 @@ class SelfLoops:
             self.single |= groups
             return None
         if left == MOST_NEEDS:
-            self.is_full = True
+            self._join_needs(groups)
             return None
         self.found[left] = groups
         self.founds = left + 1
+        return None
+
+    @cython.cfunc
+    def _join_needs(self, groups: cython.ulonglong) -> object:
+        """Note that of some groups that lead out together, the one that is in most of the other sets leads out alone:
+        that makes room, and more ways seem to lead out than do."""
+        i: cython.int
+        count: cython.int
+        most: cython.int = -1
+        best: cython.ulonglong = 0
+        while groups:
+            one: cython.ulonglong = groups & ~(groups - 1)
+            groups ^= one
+            count = 0
+            for i in range(self.founds):
+                count += self.found[i] & one != 0
+            if count > most:
+                most, best = count, one
+        count = 0
+        for i in range(self.founds):
+            if not self.found[i] & best:
+                self.found[count] = self.found[i]
+                count += 1
+        self.founds = count
+        self.single |= best
         return None
 
     @cython.cfunc

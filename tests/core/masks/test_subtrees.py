@@ -256,3 +256,37 @@ def test_words_that_patterns_search(seed):
                 taken += matcher.accept(walk.choice(alive))
     assert taken > 20
     assert unsatisfiable <= 2
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 40))])
+def test_runs_behind_words_that_patterns_search(seed):
+    """Behind a word that is searched, where any letters may follow before a digit, large parts of the trie without a digit
+    are taken as a whole; the masks have what steps accept."""
+    walk = random.Random(seed)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tails = ["", "0", "_", '"', '0"', '",', "é", "1a"]
+    tokens = {"".join(word) + walk.choice(tails) for word in product(letters, repeat=3)}
+    tokens = [*sorted({*tokens, *letters, *'_0123"', *"ABCDEFGH", ": "})]
+    vocabulary = Vocabulary([*(token.encode() for token in tokens), None], eos=[len(tokens)], cache_dir=False)
+    words = ["".join(walk.choices(letters[:6], k=walk.randrange(2, 4))) + walk.choice(["_", ""]) for _ in range(3)]
+    patterns = [words[0] + "[a-z]+[0-9]+", words[1] + "([a-z]+)", words[2] + "(abc|abd|ce)"]
+    names = {
+        "type": "object",
+        "patternProperties": {patterns[0]: {"const": 1}, **{each: {"type": "null"} for each in patterns[1:]}},
+    }
+    string = {"type": "string", "pattern": patterns[0], "not": {"pattern": patterns[2]}}
+    for schema, begin in ((names, '{"'), (string, '"')):
+        constraint = Grammar.from_json_schema(schema, whitespace="compact").bind(vocabulary)
+        for _ in range(3):
+            matcher = constraint.matcher()
+            assert matcher.accept_bytes(begin.encode())
+            for text in ("", words[0][:-1], words[0][-1], walk.choice(letters), walk.choice(letters), "1", "x"):
+                if not matcher.accept_bytes(text.encode()):  # a forbidden word
+                    break
+                allowed = set(matcher.allowed_tokens())
+                some = [
+                    *walk.sample(range(len(tokens)), 400),
+                    *(number for number, token in enumerate(tokens) if len(token) < 3),
+                ]
+                for token in some:
+                    assert (token in allowed) == matcher.fork().accept(token), (schema, tokens[token], text)
