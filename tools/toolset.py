@@ -71,6 +71,7 @@ class ToolSet:
 
     Raises:
         SchemaError: two different tools under one name.
+        ToolGrammarError: something is no `Tool`; or ``max_calls`` is below 1.
         UnknownToolError: ``strictness`` is of a tool that is not there.
     """
 
@@ -85,6 +86,11 @@ class ToolSet:
     ) -> None:
         self._tools: dict[str, Tool] = {}
         for tool in tools:
+            if not isinstance(tool, Tool):
+                raise ToolGrammarError(
+                    f"a ToolSet is made of Tool objects, not of {type(tool).__name__}",
+                    hint="ToolSet.from_any takes functions, models, dicts and all other sources",
+                )
             before = self._tools.get(tool.name)
             self._tools[tool.name] = tool if before is None else _merged(before, tool)
         if max_calls is not None and max_calls < 1:
