@@ -470,5 +470,5 @@ def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> 
 
 def test_the_constructor_names_the_way_in_for_other_sources() -> None:
     """A `ToolSet` of something else than tools is an error that names `from_any`."""
-    with pytest.raises(ToolGrammarError, match="not of dict.*from_any"):
+    with pytest.raises(ToolGrammarError, match=r"not of dict.*from_any"):
         ToolSet([{"type": "function", "function": {"name": "f"}}])  # type: ignore[list-item]
