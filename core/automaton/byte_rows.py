@@ -100,7 +100,7 @@ class ByteRows:
         self._begin(terms)
         self.count = self.base_count = self.base_functions = 0
         self.room, self.facts = 64, ints(_FACTS * 64)
-        self.seed, self.owns_base = None, False
+        self.seed = None
         self.functions, self.function_numbers, self.class_numbers = [], {}, {}
         self._add(_COMPLETE, 0)
 
@@ -115,8 +115,9 @@ class ByteRows:
         self.everything = terms.ALL
         self.numbers = IntMap()
         self.block_count = self.block_room = self.used = self.bounds = self.cuts = 0
-        if not cython.compiled:
-            self.rows = []
+        self.owns_base = False
+        if not cython.compiled:  # else they begin as null pointers
+            self.rows, self.block, self.base = [], ints(0), ints(0)
         self.bound_room, self.bound = 64, ints(64)
         self.part_room, self.part = 64, ints(64)
         self.cut_room, self.cut = 64, ints(64)

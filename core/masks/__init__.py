@@ -8,17 +8,10 @@ Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schema
 
 from __future__ import annotations
 
-import logging
-
 from ..automaton.lazy_dfa import Program
 from .batch import MaskTable, apply_mask, fill_masks
 from .masks import COMPILED
 from .matcher import Constraint, Matcher
 from .warming import Warmed
-
-if not COMPILED:
-    logging.getLogger("toolgrammar").warning(
-        "the mask kernel runs interpreted, about a hundred times slower; install with a C compiler to compile it"
-    )
 
 __all__ = ["COMPILED", "Constraint", "MaskTable", "Matcher", "Program", "Warmed", "apply_mask", "fill_masks"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import logging
 from array import array
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
@@ -27,7 +28,7 @@ from ..regex.compile import regex_term
 from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
 from ..vocabulary.vocabulary import Vocabulary
 from .character_counts import ClassExits, ClassRuns, load_class_exits, load_class_runs, load_token_counts
-from .masks import Masks
+from .masks import COMPILED, Masks
 from .run_sets import RunSurvey, survey_class
 from .token_set import load_token_set
 from .trie import Trie
@@ -99,6 +100,15 @@ def _key(vocabulary: Vocabulary) -> str:
 
 
 @cache
+def _say_interpreted() -> None:
+    """Log once that the kernel is not compiled: not where an index that was kept is read, which takes no time."""
+    logging.getLogger("toolgrammar").warning(
+        "there are no compiled modules: reading schemas, binding grammars and the masks of new states take about ten "
+        "times as long, and the model itself no longer; install with a C compiler to compile them"
+    )
+
+
+@cache
 def _code() -> str:
     """Return a digest of the library's version and of the code that computes indexes: changed code reads no old
     file."""
@@ -122,6 +132,8 @@ def _index(vocabulary: Vocabulary, trie: Trie, quoted: array[int] | None = None)
 
 def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
     """Return a new index with the token sets of free strings, which computing their masks fills in."""
+    if not COMPILED:
+        _say_interpreted()
     index = _index(vocabulary, Trie(vocabulary.tokens))
     # The mask of a counted string computes the counts.
     programs: list[tuple[Callable[[Nodes], int], bytes]] = [

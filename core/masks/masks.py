@@ -171,7 +171,7 @@ class Masks:
         mask.size = 150 + 6 * mask.count
         mask.is_settled = not (walk.watched or walk.unsure or walk.named)
         mask.doubts = -1
-        mask.is_joined = False
+        mask.is_joined, mask.tick = False, 0
         mask.is_scattered = self._is_scattered(mask)
         if not mask.is_settled and not walk.unsure and not walk.named:
             mask.doubts = 0

@@ -65,6 +65,7 @@ class SelfLoops:
         self.found = ulongs(MOST_NEEDS)
         self.ways = 0
         self.founds = 0
+        self.single = 0
         self.is_full = False
 
     def __dealloc__(self):

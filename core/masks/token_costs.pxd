@@ -47,7 +47,6 @@ cdef class TokenCosts:
     cdef dict heads
     cdef dict tails
     cdef long long held
-    cdef long long tail_size
     cdef Spelling nothing
     cdef unsigned int[::1] kept
     cdef int words

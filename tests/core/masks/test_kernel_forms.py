@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,53 @@ def test_both_forms_agree() -> None:
 def test_the_interpreted_form_needs_no_cython() -> None:
     """Where Cython is not installed, a stand-in takes its place."""
     assert run(interpreted=True, block_cython=True)["digest"] == run(interpreted=True)["digest"]
+
+
+#: Writes over a large vocabulary, whose index is kept in a folder.
+LARGE = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+import vocabularies
+from toolgrammar.core import Grammar, Vocabulary
+tokens = vocabularies.tekken().tokens[:20_000]
+vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=sys.argv[2])
+schema = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 12},
+        "code": {"type": "string", "pattern": "^[a-z]{2,5}( [a-z]+)?$"},
+        "tags": {"type": "array", "items": {"enum": ["a", "ab", "b"]}, "uniqueItems": True},
+        "n": {"type": "integer", "minimum": -5},
+    },
+    "required": ["name", "code", "tags", "n"],
+}
+matcher = Grammar.from_json_schema(schema).bind(vocabulary).matcher()
+digest = hashlib.sha256()
+for byte in b'{"name": "Ada \\\\n", "code": "abc de", "tags": ["ab", "b"], "n": -3, "x": [1.5, {}]}':
+    digest.update(repr((matcher.allowed_tokens(), matcher.forced_bytes(), matcher.shortest_completion())).encode())
+    assert matcher.accept(tokens.index(bytes([byte])))
+print(digest.hexdigest())
+"""
+
+
+def test_both_forms_agree_over_a_large_vocabulary(tmp_path: Path) -> None:
+    """Over real tokens, in numbers that get an index, both forms allow the same: first with no index kept, and then
+    with the one that was kept by the first."""
+    pytest.importorskip("mistral_common")
+    found = {}
+    for form in ("1", "0"):
+        for run_number in (1, 2):
+            result = subprocess.run(
+                [sys.executable, "-c", LARGE, str(Path(__file__).parents[2]), str(tmp_path / form)],
+                env={**os.environ, "TOOLGRAMMAR_INTERPRETED": form},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=100,
+            )
+            assert result.returncode == 0, result.stderr
+            found[form, run_number] = result.stdout
+            # What is slower without a compiler is said once, not at each start.
+            assert ("ten times as long" in result.stderr) == (form == "1" and run_number == 1), result.stderr
+        assert list((tmp_path / form).rglob("*.*"))
+    assert len(set(found.values())) == 1
