@@ -28,7 +28,6 @@ BASE = {
     "attr",
     "attrs",
     "charset_normalizer",  # jsonschema's optional format checkers look for requests' helpers
-    "docstring_parser",
     "idna",
     "jsonpointer",
     "jsonschema",

@@ -10,7 +10,7 @@ What each parameter becomes:
 * ``self`` and ``cls`` of a bound method are bound already; an unbound method is refused.
 
 Descriptions come from ``Field(description=...)``, ``Annotated[..., Doc(...)]`` (PEP 727) or ``Annotated[..., "text"]``,
-else from the docstring (Google, NumPy, Sphinx or Epydoc style).
+else from the docstring (`docstrings`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import functools
 import inspect
 import json
 import re
+import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import docstring_parser
 import typing_extensions
 from pydantic import BaseModel, Field, ValidationError, create_model
 from pydantic.errors import PydanticUserError
@@ -36,6 +36,7 @@ from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema
 
 from ..dialects import is_finite
 from ..tool import Tool
+from .docstrings import read_docstring
 from .typed_dicts import readable
 
 _UNPACK = (typing_extensions.Unpack, getattr(typing, "Unpack", typing_extensions.Unpack))
@@ -95,13 +96,12 @@ def tool_from_function(
         raise SchemaError(
             "a lambda has no name", hint="define a function with def, or pass a name", place=Place(tool=name)
         )
-    documentation = docstring_parser.parse(inspect.getdoc(target) or "")
-    described = {entry.arg_name: entry.description for entry in documentation.params if entry.description}
+    documentation = read_docstring(inspect.getdoc(target))
     parameters = _parameters(function, target, name)
-    model = _arguments_model(name, parameters, described)
+    model = _arguments_model(name, parameters, documentation.parameters)
     return Tool(
         name=name,
-        description=description if description is not None else _description(documentation),
+        description=description if description is not None else documentation.description,
         parameters=_schema(model, name, parameters),
         function=function,
         binder=functools.partial(_bind, model, parameters, name),
@@ -119,11 +119,6 @@ def is_function(source: object) -> bool:
     return inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
 
 
-def _description(documentation: docstring_parser.Docstring) -> str:
-    parts = [documentation.short_description, documentation.long_description]
-    return "\n\n".join(part for part in parts if part)
-
-
 def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[str, inspect.Parameter]:
     """Return the parameters that a model may fill, with evaluated annotations."""
     try:
@@ -134,7 +129,7 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
             hint="wrap it in a function with annotated parameters",
             place=Place(tool=tool),
         ) from error
-    hints = _type_hints(target, tool)
+    hints = _parameter_hints(target, signature.parameters, tool)
     result = {}
     for index, (key, parameter) in enumerate(signature.parameters.items()):
         if index == 0 and key in ("self", "cls") and parameter.annotation is parameter.empty:
@@ -163,16 +158,43 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
     return result
 
 
-def _type_hints(source: Any, tool: str) -> dict[str, Any]:
-    """Return the annotations of a function or class, evaluated."""
+def _parameter_hints(target: Any, keys: Iterable[str], tool: str) -> dict[str, Any]:
+    """Return the evaluated annotations of these parameters.
+
+    No other annotation is read: what a function returns, or takes as ``self``, may have a type that is imported for
+    type checkers alone.
+    """
+    annotations = getattr(target, "__annotations__", None) or {}
+    hints: dict[str, Any] = {}
+    for key in keys:
+        if key in annotations:
+            # The module of a function is found through __wrapped__.
+            one = types.SimpleNamespace(
+                __annotations__={key: annotations[key]},
+                __wrapped__=target,
+                __type_params__=getattr(target, "__type_params__", ()),
+            )
+            try:
+                hints.update(typing_extensions.get_type_hints(one, include_extras=True))
+            except Exception as error:  # evaluating a string annotation may raise anything
+                raise _unevaluated(error, tool, key) from error
+    return hints
+
+
+def _class_hints(cls: Any, tool: str) -> dict[str, Any]:
+    """Return the evaluated annotations of a class."""
     try:
-        return typing_extensions.get_type_hints(source, include_extras=True)
-    except Exception as error:  # evaluating a string annotation may raise anything
-        raise SchemaError(
-            f"an annotation cannot be evaluated: {error}",
-            hint="import the names used in annotations at module level, outside TYPE_CHECKING",
-            place=Place(tool=tool, parameter=annotated_with(source, getattr(error, "name", None))),
-        ) from error
+        return typing_extensions.get_type_hints(cls, include_extras=True)
+    except Exception as error:
+        raise _unevaluated(error, tool, annotated_with(cls, getattr(error, "name", None))) from error
+
+
+def _unevaluated(error: Exception, tool: str, key: str | None) -> SchemaError:
+    return SchemaError(
+        f"an annotation cannot be evaluated: {_first_line(error)}",
+        hint="import the names used in annotations at module level, outside TYPE_CHECKING",
+        place=Place(tool=tool, parameter=key),
+    )
 
 
 def annotated_with(source: Any, name: str | None) -> str | None:
@@ -190,7 +212,7 @@ def annotated_with(source: Any, name: str | None) -> str | None:
 
 def _unpacked(cls: Any, tool: str) -> dict[str, inspect.Parameter]:
     """Return the parameters of ``**options: Unpack[cls]`` (PEP 692)."""
-    hints = _type_hints(cls, tool)
+    hints = _class_hints(cls, tool)
     result = {}
     for key, hint in hints.items():
         required = key in cls.__required_keys__

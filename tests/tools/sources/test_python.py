@@ -261,6 +261,46 @@ def unknown_name(value: "Nowhere") -> None:  # type: ignore[name-defined]  # noq
     """Refused."""
 
 
+if typing.TYPE_CHECKING:
+    from decimal import Decimal
+
+
+class Elsewhere:
+    """A method whose own class and result are imported for type checkers alone."""
+
+    def price(self: "Decimal", amount: int, *, rate: "int" = 2) -> "Decimal":  # type: ignore[misc]
+        """Price.
+
+        Args:
+            amount: how many
+        """
+        return amount * rate  # type: ignore[return-value]
+
+
+def test_only_annotations_of_parameters_are_evaluated() -> None:
+    """A return type, the type of ``self`` and that of a parameter which is bound already need not exist at run time."""
+
+    def given(first: "Decimal", second: "int") -> "Decimal":
+        return first * second
+
+    @functools.wraps(given)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return given(*args, **kwargs)
+
+    assert run(Elsewhere().price, amount=3) == 6
+    assert tool_of(Elsewhere().price).parameters["properties"]["amount"] == {
+        "type": "integer",
+        "description": "how many",
+    }
+    for function in (functools.partial(given, 2), functools.partial(wrapper, 2)):  # type: ignore[arg-type]
+        assert run(function, second=4) == 8
+        assert tool_of(function).parameters["properties"] == {"second": {"type": "integer"}}
+
+
+def attribute_of_nothing(good: "int", value: "functools.Nowhere") -> None:  # type: ignore[name-defined]
+    """Refused."""
+
+
 def no_schema(good: int, value: Callable[[int], int]) -> None:
     """Refused."""
 
@@ -276,6 +316,7 @@ def foreign(good: int, value: type(functools)) -> None:  # type: ignore[valid-ty
         (double_star, "values", "no name"),
         (positional, "value", "positional-only"),
         (unknown_name, "value", "Nowhere"),
+        (attribute_of_nothing, "value", "Nowhere"),
         (no_schema, "value", "schema"),
         (foreign, "value", "schema"),
         (Counter.add, "self", "unbound"),

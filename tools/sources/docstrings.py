@@ -1,0 +1,136 @@
+"""Docstrings: the description of a function, and those of its parameters.
+
+Sections of Google's and NumPy's style, and fields of Sphinx (``:param x:``) and Epydoc (``@param x:``), are read one by
+one, and each entry of a section by itself. A docstring is prose that nothing checks, so what has none of these forms is
+left out, and costs the descriptions around it nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+_PARAMETERS = r"(?i:(?:keyword |other )?(?:args|arguments|params|parameters))"
+_GOOGLE_TITLE = re.compile(
+    rf"(?:(?P<parameters>{_PARAMETERS})|Returns?|Yields?|Raises?|Except|Exceptions|Attributes|Examples?):\s*"
+)
+_NUMPY_TITLE = re.compile(
+    rf"(?:(?P<parameters>{_PARAMETERS}|Receives?)|Returns?|Yields?|Raises?|Warns?|Warnings?|Attributes?|Examples?|Notes?"
+    r"|References?|Related|See Also|Methods)\s*"
+)
+_UNDERLINE = re.compile(r"(?:-{3,}|={3,})\s*")
+#: ``name: text``, ``name (type): text``, ``name - text``, or the text below the name. Marks of Markdown do not count.
+_GOOGLE_ENTRY = re.compile(
+    r"(?:[-+*•]\s+)?[*`\\]*(?P<name>\w+)[*`]*(?:\s*\(.*?\)\s*:|[^:\n]*?:|(?:\s*\(.*?\))?\s+[-–—]{1,2}\s|[^:\n]*\n)"
+    r"(?P<text>.*)",
+    re.DOTALL,
+)
+_FIELD = re.compile(r"[:@](?P<key>\w+)(?P<names>(?:\s[^\n]*?)?):(?P<text>(?:\s.*)?)", re.DOTALL)
+_FIELDS_OF_PARAMETERS = frozenset({"param", "parameter", "arg", "argument", "key", "keyword", "kwarg"})
+
+_Entries = Iterable[tuple[str, str]]
+
+
+@dataclass
+class Documentation:
+    """What a docstring says.
+
+    Attributes:
+        description: all before the first section or field.
+        parameters: the description of each parameter that has one.
+    """
+
+    description: str
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+def read_docstring(text: str | None) -> Documentation:
+    """Return what a docstring says, in any of the styles or several.
+
+    Args:
+        text: a docstring without its indentation, as `inspect.getdoc` returns it.
+    """
+    lines = (text or "").splitlines()
+    first = len(lines)
+    parameters: dict[str, str] = {}
+    for index, entries in _parts(lines):
+        first = min(first, index)
+        for name, description in entries:
+            cleaned = inspect.cleandoc(description).strip()
+            if cleaned:
+                parameters.setdefault(name, cleaned)
+    return Documentation("\n".join(lines[:first]).strip(), parameters)
+
+
+def _parts(lines: Sequence[str]) -> Iterator[tuple[int, _Entries]]:
+    """Yield the line of each section and field, and its parameters' names and texts."""
+    for index, line in enumerate(lines):
+        rest = lines[index + 1 :]
+        if title := _GOOGLE_TITLE.fullmatch(line):
+            # Entries should be indented; where they are not, they end with the paragraph.
+            flat = bool(rest) and rest[0].strip() and not rest[0][0].isspace()
+            body = itertools.takewhile(str.strip if flat else _is_inside, rest)
+            yield index, _google_entries(body) if title["parameters"] else ()
+        elif rest and _UNDERLINE.fullmatch(rest[0]) and (title := _NUMPY_TITLE.fullmatch(line)):
+            yield index, _numpy_entries(_until_heading(rest[1:])) if title["parameters"] else ()
+        elif found := _FIELD.fullmatch(line):
+            names = found["names"].split()
+            is_entry = found["key"] in _FIELDS_OF_PARAMETERS and bool(names)
+            text = "\n".join([found["text"], *_continuation(rest)])
+            yield index, [(names[-1].lstrip("*\\"), text)] if is_entry else ()
+
+
+def _google_entries(body: Iterable[str]) -> _Entries:
+    for entry in _entries(body):
+        if found := _GOOGLE_ENTRY.fullmatch(entry):
+            yield found["name"], found["text"]
+
+
+def _numpy_entries(body: Iterable[str]) -> _Entries:
+    for entry in _entries(body):
+        head, _, text = entry.partition("\n")
+        for name in head.partition(":")[0].split(","):
+            yield name.strip().strip("`").lstrip("*\\"), text and f"\n{text}"
+
+
+def _entries(body: Iterable[str]) -> Iterator[str]:
+    """Yield the entries of a section: each begins with a line that is indented no more than the first one."""
+    depth: int | None = None
+    entry: list[str] = []
+    for line in body:
+        text = line.lstrip()
+        if not text and depth is None:
+            continue
+        indent = len(line) - len(text)
+        depth = indent if depth is None else depth
+        if text and indent <= depth:
+            if entry:
+                yield "\n".join(entry)
+            entry = [text]
+        else:
+            entry.append(line)
+    if entry:
+        yield "\n".join(entry)
+
+
+def _is_inside(line: str) -> bool:
+    """Return True for a line of the section above it: indented, or blank."""
+    return not line or line[0].isspace()
+
+
+def _until_heading(lines: Sequence[str]) -> Iterator[str]:
+    for line, following in itertools.zip_longest(lines, lines[1:], fillvalue=""):
+        if line.strip() and _UNDERLINE.fullmatch(following):
+            return
+        yield line
+
+
+def _continuation(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that go on with the field above them: all until a field, or a paragraph that is not indented."""
+    for before, line in itertools.pairwise(["-", *lines]):
+        if not _is_inside(line) and (not before.strip() or _FIELD.fullmatch(line)):
+            return
+        yield line
