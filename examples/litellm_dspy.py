@@ -5,6 +5,8 @@ Run it: python examples/litellm_dspy.py
 
 from __future__ import annotations
 
+from typing import Literal
+
 import dspy
 
 from toolgrammar.adapters.litellm import register
@@ -16,11 +18,12 @@ class Sort(dspy.Signature):
 
     letter: str = dspy.InputField()
     urgent: bool = dspy.OutputField()
-    drawer: int = dspy.OutputField()
+    drawer: Literal["bills", "friends"] = dspy.OutputField()
 
 
 # A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
-provider = register({"small": ScriptedModel(['{"urgent": true, "drawer": 4}'])})
+# It would say something else, and cannot: DSPy sends the types of the signature as a JSON Schema.
+provider = register({"small": ScriptedModel(["I sort no letters."])})
 dspy.configure(lm=dspy.LM("toolgrammar/small", cache=False), adapter=dspy.JSONAdapter())
 answer = dspy.Predict(Sort)(letter="Pay by Friday!")
 print(answer.urgent, answer.drawer)

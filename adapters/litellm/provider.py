@@ -16,6 +16,7 @@ from .. import _shared
 
 try:
     import litellm as _litellm
+    from litellm.utils import custom_llm_setup
 except ImportError as error:
     raise _shared.missing("litellm", "litellm") from error
 
@@ -32,6 +33,18 @@ _PATH = "/v1/chat/completions"
 #: Arguments of LiteLLM that say how it asks, not what.
 _ITS_OWN = frozenset({"stream", "stream_options", "max_retries", "extra_headers", "api_key", "api_base"})
 
+#: Parameters that LiteLLM takes to be supported by every provider of this kind, and that are refused here.
+_UNSUPPORTED = (
+    "frequency_penalty",
+    "presence_penalty",
+    "modalities",
+    "prediction",
+    "audio",
+    "web_search_options",
+    "functions",
+    "function_call",
+)
+
 
 def register(
     models: str | Model | Mapping[str, str | Model],
@@ -40,6 +53,9 @@ def register(
     limits: Limits | None = None,
 ) -> ToolGrammarProvider:
     """Make LiteLLM know models as ``toolgrammar/NAME``; what was registered before is replaced.
+
+    LiteLLM's model info says of each that it takes schemas and tools, so that frameworks that ask before they send a
+    schema (DSPy, say) send it.
 
     Args:
         models: a model or its address, which is its name too; or several by name.
@@ -56,6 +72,10 @@ def register(
     provider = ToolGrammarProvider(models, defaults=defaults, limits=limits)
     others = [entry for entry in litellm.custom_provider_map if entry["provider"] != PROVIDER]
     litellm.custom_provider_map = [*others, {"provider": PROVIDER, "custom_handler": provider}]
+    custom_llm_setup()  # else LiteLLM knows the provider from the first request on, and nothing of it before
+    for name in [name for name in litellm.model_cost if name.startswith(f"{PROVIDER}/")]:
+        del litellm.model_cost[name]
+    litellm.register_model({f"{PROVIDER}/{name}": facts for name, facts in provider.facts().items()})
     return provider
 
 
@@ -76,14 +96,20 @@ class ToolGrammarProvider(litellm.CustomLLM):  # type: ignore[misc]
         limits: Limits | None = None,
     ) -> None:
         super().__init__()
-        process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
+        app = create_app(models, defaults=defaults, limits=limits)
+        process = InProcess(app, httpx)
         self._process = process
+        self._served = app.state.served
         self._client = httpx.Client(transport=process.transport(), base_url=BASE_URL)
         self._aclient = httpx.AsyncClient(transport=process.async_transport(), base_url=BASE_URL)
 
     def close(self) -> None:
         """End the provider's thread, and free the models that were given by their addresses."""
         self._process.close()
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """Return LiteLLM's model info of each model by its name."""
+        return {name: _facts(self._served.model(name)) for name in self._served}
 
     def completion(self, model: str, messages: list[Any], *arguments: Any, **options: Any) -> Any:
         """Return the whole answer."""
@@ -118,9 +144,38 @@ class ToolGrammarProvider(litellm.CustomLLM):  # type: ignore[misc]
                     yield chunk
 
 
+def _facts(model: Model) -> dict[str, Any]:
+    """Return LiteLLM's model info of a model.
+
+    Reasoning is left out: LiteLLM refuses ``reasoning_effort`` for every provider of this kind, and frameworks would
+    send it.
+    """
+    window = model.context_window
+    return {
+        "litellm_provider": PROVIDER,
+        "mode": "chat",
+        "max_tokens": window,
+        "max_input_tokens": window,
+        "max_output_tokens": window,
+        "input_cost_per_token": 0.0,
+        "output_cost_per_token": 0.0,
+        "cache_creation_input_token_cost": 0.0,
+        "cache_read_input_token_cost": 0.0,
+        "supports_response_schema": True,
+        "supports_function_calling": True,
+        "supports_parallel_function_calling": True,
+        "supports_tool_choice": True,
+        "supports_system_messages": True,
+        "supports_native_streaming": True,
+        "supports_vision": model.capabilities.images,
+    }
+
+
 def _body(model: str, messages: list[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request of a chat completion."""
     asked = {name: value for name, value in options["optional_params"].items() if name not in _ITS_OWN}
+    if litellm.drop_params or (options.get("litellm_params") or {}).get("drop_params"):
+        asked = {name: value for name, value in asked.items() if name not in _UNSUPPORTED}
     more = asked.pop("extra_body", None) or {}
     plain = [message if isinstance(message, dict) else message.model_dump(exclude_none=True) for message in messages]
     return {"model": model, "messages": plain, **asked, **more}

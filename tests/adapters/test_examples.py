@@ -54,7 +54,7 @@ SAID = {
     "openai_llama_index.py": ["called height({'tower': 'St Mary'})", "agent says: 40 metres.", "St Mary True"],
     "openai_pydantic_ai.py": ["tool-call: ", "the soil of east is sandy", "Plan(beds={'east': 12})"],
     "openai_smolagents.py": ["Sail at nine.", "called tide({'harbour': 'Husum', 'hour': 9})"],
-    "litellm_dspy.py": ["True 4"],
+    "litellm_dspy.py": ["False bills"],
     "transformers_continuous.py": ["{'city': "],
     "openai_client.py": [
         "find_seat({'train': 'IC 702', 'window': True})",

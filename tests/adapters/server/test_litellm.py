@@ -80,6 +80,38 @@ def test_text_and_formats(known: Callable[..., ToolGrammarProvider], call: Calla
     assert [message.role for message in model.requests[1]] == ["user", "assistant", "tool"]
 
 
+def test_frameworks_are_told_what_models_take(known: Callable[..., ToolGrammarProvider], noise: Model) -> None:
+    """LiteLLM's model info says before the first request that schemas and tools are taken; what was replaced is gone.
+
+    DSPy sends the schema of a signature only then, and else asks for any JSON object.
+    """
+    known({"old": ScriptedModel(["Hello."])})
+    known({"small": ScriptedModel(lambda messages: "I will not."), "noise": noise})
+    for name in ("toolgrammar/small", "toolgrammar/noise"):
+        assert litellm.supports_response_schema(model=name, custom_llm_provider="toolgrammar")
+        assert litellm.supports_function_calling(model=name)
+        assert "response_format" in litellm.get_supported_openai_params(model=name)
+    facts = litellm.get_model_info("toolgrammar/noise")
+    assert facts["max_input_tokens"] == noise.context_window and facts["input_cost_per_token"] == 0
+    assert "toolgrammar/old" not in litellm.model_cost
+    schema = {"type": "object", "properties": {"k": {"enum": ["red", "blue"]}}, "required": ["k"]}
+    form = {"type": "json_schema", "json_schema": {"name": "k", "schema": schema}}
+    answer = litellm.completion(model="toolgrammar/small", messages=HELLO, response_format=form)
+    Draft202012Validator(schema).validate(json.loads(answer.choices[0].message.content))
+
+
+def test_parameters_that_models_lack(known: Callable[..., ToolGrammarProvider]) -> None:
+    """A penalty is refused by name, and with ``drop_params`` dropped; an effort is taken where LiteLLM lets it pass."""
+    known(ScriptedModel(lambda messages: "Hello."))
+    asked: Any = {"model": "toolgrammar/scripted", "messages": HELLO}
+    with pytest.raises(litellm.BadRequestError, match="presence_penalty"):
+        litellm.completion(**asked, presence_penalty=0.5)
+    for more in ({"presence_penalty": 0.5}, {"reasoning_effort": "low"}):
+        assert litellm.completion(**asked, **more, drop_params=True).choices[0].message.content == "Hello."
+    effort = {"reasoning_effort": "none", "allowed_openai_params": ["reasoning_effort"]}
+    assert litellm.completion(**asked, **effort).choices[0].message.content == "Hello."
+
+
 def test_errors_are_litellms(known: Callable[..., ToolGrammarProvider], noise: Model) -> None:
     """What cannot be met is refused by name, in LiteLLM's classes."""
     known({"noise": noise})
