@@ -47,7 +47,7 @@ __all__ = ["ToolGrammarLLM"]
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
     *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    "grammar",
+    *("grammar", "equal_calls"),
 )
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
@@ -79,8 +79,8 @@ class ToolGrammarLLM(BaseLLM):
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
             ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``; and ``grammar``, for answers without tools and without a shape of their own; see
-            `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
+            ``max_repetition``, ``equal_calls``; and ``grammar``, for answers without tools and without a shape of
+            their own; see `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
             ``max_retries``, which go to its loader.
 
     Raises:
@@ -104,6 +104,7 @@ class ToolGrammarLLM(BaseLLM):
     canonical: bool | None = None
     max_repetition: int | None = None
     draft: int | None = None
+    equal_calls: bool | None = None
     grammar: Any = None
 
     _loaded: _shared.LoadedModel = PrivateAttr()

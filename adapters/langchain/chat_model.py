@@ -38,6 +38,7 @@ __all__ = ["ChatToolGrammar"]
 _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
     *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
+    "equal_calls",
 )
 _IDENTITY = ("options", "parallel_tool_calls", *_shared.TELLING, *_SAMPLING)
 _PER_CALL = frozenset(
@@ -98,6 +99,7 @@ class ChatToolGrammar(BaseChatModel):
         masses: put how much of the model's probability the grammar left in each value into
             ``response_metadata["masses"]`` (`GenerateParams`).
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
+        equal_calls: they may be equal to each other (`GenerateParams`).
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
@@ -138,6 +140,7 @@ class ChatToolGrammar(BaseChatModel):
     top_logprobs: int | None = None
     masses: bool | None = None
     parallel_tool_calls: bool | None = None
+    equal_calls: bool | None = None
 
     loaded: Any = Field(default=None, exclude=True, repr=False)
 

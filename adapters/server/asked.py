@@ -37,6 +37,7 @@ OWN: Mapping[str, type] = {
     "canonical": bool,
     "draft": int,
     "max_repetition": int,
+    "equal_calls": bool,
 }
 
 #: Name of the argument of custom tools, whose calls have one text instead of arguments.

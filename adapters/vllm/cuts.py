@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.errors import ParseError
-from toolgrammar.core.generation import OutputParser
+from toolgrammar.core.generation import GenerateParams, OutputParser
 from toolgrammar.core.generation.loop import Step
 from toolgrammar.core.generation.output import Output
 
@@ -32,6 +32,7 @@ class _Written:
     forward_passes: int = 0
     choices: tuple[Any, ...] = ()
     repeated: str | None = None
+    params: GenerateParams = field(default_factory=lambda: GenerateParams(equal_calls=True))  # no call is left out
 
 
 @dataclass

@@ -21,6 +21,7 @@ from vllm.sampling_params import StructuredOutputsParams
 from vllm.tool_parsers.abstract_tool_parser import ToolParser
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallStart, Event, TextDelta
+from toolgrammar.core.conversation.equal_calls import UnequalCalls
 from toolgrammar.core.errors import ParseError, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format, format_names
@@ -133,6 +134,7 @@ class _Reader:
 
     def __init__(self, parser: Any) -> None:
         self._parser = parser
+        self._unequal = UnequalCalls()
         self.text: list[str] = []
         self.calls: list[_Call] = []
 
@@ -148,6 +150,7 @@ class _Reader:
             return []
 
     def _kept(self, events: list[Event]) -> list[Event]:
+        events = self._unequal.feed(events)
         for event in events:
             if isinstance(event, TextDelta):
                 self.text.append(event.text)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..conversation.builder import MessageBuilder
+from ..conversation.equal_calls import UnequalCalls
 from ..conversation.events import (
     ArgumentsDelta,
     CallEnd,
@@ -73,6 +74,8 @@ class Output:
         self._is_own = True  # the budget has had no say in the text so far
         self._whole: list[str] = []  # the present call's arguments while that is so
         self._stopped_by: str | None = None
+        self._unequal = None if decoding.params.equal_calls else UnequalCalls()
+        self._is_over = False  # a stop string came, or a call for a second time
         self._built = MessageBuilder()
         self._control = decoding.backend.vocabulary.derived(_markup)
         self._raw: list[str] = []
@@ -188,34 +191,45 @@ class Output:
     # -- events ------------------------------------------------------------------------------------------------
 
     def _collected(self, events: Iterator[Event]) -> list[Event]:
-        collected = list(events)
+        collected: list[Event] = []
+        for event in events:
+            collected += (event,) if self._unequal is None else self._unequal.feed((event,))
+            if self._unequal is not None and self._unequal.left_out:
+                self._end_repetition(event)
+                break
         for event in collected:
             self._built.add(event)
         return collected
+
+    def _end_repetition(self, event: Event) -> None:
+        """End the answer at a call that was left out: a model that repeats a call has said all."""
+        self._is_over = self._decoding.stop_requested = True
+        if self._tracer is not None and isinstance(event, CallEnd):
+            self._tracer.forget(event.index)
 
     def _rest(self) -> Iterator[Event]:
         if self._thoughts is not None:  # cancelled while it was thinking
             yield from _reasoning(self._thoughts.close())
         if self._decoding.reason == "cancelled":
             # Half a character, and a call that was not finished, are no events.
-            if self._held and self._stopped_by is None:
+            if self._held and not self._is_over:
                 yield TextDelta(self._held)
             return
         self._is_own = self._decoding.closed_at is None
         yield from self._read(self._characters.decode(b"", final=True))
-        if self._parser is not None and self._stopped_by is None:
+        if self._parser is not None and not self._is_over:
             yield from self._emit(self._parser.close())
-        if self._held and self._stopped_by is None:
+        if self._held and not self._is_over:
             yield TextDelta(self._held)
         self._held = ""
 
     def _marker(self, name: str) -> Iterator[Event]:
         """Read a control token, which is no part of ``raw``."""
-        if self._parser is not None and self._stopped_by is None:
+        if self._parser is not None and not self._is_over:
             yield from self._emit(self._parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
-        if not text or self._stopped_by is not None:
+        if not text or self._is_over:
             return
         if self._at_answer_start:
             shown = text.lstrip("\n")
@@ -238,7 +252,7 @@ class Output:
                 self._tracer.saw(event, self.raw, self._step_from)
             if isinstance(event, TextDelta):
                 yield from self._read_text(event.text)
-                if self._stopped_by is not None:
+                if self._is_over:
                     return
                 continue
             if self._held:
@@ -261,7 +275,7 @@ class Output:
             place, self._stopped_by = min(places)
             ready = self._held[:place]
             self._held = ""
-            self._decoding.stop_requested = True
+            self._is_over = self._decoding.stop_requested = True
         else:
             sizes = (size for word in self._stop for size in range(1, len(word)) if self._held.endswith(word[:size]))
             ready = self._held[: len(self._held) - max(sizes, default=0)]

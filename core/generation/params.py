@@ -146,6 +146,8 @@ class GenerateParams:
         tools: a tool set (``toolgrammar.tools.ToolSet``).
         tool_choice: ``"auto"``, ``"required"``, ``"none"`` or a tool's name.
         parallel_tool_calls: several calls in one turn are allowed.
+        equal_calls: calls may be equal to earlier ones of the same turn: same tool, same arguments as they are written.
+            False: such a call is left out, and the answer ends there (a remote model's goes on).
         response_schema: beside tools: a text answer must be JSON of this schema.
         tool_format: wire format of calls; None lets the model's tokenizer decide.
         on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
@@ -189,6 +191,7 @@ class GenerateParams:
     tools: ToolInterface | None = None
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
+    equal_calls: bool = False
     response_schema: Mapping[str, Any] | bool | None = None
     tool_format: str | None = None
     on_budget: Literal["close", "error"] = "close"
@@ -225,6 +228,7 @@ class GenerateOptions(TypedDict, total=False):
     tools: ToolInterface | None
     tool_choice: str
     parallel_tool_calls: bool
+    equal_calls: bool
     response_schema: Mapping[str, Any] | bool | type[Any] | None
     tool_format: str | None
     on_budget: Literal["close", "error"]

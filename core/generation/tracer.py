@@ -255,6 +255,12 @@ class Tracer:
         places = Places(arguments)
         self._parts.append(_Part(start, start + len(arguments), call, name, places))
 
+    def forget(self, call: int) -> None:
+        """Forget a call that is no part of the answer: its tokens are markup."""
+        self._parts = [part for part in self._parts if part.call != call]
+        self._names = [name for name in self._names if name[2] != call]
+        self._arguments.pop(call, None)
+
     def trace(
         self, raw: str, prompt_tokens: int, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
     ) -> Trace:

@@ -42,6 +42,7 @@ VALUES: dict[str, Any] = {
     "max_repetition": 500,
     "draft": 20,
     "parallel_tool_calls": False,
+    "equal_calls": True,
     "grammar": Grammar.from_regex("[a-z]+"),
 }
 

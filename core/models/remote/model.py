@@ -10,6 +10,7 @@ from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
 from ...conversation.builder import MessageBuilder
+from ...conversation.equal_calls import UnequalCalls
 from ...conversation.events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
 from ...conversation.messages import ImagePart, Message, TextPart
 from ...conversation.reasoning import ReasoningSplitter
@@ -294,16 +295,19 @@ class RemoteModel(Model):
             answer = Answer()
             form = Form("text")
             verdict = Verdict()
+            unequal = None if task.params.equal_calls else UnequalCalls()
             async with aclosing(self._ask(kind, task, asked, answer, live and not held, held, enforced)) as events:
                 async for event in events:
                     if isinstance(event, tuple):
                         form, verdict = event
-                    else:
-                        built.add(event)
-                        yield event
+                        continue
+                    for certain in (event,) if unequal is None else unequal.feed((event,)):
+                        built.add(certain)
+                        yield certain
             usage += answer.usage
             if not verdict.wrong:
-                for event in remaining_events(built.text, verdict):
+                rest = remaining_events(built.text, verdict)
+                for event in rest if unequal is None else unequal.feed(rest):
                     built.add(event)
                     yield event
                 cut = bool(verdict.places) or any(call.cut for call in verdict.calls)

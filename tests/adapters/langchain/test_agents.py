@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import pytest
@@ -95,6 +95,19 @@ def test_agent_structured_response(strategy: Any, call: Call) -> None:
     agent = create_agent(ChatToolGrammar(model=model), tools=[set_heat], response_format=strategy)
     result = agent.invoke({"messages": [("user", "warm, please")]})
     assert result["structured_response"] == Tree.model_validate_json(TREE)
+
+
+@pytest.mark.parametrize("mode", ["values", "messages"])
+def test_a_model_that_repeats_its_answer(call: Call, mode: Any) -> None:
+    """Under the tool strategy, which wants one call, a model that writes it twice has answered; none is asked again."""
+    twice = replace(call("Tree", **json.loads(TREE)), tool_calls=call("Tree", **json.loads(TREE)).tool_calls * 2)
+    model = ScriptedModel(lambda messages: twice)
+    agent = create_agent(ChatToolGrammar(model=model), tools=[], response_format=ToolStrategy(Tree))
+    request: Any = {"messages": [("user", "a tree, please")]}
+    chunks = list(agent.stream(request, {"recursion_limit": 8}, stream_mode=mode))
+    assert chunks and len(model.requests) == 1
+    answer = agent.invoke(request, {"recursion_limit": 8})
+    assert answer["structured_response"] == Tree.model_validate_json(TREE) and len(model.requests) == 2
 
 
 @pytest.mark.parametrize("mode", ["values", "messages"])

@@ -67,6 +67,20 @@ def test_valid_calls_come_out(serve: Any, complete: Any) -> None:
     assert answer.attempts == 1
 
 
+def test_equal_calls_are_one(serve: Any, complete: Any) -> None:
+    """A call that a server's model made before in the same turn is left out; what it makes after it is kept."""
+    oslo = ("weather", {"city": "Oslo"})
+    calls = [oslo, ("lamp", {"on": True}), oslo, ("weather", {"city": "Rome"})]
+    for allowed, wanted in ((False, [*calls[:2], calls[3]]), (True, calls)):
+        answer = serve(complete(None, *calls)).model().generate("Weather?", tools=TOOLS, equal_calls=allowed)
+        assert [(call.name, call.arguments) for call in answer.tool_calls] == wanted
+        events = list(serve(complete(None, *calls)).model().stream("Weather?", tools=TOOLS, equal_calls=allowed))
+        ends = [event for event in events if isinstance(event, CallEnd)]
+        assert [(end.index, end.call.name, end.call.arguments) for end in ends] == [
+            (index, *one) for index, one in enumerate(wanted)
+        ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
