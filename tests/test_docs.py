@@ -215,7 +215,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.validation", "PATTERN_SECONDS"),
         ("core.schema.lower.arrays", "MAX_SPECIAL"),
         ("core.schema.lower.array_items", "MAX_CONTAINS"),
-        ("core.schema.check.problems", "MAX_DEPTH"),
+        ("core.schema.check.values", "MAX_DEPTH"),
         ("core.schema.lower.values", "MAX_STEPS"),
         ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),

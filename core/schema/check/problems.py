@@ -11,21 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
-from functools import lru_cache
 from math import inf
 
 from ...errors import (
     InvalidSchemaError,
     LimitError,
-    PatternError,
     Place,
     SchemaError,
     ToolGrammarError,
-    UnsupportedPatternError,
     UnsupportedSchemaError,
 )
-from ...regex.compile import regex_code
 from ...text_grammars.strings import string_grammar
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
@@ -35,6 +30,7 @@ from ..scalars.bounded_formats import BOUNDED
 from ..scalars.common import BOUNDS, FORMATS
 from ..scalars.formats import ENFORCED, REFUSED
 from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
+from .values import MAX_DEPTH, MAX_INTEGER, is_json, is_small, pattern_problem, type_hint
 from .vast import MAX_LEAST_TEXT, LeastSizes
 
 try:
@@ -58,12 +54,6 @@ MAX_LEAST_LENGTH, MAX_LEAST_ITEMS, MAX_LEAST_PROPERTIES = 100_000, 10_000, 1_000
 
 #: Maximum number of arrays and objects in an ``enum``, where they may be written in several ways.
 MAX_LOOSE = 1_000
-
-#: Maximum nesting of a value in ``const`` or ``enum``.
-MAX_DEPTH = 64
-
-#: Minimum of the integers that are refused: Python reads and writes at most 4,300 digits, or fewer by its settings.
-MAX_INTEGER = 10**600
 
 _LEAST = {
     "minLength": MAX_LEAST_LENGTH,
@@ -103,7 +93,7 @@ FLAG = cython.declare(cython.int, int(Shape.FLAG))
 GRAMMAR = cython.declare(cython.int, int(Shape.GRAMMAR))
 SHAPE = cython.declare(cython.int, 31)
 # The rest of what matters of a keyword here.
-UNKNOWN = cython.declare(cython.int, 32)  # to the dialect: its value must be well-formed, and means nothing
+UNKNOWN = cython.declare(cython.int, 32)  # to the dialect: an annotation
 FORKS = cython.declare(cython.int, 64)
 NOT_NEGATABLE = cython.declare(cython.int, 128)
 REFERS = cython.declare(cython.int, 256)
@@ -140,19 +130,8 @@ def _table(draft: Draft) -> dict[str, int]:
 _TABLES = [_table(draft) for draft in Draft]
 _TYPES = frozenset((*TYPES, "integer", "any"))
 
-#: What other languages call the types of JSON.
-_FOREIGN_TYPES = {
-    "str": "string",
-    "text": "string",
-    "float": "number",
-    "double": "number",
-    "decimal": "number",
-    "dict": "object",
-    "map": "object",
-    "list": "array",
-    "tuple": "array",
-    "none": "null",
-}
+#: Keywords of Draft 3 that later drafts lack, and what says the same in these.
+_REPLACED = {"extends": "allOf", "disallow": "not", "divisibleBy": "multipleOf"}
 
 #: Recursion limit of the estimate of alternatives.
 _MAX_COUNTED_DEPTH = 64
@@ -349,11 +328,16 @@ class _Pass:
         for keyword, value in schema.items():
             row = self.table.get(keyword)
             if row is None:
+                if self.document.is_draft_3 and keyword in _REPLACED:
+                    refused.append((located, _replaced(located, keyword)))
                 continue
             code = row
             shape = code & SHAPE
             if code & DEEP:
                 self.is_leaf = False
+            if code & UNKNOWN:  # an annotation, of any shape
+                continue
+            if code & DEEP:
                 if code & RISKY:
                     self.risky.append(located)
                 if code & FORKS and not code & REFERS:
@@ -365,7 +349,7 @@ class _Pass:
                     continue
                 for name in names:
                     if type(name) is not str or name not in _TYPES:
-                        self._invalid(located, "type", f"{name!r} is not a JSON type", _type_hint(name))
+                        self._invalid(located, "type", f"{name!r} is not a JSON type", type_hint(name))
             elif shape == BY_NAME or shape == BY_PATTERN:
                 if not isinstance(value, (dict, Mapping)):
                     self._misfit(located, keyword, value)
@@ -429,7 +413,8 @@ class _Pass:
 
     @cython.cfunc
     def _misfit(self, located: Located, keyword: str, value: object) -> object:
-        self._invalid(located, keyword, f"{keyword} cannot be {type(value).__name__}")
+        hint = "list the names of the members in the schema of the object" if keyword == "required" else None
+        self._invalid(located, keyword, f"{keyword} cannot be {type(value).__name__}", hint)
 
     @cython.cfunc
     def _number(self, located: Located, keyword: str, value: object, shape: cython.int) -> object:
@@ -803,6 +788,15 @@ class _Pass:
         return (steps, alternatives) if is_known else None
 
 
+def _replaced(located: Located, keyword: str) -> UnsupportedSchemaError:
+    """Return the error for a keyword of Draft 3."""
+    return UnsupportedSchemaError(
+        f"the keyword {keyword!r} of Draft 3 is not read",
+        hint=f"write {_REPLACED[keyword]}, and name Draft 4 or a later one in $schema",
+        place=Place(pointer=located.pointer, keyword=keyword),
+    )
+
+
 @cython.cfunc
 def _refers(schema: object) -> cython.bint:
     """Return True if a schema is, or may be, a reference."""
@@ -834,66 +828,3 @@ def _are_of_different_types(options: list) -> cython.bint:
             return False
         seen |= types
     return True
-
-
-def _type_hint(name: object) -> str:
-    """Return the type that is meant by a name that is no type of JSON, or all of them."""
-    known = [*TYPES, "integer"]
-    near = get_close_matches(name.lower(), [*known, *_FOREIGN_TYPES], n=1, cutoff=0.6) if isinstance(name, str) else []
-    return f"did you mean {_FOREIGN_TYPES.get(near[0], near[0])!r}?" if near else f"use one of {', '.join(known)}"
-
-
-def is_small(value: object) -> bool:
-    """Return True if a JSON value is nested at most `MAX_DEPTH` deep, and no integer in it is too long to be read."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        inner: list = []
-        for item in level:
-            if type(item) is int:
-                if not -MAX_INTEGER < item < MAX_INTEGER:
-                    return False
-            elif isinstance(item, Mapping):
-                inner.extend(item.values())
-            elif isinstance(item, (list, tuple)):
-                inner.extend(item)
-        if not inner:
-            return True
-        level = inner
-    return False
-
-
-def is_json(value: object) -> bool:
-    """Return True if a value has a JSON text."""
-    stack = [value]
-    seen: set = set()
-    while stack:
-        item = stack.pop()
-        if isinstance(item, (Mapping, list, tuple)):
-            if id(item) in seen:
-                continue
-            seen.add(id(item))
-            if isinstance(item, Mapping):
-                if not _are_names(item):
-                    return False
-                stack.extend(item.values())
-            else:
-                stack.extend(item)
-        elif isinstance(item, float):
-            if not -inf < item < inf:
-                return False
-        elif item is not None and not isinstance(item, (str, bool, int)):
-            return False
-    return True
-
-
-@lru_cache(maxsize=256)  # the patterns that people copy are met in schema after schema
-def pattern_problem(pattern: str) -> SchemaError | None:
-    """Return the error for a pattern that cannot be enforced; its place is in the pattern."""
-    try:
-        regex_code(pattern, False)
-    except PatternError as error:
-        kind = UnsupportedSchemaError if isinstance(error, UnsupportedPatternError) else InvalidSchemaError
-        return kind(error.message, hint=error.hint, place=error.place)
-    except ToolGrammarError as error:
-        return UnsupportedSchemaError(error.message, hint=error.hint, place=error.place)
-    return None

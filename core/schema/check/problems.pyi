@@ -1,5 +1,4 @@
 # Types of a compiled module (Cython in pure-Python mode).
-from typing import Any
 
 from ...errors import LimitError, SchemaError
 from ..normal.normalise import Normaliser
@@ -12,14 +11,9 @@ MAX_LEAST_LENGTH: int
 MAX_LEAST_ITEMS: int
 MAX_LEAST_PROPERTIES: int
 MAX_LOOSE: int
-MAX_DEPTH: int
-MAX_INTEGER: int
 
 class DynamicReferences(Exception): ...
 
 def problems(
     document: Document, options: SchemaOptions, normaliser: Normaliser | None = None
 ) -> list[tuple[Located, SchemaError | LimitError]]: ...
-def is_small(value: Any) -> bool: ...
-def is_json(value: Any) -> bool: ...
-def pattern_problem(pattern: str) -> SchemaError | None: ...

@@ -296,10 +296,10 @@ class Assertions:
                     yield name, signed(located.child(keyword, name))
 
     def constant(self, value: Any) -> Formula:
-        """Return the formula of one value."""
+        """Return the formula of one value, in a keyword that every draft has: Draft 4 lacks ``const``."""
         entry = self._constants.get(id(value))
         if entry is None:  # the value is kept, so that its id stays its own
-            entry = self._constants[id(value)] = (value, signed(Located({"const": value})))
+            entry = self._constants[id(value)] = (value, signed(Located({"enum": (value,)})))
         return entry[1]
 
 

@@ -33,7 +33,6 @@ Value = TypeVar("Value")
 
 _ANY_NUMBER = NumberRange()
 _NONE: frozenset = frozenset()
-_CONST = frozenset({"const"})
 
 
 def hashed_once(kind: type[Value]) -> type[Value]:
@@ -648,17 +647,19 @@ def _empty(both: Conjunction) -> list:
 
 @cython.cfunc
 def _repeats_a_constant(arrays: Arrays) -> cython.bint:
-    """Return True if several items must be the same value, given by ``const`` alone."""
+    """Return True if several items must be the same value, listed by one keyword alone."""
     for contains in arrays.contains:
         formula = contains.formula
         if contains.least > 1 and isinstance(formula, SignedSchema) and formula.positive:
-            if _keywords(formula.located.schema) == _CONST:
+            if _is_constant(formula.located.schema):
                 return True
     return False
 
 
-def _keywords(schema: object) -> object:
-    return schema.keys() if isinstance(schema, Mapping) else None
+def _is_constant(schema: object) -> bool:
+    if not isinstance(schema, Mapping) or len(schema) != 1:
+        return False
+    return "const" in schema or len(schema.get("enum", ())) == 1
 
 
 @cython.cfunc

@@ -7,6 +7,7 @@ cdef class Document:
     cdef readonly object registry
     cdef readonly bint dynamic
     cdef readonly int age
+    cdef readonly bint is_draft_3
     cdef readonly bint ref_hides_siblings
     cdef readonly bint contains_evaluates
     cdef readonly Located root

@@ -43,7 +43,10 @@ DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": referencing.jsonschema.DRAFT202012,
 }
 
-_AGES = {address: age for age, address in enumerate(DIALECTS)}
+#: The metaschema of Draft 3, of which the keywords are read that Draft 4 has, too.
+_DRAFT_3 = "http://json-schema.org/draft-03/schema"
+
+_AGES = {**{address: age for age, address in enumerate(DIALECTS)}, _DRAFT_3: 0}
 
 #: The keywords of each dialect that mean something.
 _KNOWN = [frozenset(row.name for row in KEYWORDS.values() if row.is_in(age)) for age in range(len(DIALECTS))]
@@ -133,6 +136,7 @@ class Document:
 
     Attributes:
         age: the number of the dialect (see `DIALECTS`); Draft 2020-12 where ``$schema`` names none that we know.
+        is_draft_3: ``$schema`` names Draft 3; it is read as Draft 4.
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: number of keywords, names and listed values, about: those that the check has met.
@@ -155,8 +159,9 @@ class Document:
         self.registry = registry
         self.dynamic = dynamic
         self._named = schema.get("$schema") if isinstance(schema, (dict, Mapping)) else None
-        newest = len(_AGES) - 1
-        self.age = newest if self._named is None else _AGES.get(str(self._named).rstrip("#"), newest)
+        address = None if self._named is None else str(self._named).rstrip("#")
+        self.age = _AGES.get(address, len(DIALECTS) - 1)
+        self.is_draft_3 = address == _DRAFT_3
         self.ref_hides_siblings = self.age < Draft.DRAFT_2019_09
         self.contains_evaluates = self.age >= Draft.DRAFT_2020_12
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address

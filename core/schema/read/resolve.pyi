@@ -28,6 +28,7 @@ class Document:
     registry: Registry[Any] | Mapping[str, Any] | None
     dynamic: bool
     age: int
+    is_draft_3: bool
     ref_hides_siblings: bool
     contains_evaluates: bool
     root: Located

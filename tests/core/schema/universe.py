@@ -52,6 +52,8 @@ def _is_of_grammar(judge: Any, given: Any, value: Any, schema: Any) -> Iterator[
 def valid(schema: Any, **options: Any) -> list[str]:
     """Return the texts of the values that ``jsonschema`` calls valid, in the dialect of the schema."""
     kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    kind = jsonschema.validators.extend(kind, {"x-grammar": _is_of_grammar})
+    # ``dependencies`` is taken in any draft.
+    others = {"x-grammar": _is_of_grammar, "dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"]}
+    kind = jsonschema.validators.extend(kind, {**others, **kind.VALIDATORS})
     judge = kind(schema, format_checker=kind.FORMAT_CHECKER, **options)
     return [text for text, value in zip(_TEXTS, UNIVERSE, strict=True) if judge.is_valid(value)]

@@ -1,0 +1,49 @@
+"""Two independent validators of JSON Schema, by their libraries: a verdict counts where both give it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import pytest
+
+from toolgrammar.core import ToolGrammarError
+from toolgrammar.core.validation import Validator
+
+jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="install the dev extra")
+
+#: The dialect of a schema that names none.
+NEWEST = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Judges:
+    """The library ``jsonschema``, with patterns of ECMA-262 and exact decimals, and the library ``jsonschema-rs``.
+
+    Args:
+        schema: in the dialect that its ``$schema`` names; nothing outside of it is read.
+        formats: ``format`` is an assertion.
+    """
+
+    def __init__(self, schema: Any, *, formats: bool = False) -> None:
+        self._first = Validator(schema, formats=formats)
+        try:
+            self._second: Any = jsonschema_rs.validator_for(
+                schema if not isinstance(schema, dict) or "$schema" in schema else {"$schema": NEWEST, **schema},
+                validate_formats=formats,
+                offline=True,
+            )
+        except Exception:
+            self._second = None
+
+    def verdict(self, value: Any) -> bool | None:
+        """Return True if a value is valid, False if it is not; None: the two differ, or one of them cannot tell."""
+        if self._second is None:
+            return None
+        try:
+            second = bool(self._second.is_valid(value))
+            first = next(self._first.problems(value), None) is None
+        except (ToolGrammarError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
+            return None
+        except jsonschema.exceptions.ValidationError:
+            return None
+        return first if first == second else None
