@@ -19,6 +19,10 @@ from setuptools import Extension, find_namespace_packages, setup
 from setuptools.command.build_ext import build_ext
 
 FOLDERS = ("core", "tools", "adapters")
+
+#: The folder of the package above them, within that of the adapters.
+TOP = "toolgrammar"
+
 MODULES = runpy.run_path("core/compiled/modules.py")
 COMPILED = tuple(f"core/{name.replace('.', '/')}.py" for name in MODULES["COMPILED"])
 
@@ -37,9 +41,9 @@ OPTIONS = [] if sys.platform == "win32" else ["-g0"]
 
 def packages() -> list[str]:
     """Return the import names of all packages."""
-    names = []
+    names = [TOP]
     for folder in FOLDERS:
-        inner = find_namespace_packages(folder)
+        inner = find_namespace_packages(folder, exclude=[TOP])
         regular = [name for name in inner if Path(folder, *name.split("."), "__init__.py").is_file()]
         names += [f"toolgrammar.{folder}", *(f"toolgrammar.{folder}.{name}" for name in regular)]
     return sorted(names)

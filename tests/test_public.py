@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -13,6 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(
     "toolgrammar." + ".".join(path.parent.relative_to(ROOT).parts)
+    if path.parent.name != "toolgrammar"
+    else "toolgrammar"
     for folder in ("core", "tools", "adapters")
     for path in (ROOT / folder).rglob("__init__.py")
 )
@@ -82,8 +87,35 @@ def test_public_things_are_documented(name: str) -> None:
     assert silent == []
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
+@pytest.mark.parametrize("name", ["toolgrammar", "toolgrammar.core"])
+def test_unknown_name_is_an_attribute_error(name: str) -> None:
     """The lazy front door refuses a name that it does not have, as any module does."""
-    core = importlib.import_module("toolgrammar.core")
+    module = importlib.import_module(name)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-        _ = core.Nothing
+        _ = module.Nothing
+
+
+def test_the_package_has_the_names_of_engine_and_tools() -> None:
+    """Each public name of core and of tools can be imported from ``toolgrammar``, and is the same object."""
+    package = importlib.import_module("toolgrammar")
+    homes = [importlib.import_module(f"toolgrammar.{name}") for name in ("core", "tools")]
+    names = [name for home in homes for name in home.__all__]
+    assert sorted(names) == package.__all__ == dir(package) and len(set(names)) == len(names)
+    assert all(getattr(package, name) is getattr(home, name) for home in homes for name in home.__all__)
+    starred: dict[str, object] = {}
+    exec("from toolgrammar import *", starred)
+    assert set(names) <= set(starred)
+
+
+def test_the_package_knows_its_version_and_its_packages() -> None:
+    """``__version__`` is that of the installed package, and a package below is an attribute without being imported."""
+    program = "import toolgrammar; print(toolgrammar.__version__, toolgrammar.adapters.__name__)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert found.split() == [importlib.metadata.version("toolgrammar"), "toolgrammar.adapters"]
+
+
+def test_the_package_runs_the_command_line() -> None:
+    """``python -m toolgrammar`` is the command ``toolgrammar``."""
+    command = [sys.executable, "-m", "toolgrammar", "--version"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert found.split() == ["toolgrammar", importlib.metadata.version("toolgrammar")]

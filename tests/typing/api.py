@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import BaseModel
 from typing_extensions import assert_type
 
-from toolgrammar.core import (
+import toolgrammar
+from toolgrammar import (
     Constraint,
     Event,
     Finish,
@@ -22,10 +23,11 @@ from toolgrammar.core import (
     Model,
     ToolCall,
     ToolGrammarError,
+    ToolSet,
     Vocabulary,
     load_model,
 )
-from toolgrammar.tools import ToolSet
+from toolgrammar.core import Grammar as CoreGrammar
 
 
 class Booking(BaseModel):
@@ -40,6 +42,8 @@ def weather(city: str, unit: str = "celsius") -> str:
     return f"{city} {unit}"
 
 
+assert_type(toolgrammar.__version__, str)
+same: type[CoreGrammar] = Grammar
 vocabulary = Vocabulary([b"a", b"b", None], eos=[2], special={"<|end|>": 2})
 assert_type(vocabulary.tokens, tuple[bytes | None, ...])
 assert_type(vocabulary.decode([0, 1]), bytes)
