@@ -6,6 +6,7 @@ import copy
 import inspect
 import os
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from ..prompts import (
     thinking_variables,
 )
 from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
+from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -126,6 +128,17 @@ class HFBackend(LocalBackend):
             takes_thinking=True,
         )
         self._traits = _Traits(self._sessions, int(getattr(model.get_input_embeddings(), "num_embeddings", size)))
+        if cache_argument(model) is None:
+            lost = "each step reads the whole sequence again, and no beginning of a prompt is kept"
+            self._warn(lost, "its forward pass takes no cache")
+
+    def _warn(self, lost: str, reason: str) -> None:
+        """Warn of what a model with attention should be able to do, and cannot; one without has a state of its own."""
+        if getattr(self._model.config.get_text_config(), "num_attention_heads", None):
+            import transformers
+
+            message = f"{self.name}: {lost}, since {reason} (transformers {transformers.__version__})"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
@@ -179,17 +192,18 @@ class HFBackend(LocalBackend):
         return HFSession(self._open(self._model), self._device, self.context_window, self._traits)
 
     def can_batch(self) -> bool:
-        """Return True if sequences of this model can share forward passes; the first call tries it.
+        """Return True if sequences of this model can share forward passes; the first call tries it, and warns if not.
 
         Raises:
             ModelError: the model is closed.
         """
-        from .packed import can_pack
-
         model = self._open(self._model)
         if self._traits.packs is None:
             with self._traits.passing:
-                self._traits.packs = can_pack(model)
+                fault = packing_fault(model)
+            self._traits.packs = fault is None
+            if fault is not None:
+                self._warn("requests share no forward passes, and run one after another", fault)
         return self._traits.packs
 
     def begin(self, prompt: Sequence[int]) -> PrefixSession:
@@ -256,7 +270,7 @@ class _Traits:
 class HFSession:
     """One sequence and its cache; implements `Session`.
 
-    A model that takes no ``past_key_values`` (Mamba, RWKV) reads the whole sequence again for each step, and so does
+    A model whose forward pass takes no cache (RWKV) reads the whole sequence again for each step, and so does
     any model once after a crop that its cache cannot follow: slower, and as exact.
     """
 
@@ -270,7 +284,7 @@ class HFSession:
         self._cached = 0
         self._closed = False
         takes = inspect.signature(model.forward).parameters
-        self._keeps_cache = "past_key_values" in takes
+        self._cache_argument = cache_argument(model)
         self._options = {"logits_to_keep": 1} if "logits_to_keep" in takes else {}
         self._traits.sessions.add(self)
 
@@ -304,9 +318,10 @@ class HFSession:
         new = torch.tensor([ids[self._cached :]], dtype=torch.long, device=self._device)
         try:
             with self._traits.passing, torch.inference_mode():
-                if self._keeps_cache:
-                    output = self._model(input_ids=new, past_key_values=self._cache, use_cache=True, **self._options)
-                    self._cache = output.past_key_values
+                if self._cache_argument is not None:
+                    held = {self._cache_argument: self._cache}
+                    output = self._model(input_ids=new, use_cache=True, **held, **self._options)
+                    self._cache = getattr(output, self._cache_argument, None)
                     self._cached = 0 if self._cache is None else len(ids)
                 else:
                     output = self._model(input_ids=new, use_cache=False, **self._options)
@@ -339,8 +354,8 @@ class HFSession:
                     input_ids=torch.tensor([list(token_ids)], dtype=torch.long, device=self._device),
                     position_ids=torch.from_numpy(tree.depths + length)[None].to(self._device),
                     attention_mask=mask,
-                    past_key_values=self._cache,
                     use_cache=True,
+                    **{str(self._cache_argument): self._cache},
                 )
                 logits: npt.NDArray[np.float32] = output.logits[0].float().cpu().numpy()
                 self._cache.crop(-len(token_ids))
@@ -353,8 +368,6 @@ class HFSession:
     def _reads_trees(self) -> bool:
         """Return True if this model takes a mask and positions of a tree; the first call tries it on a few tokens."""
         if self._traits.reads_trees is None:
-            from .packed import nearly_equal
-
             trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
             try:
                 tree, branch, other = (HFSession(self._model, self._device, self._window, trial) for _ in range(3))
@@ -383,8 +396,6 @@ class HFSession:
         if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in getattr(self._cache, "layers", None) or [None]):
             return True
         if self._traits.reads_on is None:
-            from .packed import nearly_equal
-
             trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
             whole, pieces = (HFSession(self._model, self._device, self._window, trial) for _ in range(2))
             pieces.extend([1, 2, 3])
@@ -453,8 +464,6 @@ def _pass_packed(
     model: Any, sessions: Sequence[HFSession], wanted: Sequence[list[int]]
 ) -> list[npt.NDArray[np.float32]]:
     """Let sessions read what their sequences are to be, in one forward pass."""
-    from .packed import new_cache, packed_forward
-
     try:
         for session in sessions:
             if session._cache is None:

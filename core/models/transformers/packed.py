@@ -7,7 +7,7 @@ This is the selective batching of "Orca: A Distributed Serving System for Transf
 others, 2022).
 
 It needs a model that looks its attention function up in transformers' `AttentionInterface`, and a cache with keys and
-values of each token; `can_pack` tries that.
+values of each token; `packing_fault` tries that.
 """
 
 from __future__ import annotations
@@ -28,18 +28,32 @@ _NAME = "toolgrammar_packed"
 #: Minimum number of tokens for which a cache has room when it grows; else a quarter of its length.
 _ROOM = 32
 
+#: Names of the argument for the cache: of transformers 5.24 and newer, and of older ones.
+_CACHES = ("cache", "past_key_values")
+
 #: Settings of a model whose attention depends on positions in a way that the layers of its cache do not show.
 _CHUNKED = ("window_size", "attention_window", "attention_chunk_size")
 
 
-def can_pack(model: Any) -> bool:
-    """Return True if sequences of this model can share forward passes; tried on a few tokens."""
+def cache_argument(model: Any) -> str | None:
+    """Return the name by which a model's forward pass takes a cache, and gives it back; None if it takes none."""
+    takes = inspect.signature(model.forward).parameters
+    return next((name for name in _CACHES if name in takes), None)
+
+
+def packing_fault(model: Any) -> str | None:
+    """Return why sequences of this model cannot share forward passes, tried on a few tokens; None if they can."""
     import torch
 
     takes = inspect.signature(model.forward).parameters
     config = model.config.get_text_config()
-    if not {"past_key_values", "position_ids"} <= set(takes) or any(getattr(config, name, None) for name in _CHUNKED):
-        return False
+    if cache_argument(model) is None:
+        return "its forward pass takes no cache"
+    if "position_ids" not in takes:
+        return "its forward pass takes no position_ids"
+    for name in _CHUNKED:
+        if getattr(config, name, None):
+            return f"its attention is cut by {name}, which its cache does not show"
     first, second = [1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4]
     device = model.get_input_embeddings().weight.device
     try:
@@ -51,10 +65,12 @@ def can_pack(model: Any) -> bool:
             with torch.inference_mode():
                 whole = model(input_ids=torch.tensor([expected_of], device=device), use_cache=False)
             if not nearly_equal(row, whole.logits[0, -1].float().cpu().numpy()):
-                return False
-        return bool(one.get_seq_length() == len(first) and other.get_seq_length() == len(second) + 1)
-    except Exception:  # a model may look at its cache or its masks in any way
-        return False
+                return "a shared forward pass gives other logits than one of a single sequence"
+        if one.get_seq_length() != len(first) or other.get_seq_length() != len(second) + 1:
+            return "its cache does not hold the tokens of a shared forward pass"
+    except Exception as error:  # a model may look at its cache or its masks in any way
+        return f"a shared forward pass fails: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return None
 
 
 def new_cache(model: Any) -> Any:
@@ -75,7 +91,7 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> lis
     """Append tokens to several sequences in one forward pass. For one thread at a time.
 
     Args:
-        model: a model that `can_pack`.
+        model: a model without a `packing_fault`.
         rows: for each sequence its cache and its new tokens, at least one.
 
     Returns:
@@ -96,8 +112,8 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> lis
         output = model(
             input_ids=torch.tensor([list(chain.from_iterable(ids for _, ids in rows))], device=device),
             position_ids=torch.tensor([list(places)], device=device),
-            past_key_values=packed,
             use_cache=True,
+            **{cache_argument(model) or "": packed},
             **({"logits_to_keep": last} if keeps else {}),
         )
         logits = output.logits[0] if keeps else output.logits[0, last]
@@ -149,7 +165,7 @@ class _Rows:
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
         eager: Any = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-        function = ALL_ATTENTION_FUNCTIONS.get_interface(self.usual, eager)
+        function = ALL_ATTENTION_FUNCTIONS.get(self.usual, eager)
         outputs = []
         for queries, (keys, values) in zip(query.split(self._counts, 2), self._states, strict=True):
             mask = self._mask(queries.shape[2], keys.shape[2], queries)
@@ -183,7 +199,7 @@ def _append(layer: Any, keys: Any, values: Any) -> tuple[Any, Any]:
 
     transformers copies the whole of them for each token. Here they lie in a larger tensor, which has room for more.
     """
-    if type(layer).__name__ != "DynamicLayer" or not layer.is_initialized:
+    if type(layer).__name__ != "DynamicLayer" or layer.keys is None:
         return tuple(layer.update(keys, values))
     rooms = getattr(layer, "rooms", (None, None))
     layer.rooms = _with_room(layer.keys, keys, rooms[0]), _with_room(layer.values, values, rooms[1])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
+import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +17,7 @@ from toolgrammar.core import JsonMode, Message, ModelError, ToolCall, load_model
 from ..tiny import TEMPLATE, llama, tokenizer
 
 pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("transformers", reason="transformers is not installed")
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 SCHEMA = {
     "type": "object",
@@ -45,6 +49,46 @@ def test_next_turn_reuses_the_last_one(hf_folder: Path) -> None:
     counters = backend.prefixes.counters()
     assert (counters.sessions, counters.hits, counters.misses) == (2, 4, 1)
     assert plain.prefixes.counters().sessions == 0
+
+
+def renamed(given: str | None) -> Any:
+    """A forward pass of Llama that takes its cache by another name, and gives it back by that; None: takes none."""
+    forward = transformers.LlamaForCausalLM.forward
+    (own,) = {"cache", "past_key_values"} & set(inspect.signature(forward).parameters)
+
+    @functools.wraps(forward)
+    def passed(self: Any, input_ids: Any, position_ids: Any = None, logits_to_keep: Any = 0, **options: Any) -> Any:
+        held = {own: options.get(given)} if given else {"use_cache": False}
+        output = forward(self, input_ids, position_ids=position_ids, logits_to_keep=logits_to_keep, **held)
+        return types.SimpleNamespace(logits=output.logits, **({given: output[own]} if given else {}))
+
+    names = ["self", "input_ids", "attention_mask", "position_ids", "use_cache", "logits_to_keep"]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    passed.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in (names if given is None else [*names, given])]
+    )
+    return passed
+
+
+@pytest.mark.parametrize("given", ["cache", "past_key_values"])
+def test_the_cache_has_two_names(hf_folder: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """transformers renamed it: by either name tokens are read once, beginnings are kept, and passes are shared."""
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", renamed(given))
+    model = load_model(f"hf:{hf_folder}")
+    first, second = (model.generate("weather in Rome?", max_tokens=4) for _ in range(2))
+    assert first.usage.cached_tokens == 0 and second.usage.cached_tokens == second.usage.prompt_tokens - 1
+    assert first.text == second.text and model.scheduler is not None
+
+
+def test_a_model_without_a_cache_is_a_warning(hf_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a model with attention takes no cache, the texts are the same, and warnings name what is lost and why."""
+    expected = load_model(f"hf:{hf_folder}").generate("weather in Rome?", max_tokens=4).text
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", renamed(None))
+    with pytest.warns(RuntimeWarning, match="reads the whole sequence again.*takes no cache"):
+        model = load_model(f"hf:{hf_folder}")
+    with pytest.warns(RuntimeWarning, match="one after another, since its forward pass takes no cache"):
+        assert model.scheduler is None
+    assert model.generate("weather in Rome?", max_tokens=4).text == expected
 
 
 def test_failed_forward_pass_leaves_the_sequence_as_it_was(hf_folder: Path) -> None:
