@@ -26,8 +26,8 @@ from toolgrammar.core.event_loop import EventLoop
 from toolgrammar.core.validation import Validator
 
 from .calling import ToolResult, describe_failure, result_text
-from .sources.any_source import tool_from_any
-from .tool import Tool
+from .sources.any_source import tools_from_any
+from .tool import Tool, ToolList
 from .toolset import ToolSet
 
 #: Maximum number of pages of a server's list of tools that are read.
@@ -111,23 +111,30 @@ def tools_to_mcp(tools: Iterable[Tool]) -> dict[str, Any]:
     return {"tools": listed}
 
 
-async def tools_from_session(session: Any, *, prefix: str = "", timeout: float | None = None) -> ToolSet:
+async def tools_from_session(
+    session: Any, *, prefix: str = "", timeout: float | None = None, strict: bool = False
+) -> ToolSet:
     """Return the tools of an initialised ``mcp.ClientSession``; all pages of the list.
+
+    A tool whose schema cannot be read or has no grammar is left out, and in ``skipped`` of the result.
 
     Args:
         session: the session. Its tools run in its event loop only: use `ToolSet.acall` there.
         prefix: put before every name, to tell several servers' tools apart.
         timeout: seconds that the server may take for one call, or None.
+        strict: raise for such a tool instead. (One without a grammar is refused when `ToolSet.grammar` is asked for.)
     """
 
     async def call(name: str, arguments: dict[str, Any]) -> Any:
         return await _in_time(session.call_tool(name, arguments), name, timeout)
 
-    return ToolSet(_bound(tool, call, prefix) for tool in await _listed(session))
+    return _as_set(await _listed(session, strict), call, prefix)
 
 
 class McpServer:
     """Connection to a server, open inside a ``with`` block; ``tools`` are its tools, ready to be called.
+
+    A tool whose schema cannot be read or has no grammar is left out, and in ``tools.skipped``.
 
     Args:
         transport: gives the connection: a function without arguments that returns one of the ``mcp`` package's client
@@ -135,6 +142,7 @@ class McpServer:
         prefix: put before every tool's name, to tell several servers' tools apart.
         start_timeout: seconds that starting, greeting and listing may take.
         call_timeout: seconds that one call may take, or None.
+        strict: raise for a tool that would be left out, as in `tools_from_session`.
 
     Raises:
         MissingDependencyError: the extra ``mcp`` is not installed.
@@ -148,12 +156,14 @@ class McpServer:
         prefix: str = "",
         start_timeout: float = 30.0,
         call_timeout: float | None = None,
+        strict: bool = False,
     ) -> None:
         _import_mcp()
         self._transport = transport
         self._prefix = prefix
         self._start_timeout = start_timeout
         self._call_timeout = call_timeout
+        self._strict = strict
         self._loop = EventLoop()
         self._stop = asyncio.Event()
         self._session: Any = None
@@ -170,6 +180,7 @@ class McpServer:
         prefix: str = "",
         start_timeout: float = 30.0,
         call_timeout: float | None = None,
+        strict: bool = False,
     ) -> McpServer:
         """Return a server that is a program and speaks MCP over its standard input and output.
 
@@ -181,6 +192,7 @@ class McpServer:
             prefix: as in the class.
             start_timeout: as in the class.
             call_timeout: as in the class.
+            strict: as in the class.
         """
         mcp = _import_mcp()
         parameters = mcp.StdioServerParameters(
@@ -191,6 +203,7 @@ class McpServer:
             prefix=prefix,
             start_timeout=start_timeout,
             call_timeout=call_timeout,
+            strict=strict,
         )
 
     @property
@@ -236,7 +249,7 @@ class McpServer:
         try:
             async with self._transport() as streams, mcp.ClientSession(streams[0], streams[1]) as session:
                 await session.initialize()
-                tools = ToolSet(_bound(tool, self._call, self._prefix) for tool in await _listed(session))
+                tools = _as_set(await _listed(session, self._strict), self._call, self._prefix)
                 self._session = session
                 opened.set_result(tools)
                 await self._stop.wait()
@@ -267,9 +280,9 @@ async def _in_time(work: Awaitable[Any], tool: str, seconds: float | None) -> An
         ) from error
 
 
-async def _listed(session: Any) -> list[Tool]:
+async def _listed(session: Any, strict: bool) -> ToolList:
     """Return the tools of every page."""
-    tools: list[Tool] = []
+    entries: list[Any] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         # Version 2 of the package has other attributes and arguments, and the same names on the wire.
@@ -279,11 +292,15 @@ async def _listed(session: Any) -> list[Tool]:
             page = await session.list_tools(cursor)
         else:
             page = await session.list_tools(params=_import_mcp().types.PaginatedRequestParams(cursor=cursor))
-        tools += [tool_from_any(entry) for entry in page.tools]
+        entries += page.tools
         cursor = page.model_dump(by_alias=True).get("nextCursor")
         if not cursor:
             break
-    return tools
+    return tools_from_any(entries, skip=not strict)
+
+
+def _as_set(tools: ToolList, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> ToolSet:
+    return ToolSet(ToolList((_bound(tool, call, prefix) for tool in tools), tools.skipped))
 
 
 def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) -> Tool:

@@ -7,11 +7,12 @@ import hashlib
 import json
 import marshal
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
+from toolgrammar.core.logs import logger_of
 from toolgrammar.core.schema.normal.assertions import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
@@ -20,6 +21,10 @@ from toolgrammar.core.text_grammars.strings import string_grammar
 from .dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
+#: Maximum number of tools that a warning of those left out describes.
+MAX_SHOWN = 20
+
+_LOG = logger_of("tools")
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,8 @@ class Tool:
         title: a name for people, or empty.
         output_schema: JSON Schema of what the tool returns, where its source says it (MCP), or None.
         annotations: what its source says of its behaviour (MCP's ``readOnlyHint`` and so on): claims, not facts.
+        optional: a `ToolSet` leaves it out, with a warning, if its arguments have no grammar, instead of refusing all
+            tools. So are the tools of documents and servers, which are listed by somebody else.
 
     Raises:
         SchemaError: the name is unusable, or the parameters are not an object schema.
@@ -51,6 +58,7 @@ class Tool:
     title: str = field(default="", repr=False, compare=False)
     output_schema: dict[str, Any] | None = field(default=None, repr=False, compare=False)
     annotations: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    optional: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -148,6 +156,18 @@ class Tool:
         return replace(self, name=name)
 
 
+class ToolList(list[Tool]):
+    """Tools that somebody else lists: the operations of a document, the tools of a server.
+
+    Attributes:
+        skipped: one error for each of them that cannot be a tool, with its name, its place and the reason.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = (), skipped: Iterable[ToolGrammarError] = ()) -> None:
+        super().__init__(tools)
+        self.skipped = tuple(skipped)
+
+
 def text_parameters(grammar: Mapping[str, Any] | None, argument: str = "input") -> dict[str, Any]:
     """Return the parameters of a custom tool: one text.
 
@@ -188,6 +208,13 @@ def check_name(name: object) -> None:
         )
     if name != name.strip():
         raise SchemaError("a tool's name begins or ends with white space", hint="strip the name", place=place)
+
+
+def warn_of_skipped(skipped: Sequence[ToolGrammarError]) -> None:
+    """Warn of tools that are left out of a set, if there are any."""
+    if skipped:
+        shown = "; ".join(map(str, skipped[:MAX_SHOWN])) + ("; ..." if len(skipped) > MAX_SHOWN else "")
+        _LOG.warning("%d tools are left out: %s", len(skipped), shown)
 
 
 def with_tool(error: ToolGrammarError, tool: str) -> ToolGrammarError:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.builder import MessageBuilder
-from toolgrammar.core.errors import Place, SchemaError, ToolCallError, ToolGrammarError, UnknownToolError
+from toolgrammar.core.errors import (
+    LimitError,
+    Place,
+    SchemaError,
+    ToolCallError,
+    ToolGrammarError,
+    UnknownToolError,
+)
 from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_tool
 from toolgrammar.core.grammar import Grammar
@@ -46,12 +55,15 @@ from .formats.leniencies import lenient
 from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
-from .tool import Tool
+from .tool import Tool, warn_of_skipped, with_tool
 from .typescript.reader import tools_from_typescript
 
 _LOG = logger_of("tools")
 
 MAX_CALLS = 16
+
+#: What becomes of a source that cannot be a tool, or has no grammar.
+OnUnusable = Literal["error", "skip"]
 
 
 class ToolSet:
@@ -59,6 +71,10 @@ class ToolSet:
 
     Equal tools under one name count once; unequal ones are an error. Equality looks at what may be called (names and
     schemas without annotations), so two sets that allow the same calls are equal and hash alike.
+
+    Attributes:
+        skipped: one error for each optional tool that was left out, since it cannot be a tool or its arguments have no
+            grammar; also in a warning of the logger ``toolgrammar.tools``. Tools of documents and servers are optional.
 
     Args:
         tools: the tools.
@@ -85,6 +101,7 @@ class ToolSet:
         grammars: CallGrammars = CALL_GRAMMARS,
     ) -> None:
         self._tools: dict[str, Tool] = {}
+        skipped: list[ToolGrammarError] = []
         for tool in tools:
             if not isinstance(tool, Tool):
                 raise ToolGrammarError(
@@ -92,7 +109,12 @@ class ToolSet:
                     hint="ToolSet.from_any takes functions, models, dicts and all other sources",
                 )
             before = self._tools.get(tool.name)
-            self._tools[tool.name] = tool if before is None else _merged(before, tool)
+            try:
+                self._tools[tool.name] = tool if before is None else _merged(before, tool)
+            except SchemaError as error:
+                if not tool.optional:
+                    raise
+                skipped.append(error)
         if max_calls is not None and max_calls < 1:
             raise ToolGrammarError(f"max_calls is {max_calls}", hint="at least 1, or None for no bound")
         self._additional_properties = additional_properties
@@ -102,10 +124,20 @@ class ToolSet:
         self._lock = threading.Lock()
         self._grammars: dict[Any, Grammar] = {}
         self._checkers: dict[str, ArgumentChecker] = {}
+        for name, reason in self._without_grammar():
+            del self._tools[name]
+            skipped.append(reason)
+        warn_of_skipped(skipped)
+        self.skipped: tuple[ToolGrammarError, ...] = (*getattr(tools, "skipped", ()), *skipped)
 
     @classmethod
     def from_any(
-        cls, sources: Any, *, additional_properties: bool = False, max_calls: int | None = MAX_CALLS
+        cls,
+        sources: Any,
+        *,
+        additional_properties: bool = False,
+        max_calls: int | None = MAX_CALLS,
+        on_unusable: OnUnusable = "error",
     ) -> ToolSet:
         """Return a tool set from a list of anything that describes a tool, or from one such thing.
 
@@ -115,22 +147,19 @@ class ToolSet:
                 frameworks and SDKs, TypeScript declarations as text, OpenAPI documents, or another `ToolSet`.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
+            on_unusable: ``"skip"`` for tools that somebody else lists: what cannot be a tool, or has no grammar, is
+                left out and named in `skipped`.
 
         Raises:
             SchemaError: something cannot be a tool; names the tool, the parameter and the reason.
         """
-        return cls(tools_from_any(sources), additional_properties=additional_properties, max_calls=max_calls)
+        require_word("on_unusable", on_unusable, OnUnusable)
+        tools = tools_from_any(sources, skip=on_unusable == "skip")
+        return cls(tools, additional_properties=additional_properties, max_calls=max_calls)
 
     def reasoning_first(self) -> ToolSet:
         """Return this tool set with arguments that explain (``reasoning``, ...) before the others, at every depth."""
-        tools = [replace(tool, parameters=reasoning_first(tool.parameters)) for tool in self]
-        return ToolSet(
-            tools,
-            additional_properties=self._additional_properties,
-            max_calls=self._max_calls,
-            strictness=self._strictness,
-            grammars=self._call_grammars,
-        )
+        return self._with(replace(tool, parameters=reasoning_first(tool.parameters)) for tool in self)
 
     @classmethod
     def from_typescript(
@@ -209,13 +238,7 @@ class ToolSet:
             UnknownToolError: one is not in the set.
         """
         wanted = {self[name].name for name in names}
-        return ToolSet(
-            (tool for tool in self if tool.name in wanted),
-            additional_properties=self._additional_properties,
-            max_calls=self._max_calls,
-            strictness={name: value for name, value in self._strictness.items() if name in wanted},
-            grammars=self._call_grammars,
-        )
+        return self._with(tool for tool in self if tool.name in wanted)
 
     # -- language ----------------------------------------------------------------------------------------------
 
@@ -608,6 +631,29 @@ class ToolSet:
         return get_format(format).prompt(tuple(self))
 
     # -- inside ------------------------------------------------------------------------------------------------
+
+    def _with(self, tools: Iterable[Tool]) -> ToolSet:
+        """Return a set of some of these tools, which are not checked again."""
+        made = copy.copy(self)
+        made._tools = {tool.name: tool for tool in tools}
+        made._strictness = {name: value for name, value in self._strictness.items() if name in made._tools}
+        made._lock = threading.Lock()
+        made._grammars, made._checkers = {}, {}
+        return made
+
+    def _without_grammar(self) -> list[tuple[str, ToolGrammarError]]:
+        """Return each optional tool whose arguments have no grammar, and why."""
+        found: list[tuple[str, ToolGrammarError]] = []
+        turn = self._turn("auto", True, "single", None)
+        form = self._call_grammars.number(ToolSet)
+        for tool in turn.tools:
+            if tool.optional:
+                dated = tool.of_today()
+                try:
+                    turn.part(dated, form, partial(turn.arguments, dated))
+                except (SchemaError, LimitError) as error:
+                    found.append((tool.name, with_tool(error, tool.name)))
+        return found
 
     def _checked(self, call: ToolCall) -> ToolCall:
         """Return the call, with ``error`` set if it is not valid."""

@@ -7,41 +7,62 @@ write a module with a `recognise` and add it to `RECOGNISERS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from toolgrammar.core.errors import SchemaError
+from toolgrammar.core.errors import GrammarError, LimitError, SchemaError, ToolGrammarError
 
-from ..tool import Tool
+from ..tool import Tool, ToolList, warn_of_skipped
 from ..typescript import reader as typescript
 from . import classes, openapi, python, tool_dicts, tool_objects
 
 
-def tools_from_any(source: Any) -> list[Tool]:
+class _Parts(list[Any]):
+    """Sources that are read one by one."""
+
+
+def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
     """Return every tool in a list, a mapping with a list in it, a document, or anything else that describes a tool.
+
+    Args:
+        source: it.
+        skip: what cannot be a tool goes to ``skipped`` of the result, with a warning, and the tools are optional.
 
     Raises:
         SchemaError: something is not a tool; names the tool, the parameter and the reason.
     """
+    tools: list[Tool] = []
+    skipped: list[ToolGrammarError] = []
+    waiting = [source]
+    while waiting:
+        part = waiting.pop()
+        try:
+            found = _read(part)
+        except (SchemaError, LimitError, GrammarError) as error:
+            if not skip:
+                raise
+            skipped.append(error)
+            continue
+        if isinstance(found, _Parts):
+            # An object that occurs several times counts once.
+            waiting += reversed({id(item): item for item in found}.values())
+            continue
+        tools += found
+        skipped += found.skipped if isinstance(found, ToolList) else ()
+    if skip:
+        warn_of_skipped(skipped)
+    return ToolList((replace(tool, optional=True) for tool in tools) if skip else tools, skipped)
+
+
+def _read(source: Any) -> list[Tool] | _Parts:
     for recognise in RECOGNISERS:
-        tools = recognise(source)
-        if tools is not None:
-            return tools
+        found = recognise(source)
+        if found is not None:
+            return found
     raise SchemaError(
         f"cannot make a tool of a value of the type {type(source).__name__}",
         hint="pass a Tool, a Pydantic model, a function, a tool dict or a JSON Schema with a title",
     )
-
-
-def tool_from_any(source: Any) -> Tool:
-    """Return the one tool that a source describes.
-
-    Raises:
-        SchemaError: it describes none, or several; names the tool, the parameter and the reason.
-    """
-    tools = tools_from_any(source)
-    if len(tools) != 1:
-        raise SchemaError(f"expected one tool, found {len(tools)}", hint="use ToolSet.from_any")
-    return tools[0]
 
 
 def _tool(source: Any) -> list[Tool] | None:
@@ -51,27 +72,24 @@ def _tool(source: Any) -> list[Tool] | None:
     return [source] if isinstance(source, Tool) else None
 
 
-def _list(source: Any) -> list[Tool] | None:
-    """Return the tools of a plain list, which is of no other kind."""
+def _list(source: Any) -> _Parts | None:
+    """Return the parts of a plain list, which is of no other kind."""
     return _iterable(source) if type(source) in (list, tuple) else None
 
 
-def _dict_with_list(source: Any) -> list[Tool] | None:
-    """Return the tools of a provider's dict that holds a list of them."""
+def _dict_with_list(source: Any) -> _Parts | None:
+    """Return the parts of a provider's dict that holds a list of tools."""
     listed = tool_dicts.list_in(source) if isinstance(source, Mapping) else None
     return None if listed is None else _iterable(listed)
 
 
-def _iterable(source: Any) -> list[Tool] | None:
-    """Return the tools of an iterable of sources; an object that occurs several times counts once."""
-    if not isinstance(source, Iterable) or isinstance(source, bytes):
-        return None
-    distinct = {id(item): item for item in list(source)}
-    return [tool for item in distinct.values() for tool in tools_from_any(item)]
+def _iterable(source: Any) -> _Parts | None:
+    """Return the parts of an iterable of sources."""
+    return None if not isinstance(source, Iterable) or isinstance(source, bytes) else _Parts(source)
 
 
 #: The order matters where a source is of several kinds: tool objects may be callable and iterable.
-RECOGNISERS: tuple[Callable[[Any], list[Tool] | None], ...] = (
+RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _tool,
     _list,
     typescript.recognise,

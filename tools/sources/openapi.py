@@ -24,7 +24,7 @@ from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.json_pointer import escape, resolve_local, unescape
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 
-from ..tool import Tool
+from ..tool import Tool, ToolList
 from .openapi_requests import Body, Parameter, Request, Sender, is_json
 from .swagger import as_openapi_3
 
@@ -45,19 +45,6 @@ _MAX_LISTED = 20
 _logger = logging.getLogger("toolgrammar.openapi")
 
 
-class OperationTools(list[Tool]):
-    """The tools of a document; a list.
-
-    Attributes:
-        skipped: one error for each operation that cannot be a tool, with its name, its place in the document and the
-            reason.
-    """
-
-    def __init__(self, tools: Iterable[Tool] = (), skipped: Iterable[SchemaError] = ()) -> None:
-        super().__init__(tools)
-        self.skipped = tuple(skipped)
-
-
 def tools_from_openapi(
     document: Mapping[str, Any],
     names: Iterable[str] | None = None,
@@ -66,21 +53,21 @@ def tools_from_openapi(
     base_url: str | None = None,
     timeout: float = 30.0,
     strict: bool = False,
-) -> OperationTools:
+) -> ToolList:
     """Return the operations of a document as tools.
 
     Operations that cannot be tools are in the ``skipped`` attribute of the result, and in a warning of the logger
-    ``toolgrammar.openapi``.
+    ``toolgrammar.openapi``. The others are optional: a `ToolSet` leaves out those without a grammar.
 
     Args:
         document: the decoded document: OpenAPI 3.0, 3.1 or 3.2, or Swagger 2.0.
         names: only the operations of these names (``operationId``; without one, ``get_pets_petId`` for
-            ``GET /pets/{petId}``), in this order. Each must be usable.
+            ``GET /pets/{petId}``), in this order. Each must be usable; none of them is optional.
         client: an ``httpx.Client`` or ``httpx.AsyncClient`` that sends the requests: with its base URL, its headers
             and its authentication. Then the tools run.
         base_url: where to send requests, instead of the client's base URL, or with a client made for each call.
         timeout: seconds for one request, without a client.
-        strict: raise for the first operation that cannot be a tool, instead of leaving it out.
+        strict: raise for the first operation that cannot be a tool, instead of leaving it out; no tool is optional.
 
     Raises:
         SchemaError: the document is of another kind; a name is of no operation, or of one that cannot be a tool; with
@@ -106,7 +93,7 @@ def tools_from_openapi(
                     hint="give each its own operationId",
                     place=Place(tool=operation.name, pointer=operation.pointer),
                 )
-            tools[operation.name] = operation.tool(sender)
+            tools[operation.name] = operation.tool(sender, optional=wanted is None and not strict)
         except SchemaError as error:
             if strict:
                 raise
@@ -122,7 +109,7 @@ def tools_from_openapi(
     if errors:
         shown = "; ".join(map(str, errors[:_MAX_LISTED])) + ("; ..." if len(errors) > _MAX_LISTED else "")
         _logger.warning("%d of %d operations cannot be tools: %s", len(errors), len(tools) + len(errors), shown)
-    return OperationTools(chosen, errors)
+    return ToolList(chosen, errors)
 
 
 def recognise(source: Any) -> list[Tool] | None:
@@ -154,21 +141,21 @@ class _Operation:
     shared: list[Any]
     document: _Document
 
-    def tool(self, sender: Sender | None) -> Tool:
+    def tool(self, sender: Sender | None, *, optional: bool) -> Tool:
         """Return the operation as a tool.
 
         Raises:
             SchemaError: it cannot be one; the place names the operation.
         """
         try:
-            return self._tool(sender)
+            return self._tool(sender, optional)
         except (SchemaError, LimitError) as error:
             kind = type(error) if isinstance(error, SchemaError) else SchemaError
             pointer = self.pointer if error.place.pointer is None else error.place.pointer
             place = replace(error.place, tool=self.name, pointer=pointer)
             raise kind(error.message, hint=error.hint, place=place) from error
 
-    def _tool(self, sender: Sender | None) -> Tool:
+    def _tool(self, sender: Sender | None, optional: bool) -> Tool:
         properties: dict[str, Any] = {}
         required: list[str] = []
         parameters: list[Parameter] = []
@@ -205,6 +192,7 @@ class _Operation:
             "\n\n".join(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())),
             self.document.standalone(schema, self.pointer),
             function=None if sender is None else sender.function(request_of),
+            optional=optional,
         )
 
     def _resolve(self, source: Any) -> Mapping[str, Any]:
