@@ -263,3 +263,7 @@ class ToolTimeoutError(ToolCallError, TimeoutError, code="tool_timeout", retryab
 
 class ParseError(ToolCallError, ValueError, code="parse"):
     """The text is not in the wire format it was parsed as."""
+
+
+class SchemaWarning(UserWarning):
+    """A schema is probably not what its author meant: a keyword or a format that is none looks like one that is."""

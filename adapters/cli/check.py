@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import AsJson, print_json, writable, write_page
+from .output import AsJson, in_words_of_the_shell, print_json, writable, write_page
 from .output import console as make_console
-from .report import report_of
+from .report import Report, report_of
 from .source import SchemaArgument, load
+
+if TYPE_CHECKING:
+    from .source import Finding
+
+#: Colours of verdicts.
+COLOURS = {"exact": "green", "doubtful": "yellow", "narrowed": "yellow", "refused": "red"}
+
+#: Maximum number of keywords that are listed because they constrain nothing.
+MAX_LISTED = 10
 
 
 def check(
@@ -38,14 +48,18 @@ def check(
         print_json(report.to_dict())
     else:
         console = make_console()
-        colour = {"exact": "green", "narrowed": "yellow", "refused": "red"}[report.verdict]
-        console.print(Text.assemble((source.name, "bold"), ": ", (report.sentence, colour)))
+        console.print(Text.assemble((source.name, "bold"), ": ", (report.sentence, COLOURS[report.verdict])))
         for narrowing in report.narrowed:
             console.print(Text.assemble((source.where(narrowing), "bold"), f": never writes {narrowing.left_out}"))
-        for problem in report.problems:
-            console.print(Text.assemble((source.where(problem), "bold"), f": {problem.message} [{problem.code}]"))
-            if problem.hint:
-                console.print(Text(f"    {problem.hint}", "dim"))
+        findings: list[tuple[str, Finding]] = [("", problem) for problem in report.problems]
+        findings += [("warning: ", warning) for warning in report.warnings]
+        for kind, finding in findings:
+            message = f"{in_words_of_the_shell(finding.message)} [{finding.code}]"
+            console.print(Text.assemble((source.where(finding), "bold"), ": ", (kind, "yellow"), message))
+            if finding.hint:
+                console.print(Text(f"    {in_words_of_the_shell(finding.hint)}", "dim"))
+        if report.annotations:
+            console.print(Text.assemble(("constrain nothing", "bold"), f": {_listed(report)}"))
         if report.samples:
             console.print(Text("random outputs", "bold"))
             for text in report.samples:
@@ -53,3 +67,14 @@ def check(
         if html is not None:
             console.print(Text.assemble(("page     ", "bold"), str(html)))
     raise typer.Exit(1 if report.problems else 0)
+
+
+def _listed(report: Report) -> str:
+    """Return the keywords that constrain nothing and look like no other, each with how often it comes."""
+    names = Counter(
+        f"format {each.message.split()[0]}" if each.code == "unread_format" else str(each.place.keyword)
+        for each in report.annotations
+    )
+    shown = [name if count == 1 else f"{name} ({count} times)" for name, count in names.most_common(MAX_LISTED)]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

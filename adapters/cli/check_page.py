@@ -11,12 +11,17 @@ from toolgrammar.core import MissingDependencyError
 from toolgrammar.core.pages import escape, page
 
 from .diagram import diagrams
+from .output import in_words_of_the_shell
 from .report import Report
 
 if TYPE_CHECKING:
-    from toolgrammar.core import ToolGrammarError
+    from .source import Finding
 
 _STYLE = """
+.fair { color: var(--removed); font-weight: 600; }
+.findings td:first-child { width: 34%; }
+.findings td, .findings code { overflow-wrap: normal; word-break: normal; }
+.findings td p.hint { margin: .2rem 0 0; }
 .diagram { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; padding: .4rem; margin: .4rem 0; }
 svg.railroad-diagram { display: block; max-width: none; }
 svg.railroad-diagram path { stroke: var(--dim); stroke-width: 2; fill: none; }
@@ -38,22 +43,27 @@ ol.source mark { background: var(--forced); color: var(--closed); outline: 1px s
 #: A value of JSON, or the bracket with which it begins.
 _VALUE = re.compile(r'"(?:\\.|[^"\\])*"?|[{\[]|[^\s,}\]]+')
 
+#: Maximum number of unknown annotations that are listed.
+MAX_ANNOTATIONS = 50
+
 #: Maximum number of lines of the schema that are shown.
 MAX_LINES = 2_000
 
 
 def check_page(report: Report) -> str:
     """Return the page of a report."""
-    colour = "good" if report.verdict == "exact" else "bad"
-    narrowed = [(finding, f"never writes {finding.left_out}") for finding in report.narrowed]
-    problems = [
-        (finding, finding.message + (f" {finding.hint}" if finding.hint else "")) for finding in report.problems
-    ]
+    colour = {"exact": "good", "refused": "bad"}.get(report.verdict, "fair")
+    narrowed = [(finding, f"never writes {finding.left_out}", None) for finding in report.narrowed]
+    problems = [(finding, finding.message, finding.hint) for finding in report.problems]
+    warnings = [(finding, finding.message, finding.hint) for finding in report.warnings]
+    annotations = [(finding, finding.message, finding.hint) for finding in report.annotations[:MAX_ANNOTATIONS]]
     parts = [
         f"<header><h1>{escape(report.source.name)}</h1>",
         f'<p class="{colour}">{escape(report.sentence)}</p></header>',
         _findings("Refused", "why, and the way out", report, problems),
+        _findings("Probably mistakes", "why, and what may be meant", report, warnings),
         _findings("Narrowed", "left out", report, narrowed),
+        _findings("Annotations that are not known", "what they do", report, annotations),
     ]
     if report.samples:
         outputs = "".join(f"<pre>{escape(text)}</pre>" for text in report.samples)
@@ -78,15 +88,25 @@ def _diagrams(report: Report) -> str:
     return f'<p class="hint">{hint}</p>{figures}'
 
 
-def _findings(title: str, heading: str, report: Report, found: Sequence[tuple[ToolGrammarError, str]]) -> str:
+def _findings(title: str, heading: str, report: Report, found: Sequence[tuple[Finding, str, str | None]]) -> str:
+    """Return a table of findings, each with what it says and a hint."""
     if not found:
         return ""
     rows = "".join(
-        f"<tr><td><code>{escape(report.source.where(problem))}</code></td><td>{escape(text)}</td></tr>"
-        for problem, text in found
+        f"<tr><td>{_broken(report.source.where(finding))}</td><td>{escape(in_words_of_the_shell(text))}"
+        + (f'<p class="hint">{escape(in_words_of_the_shell(hint))}</p>' if hint else "")
+        + "</td></tr>"
+        for finding, text, hint in found
     )
     table = f'<table><thead><tr><th scope="col">place</th><th scope="col">{heading}</th></tr></thead>'
-    return f'<section><h2>{title}</h2><div class="scroll">{table}<tbody>{rows}</tbody></table></div></section>'
+    return f'<section><h2>{title}</h2><div class="scroll findings">{table}<tbody>{rows}</tbody></table></div></section>'
+
+
+def _broken(place: str) -> str:
+    """Return a place that breaks before a slash, and not within a name."""
+    line, separator, path = place.partition(": ")
+    where = f'<span class="hint">{escape(line)}</span><br>' if separator else ""
+    return f"{where}<code>{escape(path if separator else place).replace('/', '<wbr>/')}</code>"
 
 
 def _schema(report: Report) -> str:
@@ -96,7 +116,7 @@ def _schema(report: Report) -> str:
     if text is None:
         value = source.document if source.given is None else json.loads(source.grammar().dumps())
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    findings = (*report.narrowed, *report.problems)
+    findings = (*report.narrowed, *report.warnings, *report.problems)
     places = [source.place(finding.place.pointer, finding.place.keyword) for finding in findings]
     columns: dict[int, set[int]] = {}
     for place in places:

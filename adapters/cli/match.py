@@ -46,6 +46,7 @@ def match(
     options: Any = {"whitespace": whitespace, "property_order": order}
     match = match_text(source.grammar(**options), written)
     wrong, valid = _validity(source, written)
+    others = {} if match.matches or not valid else _matching_options(source, written, options)
     line = written.count("\n", 0, match.size) + 1
     column = match.size - written.rfind("\n", 0, match.size)
     if as_json:
@@ -53,9 +54,12 @@ def match(
         if not match.matches:
             report |= {"line": line, "column": column, "pointer": match.pointer, "expected": match.expected}
             report["violations"] = wrong
+            report["matches_with"] = others
         print_json(report)
     else:
         _show(match, written, line, column, wrong, bool(valid))
+        if valid and not match.matches:
+            _show_options(others)
     raise typer.Exit(0 if match.matches else 1)
 
 
@@ -101,8 +105,26 @@ def _show(match: Match, text: str, line: int, column: int, wrong: list[str], is_
     for title, row in rows:
         console.print(Text.assemble((f"{title:9}", "bold"), row))
     if is_valid:
-        console.print(
-            "         The value is valid under the schema, but not written so: see the order of members, "
-            "white space, and what `toolgrammar check` says is left out.",
-            style="dim",
-        )
+        console.print("         The value is valid under the schema, but not written so.", style="dim")
+
+
+def _matching_options(source: Source, text: str, options: dict[str, Any]) -> dict[str, str]:
+    """Return the options, as few as possible, with which a valid text matches; none if it matches with none."""
+    tried: list[dict[str, str]] = [{"property_order": "any"}, {"whitespace": "flexible"}]
+    tried.append({**tried[0], **tried[1]})
+    for change in tried:
+        if change.items() <= options.items():
+            continue
+        if source.grammar(**{**options, **change}).matches(text):
+            return {"order" if name == "property_order" else name: word for name, word in change.items()}
+    return {}
+
+
+def _show_options(others: dict[str, str]) -> None:
+    """Print with which options a valid text would match."""
+    console = make_console()
+    if others:
+        said = " ".join(f"--{name} {word}" for name, word in others.items())
+        console.print(f"         It matches with {said}.", style="dim", markup=False)
+    else:
+        console.print("         See what `toolgrammar check` says is left out.", style="dim", markup=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -33,10 +34,34 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+#: What a hint says to somebody who writes Python, and what to say at the shell.
+_WORDS = (
+    (re.compile(r"give a dict, or a Pydantic class"), "give a file with a JSON Schema, or module:object"),
+    (re.compile(r",? (?:or )?allow that with on_unsupported='narrow'"), ""),
+    (re.compile(r" with on_unsupported='validate'"), " (in Python: on_unsupported='validate')"),
+    (re.compile(r"\bproperty_order=[\"'](\w+)[\"']"), r"--order \1"),
+    (re.compile(r"\b(whitespace|tool_choice)=[\"'](\w+)[\"']"), lambda found: f"{_option(found[1])} {found[2]}"),
+    (re.compile(r"\b(invent)=True"), lambda found: _option(found[1])),
+    (re.compile(r"\b(max_tokens|tool_choice)\b"), lambda found: _option(found[1])),
+)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def in_words_of_the_shell(text: str) -> str:
+    """Return an error or a hint with the options of the command line for those of Python."""
+    for pattern, said in _WORDS:
+        text = pattern.sub(said, text)
+    return text
+
+
 def complain(message: str, hint: str | None = None) -> None:
     """Print an error as one line, and a hint."""
     from rich.text import Text
 
+    message, hint = in_words_of_the_shell(message), hint and in_words_of_the_shell(hint)
     console(stderr=True).print(
         Text.assemble(("error    ", "bold red"), message, (f"\n    {hint}" if hint else "", "dim"))
     )

@@ -1,15 +1,16 @@
-"""Report on a JSON Schema as it is enforced: exact, narrowed or refused, with random outputs."""
+"""Report on a JSON Schema as it is enforced: exact, doubtful, narrowed or refused, with random outputs."""
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .samples import samples_of
 from .source import Source
 
 if TYPE_CHECKING:
-    from toolgrammar.core import ToolGrammarError, UnsupportedSchemaError
+    from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
+    from toolgrammar.core.schema.read.unread import Unread
 
 #: Number of random outputs.
 SAMPLES = 5
@@ -17,6 +18,7 @@ SAMPLES = 5
 #: What is said of a schema, by the word for it.
 VERDICTS = {
     "exact": "every keyword can be enforced exactly",
+    "doubtful": "can be enforced, but parts of it are probably mistakes",
     "narrowed": "can be enforced, but some valid values are never written",
     "refused": "cannot be enforced",
 }
@@ -30,32 +32,53 @@ class Report:
         source: the schema.
         problems: why it is refused; empty if it is not.
         narrowed: keywords of which some valid values are never written.
+        never_written: parts that no value can satisfy.
+        unread: keywords and formats that constrain nothing.
         samples: random outputs.
     """
 
     source: Source
     problems: tuple[ToolGrammarError, ...]
     narrowed: tuple[UnsupportedSchemaError, ...] = ()
+    never_written: tuple[UnsatisfiableSchemaError, ...] = ()
+    unread: tuple[Unread, ...] = ()
     samples: tuple[str, ...] = ()
 
     @property
+    def warnings(self) -> tuple[UnsatisfiableSchemaError | Unread, ...]:
+        """What is probably a mistake: parts that are never written, and keywords and formats that look misspelt."""
+        return (*self.never_written, *(each for each in self.unread if each.hint))
+
+    @property
+    def annotations(self) -> tuple[Unread, ...]:
+        """Keywords and formats that constrain nothing and that look like no other."""
+        return tuple(each for each in self.unread if not each.hint)
+
+    @property
     def verdict(self) -> str:
-        """The word for it: exact, narrowed or refused."""
-        return "refused" if self.problems else "narrowed" if self.narrowed else "exact"
+        """The word for it: exact, doubtful, narrowed or refused."""
+        if self.problems:
+            return "refused"
+        return "narrowed" if self.narrowed else "doubtful" if self.warnings else "exact"
 
     @property
     def sentence(self) -> str:
         """What is said of it."""
         said = VERDICTS[self.verdict]
+        if self.narrowed and self.warnings and not self.problems:
+            said += ", and parts of it are probably mistakes"
         return said if self.source.given is None else said.replace("keyword", "rule")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
+        finding = self.source.finding
         return {
             "verdict": self.verdict,
             "enforceable": not self.problems,
-            "problems": [self.source.finding(problem) for problem in self.problems],
-            "narrowed": [{**self.source.finding(problem), "left_out": problem.left_out} for problem in self.narrowed],
+            "problems": [finding(problem) for problem in self.problems],
+            "warnings": [finding(warning) for warning in self.warnings],
+            "narrowed": [{**finding(problem), "left_out": problem.left_out} for problem in self.narrowed],
+            "annotations": [finding(annotation) for annotation in self.annotations],
             "samples": list(self.samples),
         }
 
@@ -63,18 +86,17 @@ class Report:
 def report_of(source: Source, seed: int = 0) -> Report:
     """Return how a schema is enforced, with random outputs."""
     from toolgrammar.core import ToolGrammarError
-    from toolgrammar.core.sampling import random_text
-    from toolgrammar.core.schema import check as find_problems
+    from toolgrammar.core.schema.findings import Findings, findings
 
-    schema = source.schema
-    problems: tuple[ToolGrammarError, ...] = tuple(find_problems(schema)) if isinstance(schema, (dict, bool)) else ()
-    if problems:
-        return Report(source, problems)
+    found = Findings()
     try:
+        if source.given is None:
+            found = findings(source.document)
+        problems, narrowed = found.refused, found.narrowed
+        if problems:
+            return Report(source, problems, narrowed, found.never_written, found.unread)
         grammar = source.grammar()
-        grammar.check()
-        draw = random.Random(seed)
-        samples = tuple(random_text(grammar, draw) for _ in range(SAMPLES))
+        samples = tuple(samples_of(source, SAMPLES, seed))
     except ToolGrammarError as error:
-        return Report(source, (error,))
-    return Report(source, (), grammar.narrowed, samples)
+        return Report(source, (error,), (), found.never_written, found.unread)
+    return Report(source, (), grammar.narrowed, found.never_written, found.unread, samples)

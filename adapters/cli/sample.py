@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from typing import Annotated
 
 import typer
 
 from .output import AsJson, print_json
+from .samples import samples_of
 from .source import SchemaArgument, load
 
 
@@ -18,15 +18,11 @@ def sample(
     length: Annotated[int, typer.Option(min=0, help="From this length on, an output ends as soon as it may.")] = 400,
     as_json: AsJson = False,
 ) -> None:
-    """Write random outputs of a schema or a grammar, one a line: what a model that knows nothing could write under it.
+    """Write random outputs of a schema or a grammar, one a line, with most of the optional members.
 
     Exit code: 0 done, 2 the schema cannot be read or enforced.
     """
-    from toolgrammar.core.sampling import random_text
-
-    grammar = load(schema).grammar()
-    source = random.Random(seed)
-    texts = [random_text(grammar, source, length) for _ in range(count)]
+    texts = samples_of(load(schema), count, seed, length)
     if as_json:
         print_json({"seed": seed, "samples": texts})
     else:

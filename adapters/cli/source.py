@@ -17,6 +17,9 @@ from .output import fail
 
 if TYPE_CHECKING:
     from toolgrammar.core import Grammar, ToolGrammarError
+    from toolgrammar.core.schema.read.unread import Unread
+
+    Finding = ToolGrammarError | Unread
 
 #: Notations of grammars, by the endings of their files.
 SYNTAXES = {".lark": "lark", ".gbnf": "gbnf", ".ebnf": "ebnf"}
@@ -99,11 +102,11 @@ class Source:
         before = self.text[:start]
         return before.count("\n") + 1, start - (before.rfind("\n") + 1) + 1
 
-    def _position(self, problem: ToolGrammarError) -> tuple[int | None, int | None]:
+    def _position(self, problem: Finding) -> tuple[int | None, int | None]:
         own = problem.place.line, problem.place.column  # of a grammar as text
         return own if own[0] is not None else self.place(problem.place.pointer, problem.place.keyword) or own
 
-    def finding(self, problem: ToolGrammarError) -> dict[str, Any]:
+    def finding(self, problem: Finding) -> dict[str, Any]:
         """Return what is wrong, and where, as JSON data."""
         line, column = self._position(problem)
         return {
@@ -116,7 +119,7 @@ class Source:
             "hint": problem.hint,
         }
 
-    def where(self, problem: ToolGrammarError) -> str:
+    def where(self, problem: Finding) -> str:
         """Return the place of a problem for people."""
         number, column = self._position(problem)
         line = "" if number is None else f"line {number}, column {column}"
@@ -130,7 +133,7 @@ def load(name: str) -> Source:
     if name != "-" and ":" in name and not Path(name).exists():
         return _source(name, _imported(name))
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
     except OSError as error:
         fail(
             f"{name} cannot be read: {error.strerror}",
@@ -141,6 +144,10 @@ def load(name: str) -> Source:
     syntax = SYNTAXES.get(Path(name).suffix)
     if syntax is not None:
         return Source(name, None, text, {"syntax": syntax, "definition": text})
+    if Path(name).suffix == ".py":
+        path = Path(name).with_suffix("")
+        module = path.name if path.is_absolute() else ".".join(path.parts)
+        fail(f"{name} is a file of Python, not of JSON", f"name an object in it: {module}:NAME")
     if name == "-" and _GRAMMAR.search(text):
         return Source(name, None, text, text)
     return _source(name, read_json(name, text, "check the file with a JSON editor"), text)
@@ -167,11 +174,43 @@ def read_json(name: str, text: str, hint: str) -> Any:
         return value
 
     try:
-        return json.loads(text, object_pairs_hook=members)
+        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=members)
+    except json.JSONDecodeError as error:
+        fail(f"{name} is not JSON: {_excerpt(error)}", _meant(error) or hint)
     except ValueError as error:
         fail(f"{name} is not JSON: {error}", hint)
     except RecursionError:
         fail(f"{name} is nested too deeply to be read", "flatten it with $ref")
+
+
+#: Maximum number of characters that are shown before and after a mistake in a JSON text.
+MAX_EXCERPT = 40
+
+
+def _excerpt(error: json.JSONDecodeError) -> str:
+    """Return what is wrong with a JSON text, its line, and a caret under the place."""
+    line = error.doc.splitlines()[error.lineno - 1] if error.doc.strip() else ""
+    start = max(0, error.colno - 1 - MAX_EXCERPT)
+    shown = line[start : error.colno - 1 + MAX_EXCERPT].replace("\t", " ")
+    caret = " " * (error.colno - 1 - start) + "^"
+    where = f"{error.msg}: line {error.lineno}, column {error.colno}"
+    return f"{where}\n    {shown}\n    {caret}" if shown.strip() else where
+
+
+def _meant(error: json.JSONDecodeError) -> str | None:
+    """Return a hint for a common mistake in a JSON text."""
+    before, here = error.doc[: error.pos].rstrip(), error.doc[error.pos : error.pos + 1]
+    if before.endswith(",") and here in ("}", "]", ""):
+        return "remove the comma before the bracket: JSON has none there"
+    if here == "'":
+        return "JSON has double quotes"
+    if here in ("/", "#"):
+        return "JSON has no comments"
+    if re.match(r"(True|False|None)\b", error.doc[error.pos :]):
+        return "JSON writes true, false and null"
+    if re.match(r"[\w$-]+\s*:", error.doc[error.pos :]):
+        return "JSON has names in double quotes; YAML must be converted first"
+    return None
 
 
 def _imported(name: str) -> Any:
@@ -199,10 +238,10 @@ def _imported(name: str) -> Any:
     if isinstance(value, (dict, bool)) or hasattr(value, "model_json_schema"):
         return value
     if callable(value) and not isinstance(value, type):
-        from toolgrammar.tools import ToolSet
+        from toolgrammar.tools import ToolSet, close_objects
 
         (tool,) = ToolSet.from_any([value])
-        return tool.parameters
+        return close_objects(tool.parameters)  # as a tool set reads it
     from toolgrammar.core.generation.plan import schema_of
 
     return schema_of(value)
@@ -219,6 +258,6 @@ def text_of(schema: str, text: str | None, file: Path | None) -> str:
     if text is not None and text != "-":
         return text
     try:
-        return (sys.stdin.read() if file is None else file.read_text(encoding="utf-8")).removesuffix("\n")
+        return (sys.stdin.read() if file is None else file.read_text(encoding="utf-8-sig")).removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         fail(f"{file or 'standard input'} cannot be read: {error}")

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import time
+import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
@@ -23,6 +24,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation
+from toolgrammar.core.errors import SchemaWarning
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.logs import logger_of
 from toolgrammar.core.models import Model
@@ -70,6 +72,7 @@ def create_app(
         ModelError: a model cannot be loaded.
         MissingDependencyError: prometheus-client is not installed, and metrics are wanted.
     """
+    warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
     return _Server(models, limits or Limits(), defaults, tuple(api_keys), metrics).app
 
 

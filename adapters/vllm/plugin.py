@@ -11,12 +11,13 @@ Three things are registered, and one method of vLLM is wrapped:
 from __future__ import annotations
 
 import sys
+import warnings
 from functools import wraps
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
-from toolgrammar.core.errors import MissingDependencyError, ModelError
+from toolgrammar.core.errors import MissingDependencyError, ModelError, SchemaWarning
 from toolgrammar.core.logs import logger_of
 from toolgrammar.tools.formats import format_names
 
@@ -43,6 +44,7 @@ def register() -> None:
         return
     require_supported(installed_distribution()[1])
     sys.modules[PLACE] = _Backend(PLACE)
+    warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
     _register_parsers()
     _wrap_manager()
     _LOG.info("toolgrammar is registered as the structured-output backend 'outlines' of vLLM")

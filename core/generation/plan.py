@@ -174,7 +174,9 @@ class Planner:
 
 def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
     from ..schema.read.reasoning_order import answers_before_reasons
+    from ..schema.read.unread import misspelt, warn_of_misspelt
 
+    warn_of_misspelt(misspelt(schema), "the schema of the answer")
     for pointer in answers_before_reasons(schema):
         _LOG.warning("%s explains an answer that is written before it; see JsonMode.reasoning_first", pointer)
     return Grammar.from_json_schema(

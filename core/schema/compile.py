@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import (
     InvalidSchemaError,
@@ -32,6 +32,12 @@ from .scalars.value_syntax import Arguments, BareSyntax, Mark, NestedTags
 LOWERING_BYTES, ENTRY_BYTES = 3_500, 200
 
 
+#: Maximum number of narrowed keywords that are tried one by one, to say which of them leaves no value.
+MAX_BLAMED = 20
+
+T = TypeVar("T")
+
+
 @dataclass(eq=False)  # not frozen: that takes three times as long to make
 class CompiledSchema:
     """A schema that can be enforced. Two of them are equal iff their keys are.
@@ -42,6 +48,7 @@ class CompiledSchema:
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
         problems: why.
         narrowed: keywords of which some valid values are left out.
+        narrowed_keys: the same, as pairs of a subschema's key and the keyword.
         normalisers: that of the check, until the first store takes it.
     """
 
@@ -51,6 +58,7 @@ class CompiledSchema:
     problems: tuple[SchemaError | LimitError, ...] = ()
     narrowed: tuple[UnsupportedSchemaError, ...] = ()
     normalisers: list[Normaliser] = field(default_factory=list)
+    narrowed_keys: tuple[tuple[object, str], ...] = ()
 
     def build(self, nodes: Nodes) -> int:
         """Return the root node in a store; everything below is lowered when it is met."""
@@ -77,16 +85,34 @@ class CompiledSchema:
     def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
         """Return the error for a schema that no value can satisfy; its place is the innermost one that shows it.
 
-        If values were left out, the error is the first reason for that: there may be valid ones among them.
+        If only the values that are left out could satisfy it, the error says which.
         """
-        if self.narrowed:
-            return self.narrowed[0].with_traceback(None)
         from .check.unsatisfiable import unsatisfiable
 
+        exact = self.unenforced.union(self.narrowed_keys)
+        if self.narrowed and not self._with(exact, _is_empty):
+            for narrowed, key in zip(self.narrowed[:MAX_BLAMED], self.narrowed_keys, strict=False):
+                if not self._with(self.unenforced | {key}, _is_empty):
+                    return _only_left_out(narrowed)
+            return _only_left_out(self.narrowed[0])
+        return self._with(exact, unsatisfiable)
+
+    def contradictions(self) -> tuple[list[UnsatisfiableSchemaError], list[UnsatisfiableSchemaError]]:
+        """Return all reasons why no value can satisfy the schema (none if one can), and why none can satisfy parts of
+        it. Keywords that are narrowed count as if they held for all values."""
+        from .check.unsatisfiable import contradictions
+
+        return self._with(self.unenforced.union(self.narrowed_keys), contradictions)
+
+    def _with(self, unenforced: frozenset[tuple[object, str]], ask: Callable[[Lowering, Nodes], T]) -> T:
+        """Return what a function says of the schema without some keywords."""
         nodes = Nodes()
-        lowering = self._lowering(nodes)
+        if unenforced == self.unenforced:
+            lowering = self._lowering(nodes)
+        else:
+            lowering = Lowering(_normaliser(self.document, self.options, unenforced), self.options, nodes)
         try:
-            return unsatisfiable(lowering, nodes)
+            return ask(lowering, nodes)
         finally:  # they know one another
             lowering.release()
             nodes.clear()
@@ -178,13 +204,13 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
     options = options or SchemaOptions()
     document, problems, normaliser = _read(schema, options)
     refused: list[SchemaError | LimitError] = []
-    narrowed: list[UnsupportedSchemaError] = []
+    narrowed: list[tuple[Located, UnsupportedSchemaError]] = []
     left_out: list[tuple[Located, UnsupportedSchemaError]] = []
     for located, problem in problems:
         if not isinstance(problem, UnsupportedSchemaError):
             refused.append(problem)
         elif _may_be_narrowed(problem, options):
-            narrowed.append(problem)
+            narrowed.append((located, problem))
         elif options.on_unsupported == "validate" and problem.place.keyword is not None:
             left_out.append((located, problem))
         else:
@@ -199,8 +225,23 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         options,
         unenforced,
         tuple(problem for _, problem in left_out),
-        tuple(narrowed),
+        tuple(problem for _, problem in narrowed),
         [] if unenforced else [normaliser],
+        tuple((located.key, problem.place.keyword or "") for located, problem in narrowed),
+    )
+
+
+def _is_empty(lowering: Lowering, nodes: Nodes) -> bool:
+    return nodes.is_empty(lowering.root())
+
+
+def _only_left_out(narrowed: UnsupportedSchemaError) -> UnsupportedSchemaError:
+    """Return the error for a narrowed keyword beside which only values that are left out are valid."""
+    return UnsupportedSchemaError(
+        f"the only values that satisfy the schema are left out here: {narrowed.left_out}",
+        hint=f"say by a pattern which values are meant, or remove {narrowed.place.keyword}",
+        place=narrowed.place,
+        left_out=narrowed.left_out,
     )
 
 

@@ -88,7 +88,7 @@ def test_demo_survives_a_small_budget(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "cut short by the budget" in out
     code, _, err = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=3")
     assert code == 2
-    assert "set max_tokens to at least" in err
+    assert "set --max-tokens to at least" in err
 
 
 def test_unknown_model_is_one_clean_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -178,11 +178,89 @@ def test_match_exit_codes_and_output(path: str, tmp_path: Path) -> None:
 
 
 def test_match_tells_order_from_validity(path: str) -> None:
-    """A value that is valid, with its members in another order, is said to be valid; in any order it matches."""
+    """A value that is valid, with its members in another order, is said to be valid, and with which option it matches."""
     text = '{"unit": "celsius", "city": "Oslo"}'
     code, out, _ = invoke("match", path, text)
-    assert code == 1 and "valid under the schema" in out
+    assert code == 1 and "valid under the schema" in out and "It matches with --order any." in out
+    assert json.loads(invoke("match", path, text, "--json")[1])["matches_with"] == {"order": "any"}
+    out = invoke("match", path, text.replace(" ", ""), "--whitespace", "single")[1]
+    assert "It matches with --order any --whitespace flexible." in out
     assert invoke("match", path, text, "--order=any")[0] == 0
+
+
+MISTAKEN = """{
+  "type": "object",
+  "properties": {
+    "city": {"type": "string", "minLenght": 3},
+    "mail": {"type": "string", "format": "emial"},
+    "bad": {"type": "integer", "minimum": 10, "maximum": 5},
+    "none": {"enum": []},
+    "note": {"type": "string", "remark": 3}
+  }
+}"""
+
+
+def test_check_names_probable_mistakes(tmp_path: Path) -> None:
+    """Misspelt keywords and formats, and members that can never be written, are warnings at their lines, not exact."""
+    file = tmp_path / "schema.json"
+    file.write_text(MISTAKEN, encoding="utf-8")
+    code, out, _ = invoke("check", str(file), "--json")
+    report = json.loads(out)
+    assert code == 0 and report["verdict"] == "doubtful"
+    assert [(finding["line"], finding["code"]) for finding in report["warnings"]] == [
+        (6, "unsatisfiable_schema"), (7, "unsatisfiable_schema"), (4, "unread_keyword"), (5, "unread_format"),
+    ]  # fmt: skip
+    assert [finding["keyword"] for finding in report["annotations"]] == ["remark"]
+    out = invoke("check", str(file))[1]
+    assert "exactly" not in out and "did you mean 'email'?" in out and "constrain nothing: remark" in out
+    html = tmp_path / "out.html"
+    invoke("check", str(file), "--html", str(html))
+    page = html.read_text(encoding="utf-8")
+    assert '<p class="fair">' in page and '<p class="hint">did you mean &#x27;minLength&#x27;?</p>' in page
+
+
+def test_samples_show_the_schema(tmp_path: Path) -> None:
+    """Most optional members are in the random outputs, nothing is invented, and what has no value is left out."""
+    file = tmp_path / "schema.json"
+    file.write_text(MISTAKEN, encoding="utf-8")
+    samples = [json.loads(line) for line in invoke("sample", str(file), "-n", "20")[1].splitlines()]
+    assert all(sample.keys() <= {"city", "mail", "note"} for sample in samples)
+    assert sum(map(len, samples)) > 20 * 3 * 0.6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1,\n "b": [1,2,],\n}', ("line 2, column 12", '\n     "b": [1,2,],\n', "^\n", "remove the comma")),
+        ("{'a': 1}", ("double quotes",)),
+        ('{"a": True}', ("true, false and null",)),
+        ("type: object\nproperties:\n", ("Expecting value", "YAML")),
+    ],
+)
+def test_broken_json_is_shown(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    """A file that is not JSON is refused with its line, a caret under the mistake, and the usual cause."""
+    file = tmp_path / "schema.json"
+    file.write_text(text, encoding="utf-8")
+    code, out, err = invoke("check", str(file))
+    assert code == 2 and out == "" and all(word in err for word in words), err
+
+
+def test_files_of_other_kinds(tmp_path: Path) -> None:
+    """A byte order mark is skipped; a file of Python is refused with the form that names an object in it."""
+    file = tmp_path / "schema.json"
+    file.write_text('{"type": "null"}', encoding="utf-8-sig")
+    assert invoke("check", str(file))[0] == 0 and invoke("match", str(file), "null")[0] == 0
+    (tmp_path / "shop.py").write_text(MODULE, encoding="utf-8")
+    code, _, err = invoke("check", str(tmp_path / "shop.py"))
+    assert code == 2 and "shop:NAME" in err
+
+
+def test_a_function_is_read_as_a_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arguments of a function take no other members, as in a tool set."""
+    (tmp_path / "closed_shop_of_tests.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert invoke("match", "closed_shop_of_tests:add", '{"a": 1, "b": 2}')[0] == 0
+    assert invoke("match", "closed_shop_of_tests:add", '{"a": 1, "c": 2}')[0] == 1
 
 
 HOSTILE = "</code></script><img src=x onerror=alert(1)>&\"'\x01\ud800"

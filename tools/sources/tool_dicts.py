@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
 from toolgrammar.core.json_pointer import to_pointer
-from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS, subschemas
+from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS
+from toolgrammar.core.schema.read.unread import ANNOTATIONS, unread, warn_of_misspelt
 
 from ..dialects import is_type_name
 from ..tool import Tool, text_parameters
@@ -21,6 +23,9 @@ from ..type_names import is_optional_type
 from .classes import parameters_of
 
 _logger = logging.getLogger("toolgrammar.tools")
+
+#: Maximum number of keywords that a warning about a tool names.
+MAX_UNREAD = 10
 
 #: Keys of a whole tool inside of a dict: OpenAI and its likes, Bedrock.
 _WRAPPERS = ("function", "toolSpec", "tool_spec")
@@ -96,13 +101,6 @@ def recognise(source: Any) -> list[Tool] | None:
 
 #: Keys under which Bedrock has ``{"json": schema}``.
 _OF_BEDROCK = ("inputSchema", "input_schema")
-#: Keys in schemas that constrain nothing, beside the keywords.
-_ANNOTATIONS = frozenset(
-    {
-        "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
-        "enumNames", "enumDescriptions", "markdownDescription", "examples", "order",
-    }
-)  # fmt: skip
 
 
 def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
@@ -275,22 +273,17 @@ def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
         schema = {**schema, "required": [*required]} if "required" not in schema else schema
     description = _text(source.get("description")) or _text(source.get("desc"))
     tool = Tool(name, description, schema, **about(source))
-    unread = list(_unread_keywords(tool.parameters))
-    if unread:
-        _logger.warning("tool %r: keywords that are not read: %s", name, ", ".join(unread[:10]))
+    _warn_of_keywords(tool)
     return tool
 
 
-def _unread_keywords(schema: Any) -> Iterator[str]:
-    """Yield pointers to the keys of a schema that no dialect knows and that are not marked as extensions."""
-    waiting = [("", schema)]
-    while waiting:
-        pointer, part = waiting.pop()
-        for key, value in part.items() if isinstance(part, Mapping) else ():
-            if key in KEYWORDS:
-                waiting += [(pointer + to_pointer((key, *steps)), inner) for steps, inner in subschemas(key, value)]
-            elif key not in _ANNOTATIONS and not key.startswith(("x-", "x_", "$")):
-                yield pointer + to_pointer((key,))
+def _warn_of_keywords(tool: Tool) -> None:
+    """Warn of keywords and formats that are probably misspelt, and log the others that constrain nothing."""
+    found = [each for each in islice(unread(tool.parameters), MAX_UNREAD) if each.code != "unread_format" or each.hint]
+    if found:
+        places = [f"{each.place.pointer}{to_pointer((each.place.keyword or '',))}" for each in found]
+        _logger.warning("tool %r: keywords that are not read: %s", tool.name, ", ".join(places))
+    warn_of_misspelt([each for each in found if each.hint], f"tool {tool.name!r}")
 
 
 def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: bool = False) -> Any:
@@ -352,7 +345,7 @@ def _is_parameter(name: object, value: Any) -> bool:
 
 def _holds_parameters(name: object, value: Any) -> bool:
     """Return True if an unknown key holds a map of parameters, as ``property`` instead of ``properties``."""
-    unknown = isinstance(name, str) and name not in KEYWORDS and name not in _ANNOTATIONS and name not in _OF_SCHEMAS
+    unknown = isinstance(name, str) and name not in KEYWORDS and name not in ANNOTATIONS and name not in _OF_SCHEMAS
     return unknown and isinstance(value, Mapping) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
 
 

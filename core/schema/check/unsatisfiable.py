@@ -1,15 +1,31 @@
-"""The innermost place of a schema that no value can satisfy."""
+"""Why no value can satisfy a schema, or a part of it: the innermost places, and the keywords that contradict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from ...errors import Place, UnsatisfiableSchemaError
+from ...errors import Place, ToolGrammarError, UnsatisfiableSchemaError
 from ...language.nodes import Nodes
 from ..lower.lowering import Lowering
+from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, subschemas
 from ..read.located import Located
 
-_CONTRADICTION = "look for constraints that contradict each other"
+#: Maximum number of smaller schemas that are tried to find the keywords that contradict.
+MAX_TRIALS = 40
+
+#: Maximum number of steps that a schema's expansion may have taken, and of its entries, for these trials.
+MAX_STEPS, MAX_ENTRIES = 2_000, 5_000
+
+#: Maximum number of subschemas whose values are looked for.
+MAX_PLACES = 2_000
+
+#: Maximum length of a keyword's value in an error.
+MAX_SHOWN = 40
+
+#: Keywords that may keep out a member that has values by itself.
+_LIMITING = APPLICATORS | {"maxProperties", "propertyNames"}
 
 
 def unsatisfiable(lowering: Lowering, nodes: Nodes) -> UnsatisfiableSchemaError:
@@ -19,43 +35,174 @@ def unsatisfiable(lowering: Lowering, nodes: Nodes) -> UnsatisfiableSchemaError:
         lowering: of the whole document.
         nodes: the store that it lowers into.
     """
-    return _Search(lowering, nodes).error(lowering.normaliser.document.root)
+    return _Search(lowering, nodes).errors(lowering.normaliser.document.root)[0]
+
+
+def contradictions(lowering: Lowering, nodes: Nodes) -> tuple[list[UnsatisfiableSchemaError], list[Any]]:
+    """Return why a document has no value, all reasons (none if it has values), and why parts of it have none.
+
+    Args:
+        lowering: of the whole document.
+        nodes: the store that it lowers into.
+    """
+    search = _Search(lowering, nodes)
+    root = lowering.normaliser.document.root
+    whole = search.errors(root) if search.is_empty(root) else []
+    search.subject = "this can never be written"
+    parts: list[UnsatisfiableSchemaError] = []
+    for located in search.places(root):
+        if search.is_empty(located):
+            parts += search.errors(located)
+        else:
+            parts += search.members(located)
+    return whole, parts
 
 
 class _Search:
-    """Descends into what must be there, as long as that cannot be there."""
+    """Descends into what must be there, as long as that cannot be there.
+
+    Attributes:
+        subject: what is said of a place without values.
+    """
 
     def __init__(self, lowering: Lowering, nodes: Nodes) -> None:
         self.lowering = lowering
         self.document = lowering.normaliser.document
         self.nodes = nodes
+        self.subject = "no value can satisfy the schema"
+        self._seen: set[object] = set()
+        self._trials = 0
+        self._kept: list[Any] = []  # schemas that were tried: what is known of them goes by their identity
+        self._is_quick = lowering.normaliser.steps < MAX_STEPS and self.document.entries < MAX_ENTRIES
 
-    def error(self, located: Located) -> UnsatisfiableSchemaError:
-        """Return the reason why no value can satisfy a subschema."""
-        seen: set[object] = set()
-        while True:
-            located = self.document.enter(located)
-            if located.key in seen or not isinstance(located.schema, Mapping):
-                break
-            seen.add(located.key)
-            inner = next((needed for needed in self._needed(located) if self._is_empty(needed)), None)
-            if inner is None:
-                break
-            located = inner
-        name = self._undeclared(located)
-        if name is not None:
-            return UnsatisfiableSchemaError(
-                f"no value can satisfy the schema: {name!r} is required, but is not among the properties, "
-                "and others are not allowed",
-                hint=f"declare {name!r} under properties, or leave it out of required",
-                place=Place(pointer=located.pointer, keyword="required"),
-            )
-        return UnsatisfiableSchemaError(
-            "no value can satisfy the schema", hint=_CONTRADICTION, place=Place(pointer=located.pointer)
-        )
+    def errors(self, located: Located) -> list[UnsatisfiableSchemaError]:
+        """Return the reasons why no value can satisfy a subschema, at the innermost places that show them; none if all
+        were returned before."""
+        found: list[UnsatisfiableSchemaError] = []
+        waiting, seen, before, is_known = [located], self._seen, self._seen.copy(), False
+        self._trials = 0
+        while waiting:
+            here = self.document.enter(waiting.pop())
+            if here.key in seen:
+                is_known = is_known or here.key in before
+                continue
+            seen.add(here.key)
+            schema: Any = here.schema
+            if not isinstance(schema, Mapping):
+                found.append(self._error("the schema is false", "remove it, or let it have values", here))
+                continue
+            inner = [needed for needed in self._needed(here) if self.is_empty(needed)]
+            undeclared = self._undeclared(here)
+            waiting += reversed(inner)
+            for name in undeclared:
+                found.append(
+                    self._error(
+                        f"{name!r} is required, but is not among the properties, and others are not allowed",
+                        f"declare {name!r} under properties, or leave it out of required",
+                        here,
+                        "required",
+                    )
+                )
+            if not inner and not undeclared:
+                found.append(self._contradiction(here))
+            elif self._trial(here, _repaired(schema, [each.schema for each in inner], undeclared)):
+                found.append(self._contradiction(here))  # and for another reason too
+        if found or is_known:
+            return found
+        return [self._error("each value would hold another one of its kind, without end", "make it optional", located)]
 
-    def _is_empty(self, located: Located) -> bool:
+    def is_empty(self, located: Located) -> bool:
+        """Return True if a subschema has no value."""
         return self.nodes.is_empty(self.lowering.subschema(located))
+
+    def places(self, root: Located) -> Iterator[Located]:
+        """Yield the subschemas below a place that are there to have values."""
+        waiting = [root]
+        seen: set[object] = set()
+        while waiting and len(seen) < MAX_PLACES:
+            located = self.document.enter(waiting.pop())
+            schema: Any = located.schema
+            if located.key in seen or not isinstance(schema, Mapping) or schema == {"not": {}}:
+                continue
+            seen.add(located.key)
+            yield located
+            inner = []
+            for keyword in schema:
+                row = KEYWORDS.get(keyword)
+                if row is None or not self.lowering.normaliser.asserts(located, keyword):
+                    continue
+                if row.role is Role.REFERENCE:
+                    try:
+                        inner.append(self.document.resolve(located, keyword))
+                    except ToolGrammarError:
+                        continue
+                elif not row.negates and keyword not in ("propertyNames", "then", "else", "dependencies", "allOf"):
+                    inner += [located.child(keyword, *steps) for steps, _ in subschemas(keyword, schema[keyword])]
+            waiting += reversed(inner)
+
+    # -- the keywords that contradict --------------------------------------------------------------------------
+
+    def _trial(self, located: Located, schema: Mapping[str, Any]) -> bool:
+        """Return True if a schema, in the place of another, has no value either; False if that is not looked for."""
+        if not self._is_quick or self._trials >= MAX_TRIALS:
+            return False
+        self._trials += 1
+        self._kept.append(schema)
+        try:
+            return self.is_empty(located.below(schema, ()))
+        except ToolGrammarError:
+            return False
+
+    def _contradiction(self, located: Located) -> UnsatisfiableSchemaError:
+        """Return the error that names the keywords of a schema that exclude each other."""
+        schema: Any = located.schema
+        words = [word for word in schema if word in CONSTRAINING and self.document.knows(word)]
+        needed: dict[str, Any] = {word: schema[word] for word in words}
+        if len(words) > 1:
+            for word in words:
+                less = {other: value for other, value in needed.items() if other != word}
+                if less and self._trial(located, less):
+                    needed = less
+        if len(needed) == len(words) > 3 or not needed:  # not found out
+            return self._error("", "look for constraints that contradict each other", located)
+        listed = needed.get("allOf")
+        if isinstance(listed, list):
+            for part in list(listed):
+                fewer = [other for other in needed["allOf"] if other is not part]
+                if fewer and self._trial(located, {**needed, "allOf": fewer}):
+                    needed["allOf"] = fewer
+        if needed.get("type") == "integer" and self._trial(located, {**needed, "type": "number"}):
+            needed["type"] = "number"
+        shown = _shown(schema, needed)
+        if len(shown) == 1:
+            keyword = next(word for word in needed if word != "type" or len(needed) == 1)
+            return self._error(f"{shown[0]} allows no value", f"change or remove {keyword}", located, keyword)
+        text = f"{', '.join(shown[:-1])} and {shown[-1]}"
+        return self._error(f"{text} contradict each other", "change one of them", located)
+
+    def members(self, located: Located) -> list[UnsatisfiableSchemaError]:
+        """Return why declared members of an object can never be there, though each has values by itself."""
+        schema: Any = located.schema
+        if not isinstance(schema, Mapping) or located.key in self._seen or _LIMITING.isdisjoint(schema):
+            return []
+        found: list[UnsatisfiableSchemaError] = []
+        self._trials = 0
+        declared = schema.get("properties", {})
+        for name in declared if self.lowering.normaliser.asserts(located, "properties") else ():
+            if declared[name] is False or self.is_empty(located.child("properties", name)):
+                continue
+            if self._trial(located, {"type": "object", "allOf": [schema, {"required": [name]}]}):
+                words = [word for word in schema if word in _LIMITING and self.document.knows(word)]
+                hint = f"compare it with {' and '.join(words)} beside properties"
+                member = located.child("properties", name)
+                found.append(self._error("the object's other keywords keep it out", hint, member))
+        return found
+
+    def _error(self, reason: str, hint: str, located: Located, keyword: str | None = None) -> UnsatisfiableSchemaError:
+        message = f"{self.subject}: {reason}" if reason else self.subject
+        return UnsatisfiableSchemaError(message, hint=hint, place=Place(pointer=located.pointer, keyword=keyword))
+
+    # -- what must be there ------------------------------------------------------------------------------------
 
     def _needed(self, located: Located) -> list[Located]:
         """Return the subschemas that must have a value if the schema is to have one."""
@@ -82,23 +229,70 @@ class _Search:
                 needed.append(located.child("items"))
         return needed
 
-    def _undeclared(self, located: Located) -> str | None:
-        """Return a required name that a closed object does not declare."""
+    def _undeclared(self, located: Located) -> list[str]:
+        """Return the required names that a closed object does not declare."""
         schema, normaliser = located.schema, self.lowering.normaliser
         if not isinstance(schema, Mapping) or not self._is_only(located, "object"):
-            return None
+            return []
         properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
         additional = schema.get(
             "additionalProperties", self.lowering.options.additional_properties or "properties" not in schema
         )
         names = schema.get("required", ())
         if additional is not False or not isinstance(names, (list, tuple)):
-            return None
-        for name in names:
-            if name not in properties and not any(normaliser.matches(pattern, name) for pattern in patterns):
-                return str(name)
-        return None
+            return []
+        return [
+            str(name)
+            for name in names
+            if name not in properties and not any(normaliser.matches(pattern, name) for pattern in patterns)
+        ]
 
     @staticmethod
     def _is_only(located: Located, kind: str) -> bool:
         return located.schema.get("type") in (kind, [kind])
+
+
+def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]) -> dict[str, Any]:
+    """Return a schema without some parts that have no values, and without some names that it requires."""
+    missing = {id(part) for part in empty}
+
+    def free(value: Any) -> Any:
+        return True if id(value) in missing or value is False else value
+
+    changed: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword == "$ref" and empty:
+            continue
+        if keyword == "properties":
+            changed[keyword] = {name: free(inner) for name, inner in value.items()}
+        elif keyword in ("allOf", "anyOf", "oneOf", "prefixItems"):
+            changed[keyword] = [free(inner) for inner in value]
+        elif keyword == "items":
+            changed[keyword] = free(value)
+        elif keyword == "required":
+            changed[keyword] = [name for name in value if name not in undeclared]
+        else:
+            changed[keyword] = value
+    return changed
+
+
+def _shown(schema: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:
+    """Return keywords with their values, for an error; the type is left out where the others are about it."""
+    words = list(needed)
+    others = [word for word in words if word != "type"]
+    if others and needed.get("type") != "integer" and all(KEYWORDS[word].type is not None for word in others):
+        words = others
+    shown = []
+    for word in words:
+        value = schema[word] if word == "type" else needed[word]
+        if word == "allOf":
+            indices = [index for index, part in enumerate(schema["allOf"]) if any(part is each for each in value)]
+            shown += [f"allOf/{index}" for index in indices]
+            continue
+        try:
+            text = json.dumps(value, ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError):
+            text = ""
+        is_short = len(text) <= MAX_SHOWN and (word == "$ref" or KEYWORDS[word].role is not Role.PARTS)
+        shown.append(f"{word} {text}" if text and (is_short or text in ("true", "false")) else word)
+    return shown

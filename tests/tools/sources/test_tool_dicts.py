@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgrammar.core import SchemaError, ToolGrammarError
+from toolgrammar.core import SchemaError, SchemaWarning, ToolGrammarError
 from toolgrammar.tools import Tool, ToolSet, to_json_schema, tools_from_openapi
 
 SCHEMA: dict[str, Any] = {
@@ -138,15 +138,30 @@ def test_unknown_keys_are_told(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_unknown_keywords_are_told(caplog: pytest.LogCaptureFixture) -> None:
     """A keyword that no dialect knows constrains nothing: the log says where it stands; those that are marked are left."""
-    inner = {"type": "string", "choices": ["x"], "x-order": 1, "examples": ["x"]}
-    schema = {"type": "object", "properties": {"choices": {"anyOf": [inner]}, "a/b": {"type": "array", "item": {}}}}
-    ToolSet.from_any([{"name": "w", "parameters": {**schema, "requried": ["a/b"]}}])
+    inner = {"type": "string", "remark": ["x"], "x-order": 1, "examples": ["x"]}
+    schema = {"type": "object", "properties": {"remark": {"anyOf": [inner]}, "a/b": {"type": "array", "thing": {}}}}
+    ToolSet.from_any([{"name": "w", "parameters": schema}])
     (record,) = caplog.records
     assert sorted(record.getMessage().partition(": keywords that are not read: ")[2].split(", ")) == [
-        "/properties/a~1b/item",
-        "/properties/choices/anyOf/0/choices",
-        "/requried",
+        "/properties/a~1b/thing",
+        "/properties/remark/anyOf/0/remark",
     ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "hint"),
+    [
+        ({"properties": {"a": {"type": "string", "minLenght": 3}}}, "did you mean 'minLength'"),
+        ({"properties": {"a": {"type": "string", "format": "emial"}}}, "did you mean 'email'"),
+        ({"properties": {"a": {"type": "string"}}, "requried": ["a"]}, "did you mean 'required'"),
+        ({"properties": {"a": {"choices": ["x"]}}}, "did you mean 'enum'"),
+    ],
+)
+def test_misspelt_keywords_are_a_warning(schema: dict[str, object], hint: str) -> None:
+    """A keyword or a format that looks like another is a warning that a user sees, with the tool and what is meant."""
+    with pytest.warns(SchemaWarning, match=f"^tool 'w': .*{hint}") as caught:
+        ToolSet.from_any([{"name": "w", "parameters": {"type": "object", **schema}}])
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("key", ["property", "params", "fields"])

@@ -1,0 +1,246 @@
+"""Keywords and formats that constrain nothing although they look as if they did: misspelt, or unknown to the draft.
+
+JSON Schema takes what it does not know for an annotation. So a misspelt keyword is no error, and yet nearly always a
+mistake. Nothing here changes what a schema means.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from ...errors import Place, SchemaWarning
+from ...json_pointer import to_pointer
+from ..scalars.formats import ENFORCED, REFUSED, SPECIFIED
+from .keywords import CONSTRAINING, GRAMMAR, KEYWORDS, Draft, Role, subschemas
+from .resolve import Document
+
+#: Keys that constrain nothing and that others than JSON Schema give a meaning, beside those that are marked by ``x-``.
+ANNOTATIONS = frozenset(
+    {
+        "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
+        "enumNames", "enumDescriptions", "markdownDescription", "examples", "order", "$vocabulary", "defaultSnippets",
+        "errorMessage", "deprecationMessage", "doNotSuggest", "markdownEnumDescriptions", "tsType", "tsEnumNames",
+        "javaType", "patternErrorMessage", "allowComments", "allowTrailingCommas",
+    }
+)  # fmt: skip
+
+#: Formats of numbers and files, by the registry of OpenAPI: they constrain no string.
+_ANNOTATING_FORMATS = frozenset(
+    {
+        "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "int", "integer", "float",
+        "double", "decimal", "decimal128", "double-int", "number", "byte", "binary", "base64url", "char", "password",
+        "html", "commonmark", "markdown", "media-range", "http-date", "sf-binary", "sf-boolean", "sf-decimal",
+        "sf-integer", "sf-string", "sf-token", "color", "phone", "date-time-local", "time-local", "path", "json",
+        "multi-line", "textarea", "any", "string", "enum", "style", "secret", "unix-time", "timestamp", "hidden",
+    }
+)  # fmt: skip
+
+#: What people and other libraries write for a keyword.
+_FOREIGN = {
+    "choices": "enum",
+    "values": "enum",
+    "allowedvalues": "enum",
+    "oneofvalues": "enum",
+    "min": "minimum",
+    "max": "maximum",
+    "ge": "minimum",
+    "le": "maximum",
+    "gt": "exclusiveMinimum",
+    "lt": "exclusiveMaximum",
+    "regex": "pattern",
+    "regexp": "pattern",
+    "fields": "properties",
+    "props": "properties",
+    "elements": "items",
+    "unique": "uniqueItems",
+    "extra": "additionalProperties",
+}
+
+#: What people write for a format.
+_FOREIGN_FORMATS = {
+    "url": "uri",
+    "guid": "uuid",
+    "mail": "email",
+    "ip": "ipv4",
+    "ipaddress": "ipv4",
+    "datetime": "date-time",
+    "iso8601": "date-time",
+    "host": "hostname",
+}
+
+#: Minimum length of a name that may differ from the one that is meant by more than the order of letters.
+MIN_LENGTH = 5
+
+#: The keyword without which another one constrains nothing.
+_COMPANIONS = {
+    "then": ("if",),
+    "else": ("if",),
+    "if": ("then", "else"),
+    "minContains": ("contains",),
+    "maxContains": ("contains",),
+}
+
+_DRAFT_NAMES = {
+    Draft.DRAFT_4: "draft 4",
+    Draft.DRAFT_6: "draft 6",
+    Draft.DRAFT_7: "draft 7",
+    Draft.DRAFT_2019_09: "draft 2019-09",
+    Draft.DRAFT_2020_12: "draft 2020-12",
+}
+
+
+#: A key that may be meant for a keyword: it is neither marked as an extension nor taken out by a sign in front of it.
+_IS_WORD = re.compile(r"(?!x[-_])\$?[A-Za-z]").match
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A keyword that constrains nothing.
+
+    Attributes:
+        place: where it stands.
+        message: why.
+        hint: what was meant; None: it may well be an annotation.
+        code: ``"unread_keyword"`` or ``"unread_format"``.
+    """
+
+    place: Place
+    message: str
+    hint: str | None
+    code: str = "unread_keyword"
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.place})" + (f"; {self.hint}" if self.hint else "")
+
+
+def unread(schema: Any, draft: int = Draft.DRAFT_2020_12, *, formats: bool = True) -> Iterator[Unread]:
+    """Yield the keywords of a schema, and of those within, that constrain nothing; those marked as extensions are left.
+
+    Args:
+        schema: the schema.
+        draft: the number of its draft.
+        formats: formats that are not known count too.
+    """
+    waiting: list[tuple[tuple[str | int, ...], Any]] = [((), schema)]
+    seen: set[int] = set()
+    while waiting:
+        steps, part = waiting.pop()
+        if not isinstance(part, Mapping) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        within = []
+        for key, value in part.items():
+            found = _judged(part, key, value, draft, formats)
+            if found is not None:
+                code, message, hint = found
+                yield Unread(Place(pointer=to_pointer(steps), keyword=key), message, hint, code)
+            if key in KEYWORDS:
+                within += [((*steps, key, *more), inner) for more, inner in subschemas(key, value)]
+        waiting += reversed(within)
+
+
+def _judged(
+    schema: Mapping[str, Any], key: object, value: Any, draft: int, formats: bool
+) -> tuple[str, str, str | None] | None:
+    """Return the code, the message and the hint for a keyword that constrains nothing; None for all others."""
+    row = KEYWORDS.get(key) if isinstance(key, str) else None
+    if row is not None:
+        if row.name == "format":
+            return _judged_format(value) if formats and isinstance(value, str) else None
+        if row.name not in CONSTRAINING or row.role is Role.REFERENCE:
+            return None
+        if not row.is_in(draft):
+            hint = (
+                f"name {_DRAFT_NAMES[row.since]} or a newer one in $schema, or remove $schema"
+                if row.since > draft
+                else f"see what {_DRAFT_NAMES[Draft(draft)]} has in its place"
+            )
+            return "unread_keyword", f"{_DRAFT_NAMES[Draft(draft)]} has no {row.name!r}, so it constrains nothing", hint
+        needed = _COMPANIONS.get(row.name, ())
+        if needed and schema.get(row.name) is not True and not any(word in schema for word in needed):
+            words = " or ".join(map(repr, needed))
+            return "unread_keyword", f"{row.name!r} constrains nothing without {words}", f"add {words}, or remove it"
+        return None
+    if not isinstance(key, str) or key in ANNOTATIONS or not _IS_WORD(key):
+        return None
+    near = nearest_keyword(key)
+    if near is None and key.startswith("$"):
+        return None
+    message = f"{key!r} is not a keyword of JSON Schema, so it constrains nothing"
+    return "unread_keyword", message, None if near is None else f"did you mean {near!r}?"
+
+
+def _judged_format(name: str) -> tuple[str, str, str | None] | None:
+    if name in ENFORCED or name in REFUSED or name in _ANNOTATING_FORMATS:
+        return None
+    near = nearest_format(name)
+    message = f"{name!r} is not a format of JSON Schema, so it constrains nothing"
+    return "unread_format", message, None if near is None else f"did you mean {near!r}?"
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+_KEYWORDS_MEANT = {_plain(name): name for name in KEYWORDS if name in CONSTRAINING and name != GRAMMAR}
+_KEYWORDS_MEANT.update({_plain(name): name for name in ("$ref", "$defs")})
+_FORMATS_MEANT = {_plain(name): name for name in sorted(SPECIFIED)}
+
+
+@lru_cache(maxsize=512)
+def nearest_keyword(name: str) -> str | None:
+    """Return the keyword that is probably meant by a name that is none; None if there is no near one."""
+    return _nearest(name, _KEYWORDS_MEANT, _FOREIGN)
+
+
+@lru_cache(maxsize=512)
+def nearest_format(name: str) -> str | None:
+    """Return the format that is probably meant by a name that is none; None if there is no near one."""
+    return _nearest(name, _FORMATS_MEANT, _FOREIGN_FORMATS)
+
+
+def _nearest(name: str, known: Mapping[str, str], foreign: Mapping[str, str]) -> str | None:
+    plain = _plain(name[:40])
+    if plain in known or plain in foreign:
+        return known.get(plain) or foreign[plain]
+    letters = sorted(plain)
+    swapped = next((known[word] for word in known if sorted(word) == letters), None)
+    if swapped is not None or len(plain) < MIN_LENGTH:  # a short word is near to many
+        return swapped
+    near = get_close_matches(plain, known, n=1, cutoff=0.82)
+    return known[near[0]] if near else None
+
+
+#: Maximum number of keywords that one warning names.
+MAX_NAMED = 5
+
+
+def misspelt(schema: Any, *, formats: bool = True) -> list[Unread]:
+    """Return the first keywords and formats of a schema that look like others that exist."""
+    if not isinstance(schema, Mapping):
+        return []
+    found = (each for each in unread(schema, Document(schema).age, formats=formats) if each.hint)
+    return list(islice(found, MAX_NAMED))
+
+
+def warn_of_misspelt(found: Sequence[Unread], subject: str) -> None:
+    """Warn of keywords and formats that look like others that exist; Python shows it once for each line of the caller.
+
+    Args:
+        found: the keywords (see `misspelt`); no warning if there are none.
+        subject: what has the schema, for the warning.
+    """
+    if found:
+        level, frame = 2, sys._getframe(1)
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolgrammar."):
+            level, frame = level + 1, frame.f_back
+        text = "; ".join(map(str, found[:MAX_NAMED]))
+        warnings.warn(f"{subject}: {text}", SchemaWarning, stacklevel=level)
