@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ..conversation.trace import Trace
     from ..vocabulary.vocabulary import Vocabulary
 
+#: Minimum number of characters that are taken for the beginning of a marker; of a longer one, more than half.
+LEAST_MARKER = 3
+
 
 class Output:
     """Turns the steps of one generation into typed events, and collects them.
@@ -40,6 +43,7 @@ class Output:
     Args:
         decoding: the generation.
         parser: of the wire format; None for plain text.
+        barred: markers that may not come: a text that ends inside one is over before it.
         stop: strings that end a text; looked for in text alone, never in calls.
         is_json: the text is JSON, so that values closed by force can be named.
         reasoning: the text of the markers before and after the reasoning.
@@ -53,12 +57,14 @@ class Output:
         decoding: Decoding,
         parser: OutputParser | None = None,
         *,
+        barred: Sequence[str] = (),
         stop: Sequence[str] = (),
         is_json: bool = False,
         reasoning: tuple[str, str] = ("", ""),
     ) -> None:
         self._decoding = decoding
         self._parser = parser
+        self._barred = barred
         self._stop = tuple(word for word in stop if word)
         self._is_json = is_json
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -218,10 +224,31 @@ class Output:
         self._is_own = self._decoding.closed_at is None
         yield from self._read(self._characters.decode(b"", final=True))
         if self._parser is not None and not self._is_over:
-            yield from self._emit(self._parser.close())
+            yield from self._emit(self._before_marker(self._parser.close()))
         if self._held and not self._is_over:
             yield TextDelta(self._held)
         self._held = ""
+
+    def _before_marker(self, events: list[Event]) -> list[Event]:
+        """Return the last events without the beginning of a barred marker: the model wanted a call, and may not.
+
+        A parser holds such a beginning back, so that it is whole in the last event. Alone it stays: a text has at least
+        one character, and frameworks fail on an empty answer.
+        """
+        if not events or not isinstance(last := events[-1], TextDelta):
+            return events
+        sizes = (
+            size
+            for marker in self._barred
+            if not marker[0].isalnum()  # a word may end any text
+            for size in range(max(LEAST_MARKER, len(marker) // 2 + 1), len(marker))
+            if last.text.endswith(marker[:size])
+        )
+        size = max(sizes, default=0)
+        text = last.text[: len(last.text) - size].rstrip() if size else last.text
+        if not text and not self._built.text.strip():
+            return events
+        return [*events[:-1], *([TextDelta(text)] if text else [])]
 
     def _marker(self, name: str) -> Iterator[Event]:
         """Read a control token, which is no part of ``raw``."""

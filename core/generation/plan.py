@@ -63,6 +63,7 @@ class Plan:
     Attributes:
         grammar: the language of the answer.
         make_parser: makes a parser of tool calls; None when the answer is text.
+        barred: markers that begin calls, where no call is allowed: a text is over before an unfinished one.
         stop: strings that end the answer; empty where they could break it.
         is_json: the text of the answer is JSON.
         check: a JSON Schema that the grammar does not enforce and the answer must satisfy; None if there is none.
@@ -74,6 +75,7 @@ class Plan:
 
     grammar: Grammar
     make_parser: Callable[[], OutputParser] | None = None
+    barred: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     is_json: bool = False
     check: Any = None
@@ -144,7 +146,8 @@ class Planner:
         )
         is_json = schema is not None
         make_parser = partial(tools.parser, tool_format, response_schema=schema)
-        return Plan(grammar, make_parser, () if is_json else tuple(params.stop), is_json, params=params)
+        barred = getattr(tool_format, "call_markers", ()) if params.tool_choice == "none" else ()
+        return Plan(grammar, make_parser, barred, () if is_json else tuple(params.stop), is_json, params=params)
 
     def _json(self, mode: JsonMode, params: GenerateParams) -> Plan:
         if mode.grammar is not None:

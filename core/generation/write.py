@@ -56,7 +56,7 @@ class Writer:
         decoding = self._decoding(plan, deadline)
         around = ("", "") if plan.reasoning is None else (plan.reasoning.text_before, plan.reasoning.text_after)
         parser = None if plan.make_parser is None else plan.make_parser()
-        output = Output(decoding, parser, stop=plan.stop, is_json=plan.is_json, reasoning=around)
+        output = Output(decoding, parser, barred=plan.barred, stop=plan.stop, is_json=plan.is_json, reasoning=around)
         logits = None
         has_read = False
         tells_tokens = plan.params.trace or plan.params.logprobs is not None

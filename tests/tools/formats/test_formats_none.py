@@ -39,3 +39,22 @@ def test_a_model_that_wants_to_call_writes_text(options: dict[str, Any]) -> None
         events = list(model.stream("Look!", tools=TOOLS, tool_choice="none", **options))
         assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
     assert ScriptedModel([reply]).generate("Look!", tools=TOOLS).tool_calls
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Let me look.\n<tool_call>\n{", "Let me look."),
+        ("Let me look. <tool_call", "Let me look."),
+        ("Is 1 <", "Is 1 <"),
+        ("Is 1 <tool", "Is 1 <tool"),
+        ("It is <tool_cal, no", "It is <tool_cal, no"),
+        ("<tool_call>", "<tool_call"),
+    ],
+)
+def test_a_text_ends_before_an_unfinished_marker(text: str, wanted: str) -> None:
+    """A call that may not come leaves nothing of its marker behind the text; alone it stays, as no text is empty."""
+    answer = ScriptedModel([text]).generate("Look!", tools=TOOLS, tool_choice="none", tool_format="hermes")
+    assert answer.text.strip() == wanted
+    events = list(ScriptedModel([text]).stream("Look!", tools=TOOLS, tool_choice="none", tool_format="hermes"))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
