@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from toolgrammar.core.errors import (
     BudgetError,
@@ -35,6 +36,7 @@ class Failure:
         message: what is wrong, and what the caller can do about it.
         code: a stable slug; see the ``code`` of our errors.
         field: path of the field that is wrong, if one is.
+        details: what the protocol's own clients read beside the message, if there is such a form.
         retry_after: seconds after which the request may succeed; None if it should not be repeated as it is.
     """
 
@@ -42,6 +44,7 @@ class Failure:
     message: str
     code: str
     field: str | None = None
+    details: Mapping[str, Any] | None = None
     retry_after: float | None = None
 
     @property
@@ -84,7 +87,7 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
         words, field = _words(error), error.field
         if field is not None and field in names:
             words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
-        return Failure(error.status, _named(words, field), error.code, field)
+        return Failure(error.status, _named(words, field), error.code, field, error.details)
     if isinstance(error, (SchemaError, LimitError)) and str(error.place):
         field = "tools" if error.place.tool is not None else names.get("schema")
         return Failure(400, _named(_words(error), field), error.code, field)

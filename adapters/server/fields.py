@@ -28,21 +28,31 @@ class RequestError(ToolGrammarError, code="request"):
         field: path of the field, for example ``tools[0].type``; None if no single field is wrong.
         hint: what the caller can do about it.
         status: HTTP status of the response.
+        details: what a protocol's own clients read of it beside the message, where there is such a form.
     """
 
     def __init__(
-        self, message: str, *, field: Union[str, None] = None, hint: Union[str, None] = None, status: int = 400
+        self,
+        message: str,
+        *,
+        field: Union[str, None] = None,
+        hint: Union[str, None] = None,
+        status: int = 400,
+        details: Union[Mapping[str, Any], None] = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.field = field
         self.status = status
+        self.details = details
 
     def __reduce__(self) -> Any:
-        return _restored, (self.message, self.field, self.hint, self.status)
+        return _restored, (self.message, self.field, self.hint, self.status, self.details)
 
 
-def _restored(message: str, field: str | None, hint: str | None, status: int) -> RequestError:
-    return RequestError(message, field=field, hint=hint, status=status)
+def _restored(
+    message: str, field: str | None, hint: str | None, status: int, details: Mapping[str, Any] | None
+) -> RequestError:
+    return RequestError(message, field=field, hint=hint, status=status, details=details)
 
 
 @contextmanager

@@ -46,6 +46,9 @@ _KINDS: Mapping[int, str] = {
 }
 _STOPS: Mapping[str, str] = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 
+#: By these details Anthropic's SDK, which asks for a thread in its tool runner, knows to go on without one.
+_NO_THREADS: Mapping[str, Any] = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+
 
 class Messages(Protocol):
     """Anthropic's messages."""
@@ -87,6 +90,9 @@ class Messages(Protocol):
             edit.refuse("keep", "all")
             edit.end()
         context.end()
+        if fields.take("thread") is not None:
+            hint = "send the whole conversation as messages"
+            raise RequestError("no conversation is kept here", field="thread", hint=hint, details=_NO_THREADS)
         for unsupported in ("container", "inference_geo", "diagnostics", "mcp_servers"):
             fields.refuse(unsupported)
         fields.end()
@@ -129,7 +135,8 @@ class Messages(Protocol):
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in Anthropic's form."""
         kind = _KINDS.get(failure.status, "api_error" if failure.status >= 500 else "invalid_request_error")
-        return {"type": "error", "error": {"type": kind, "message": failure.message}}
+        details = {} if failure.details is None else {"details": dict(failure.details)}
+        return {"type": "error", "error": {"type": kind, "message": failure.message, **details}}
 
 
 class CountTokens(Messages):

@@ -59,6 +59,9 @@ _LOADING = (
     "num_keep",
 )
 
+#: Options of Ollama that no model here has, and the value that asks for nothing.
+_NOTHING = {"presence_penalty": 0, "frequency_penalty": 0, "mirostat": 0, "typical_p": 1, "tfs_z": 1}
+
 
 class Chat(Protocol):
     """Ollama's chat."""
@@ -188,8 +191,15 @@ def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
         path = fields.path("num_ctx")
         raise RequestError(f"{path} is beyond the model's {model.context_window:,} tokens", field=path)
     fields.ignore(*_LOADING)
-    for name, nothing in (("presence_penalty", 0), ("frequency_penalty", 0), ("mirostat", 0), ("typical_p", 1)):
+    span = fields.whole("repeat_last_n")
+    if span == 0:  # the penalty is off
+        options["repetition_penalty"] = None
+    elif span not in (None, -1) and options["repetition_penalty"] not in (None, 1):
+        path = fields.path("repeat_last_n")
+        raise RequestError(f"{path} is not supported", field=path, hint="-1: the penalty counts the whole text")
+    for name, nothing in _NOTHING.items():
         fields.refuse(name, nothing, float(nothing))
+    fields.ignore("mirostat_tau", "mirostat_eta")  # of mirostat, which is off
     fields.end()
     return options
 

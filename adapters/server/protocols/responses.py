@@ -89,6 +89,7 @@ class Memory:
     def __init__(self, max_characters: int = MAX_KEPT) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
+        self._items: dict[str, tuple[str, Mapping[str, Any]]] = {}  # by id: the response that has it, and the item
         self._max = max_characters
         self._size = 0
 
@@ -97,10 +98,10 @@ class Memory:
         size = one.size
         with self._lock:
             self._kept[name] = one, size
+            self._items.update({item["id"]: (name, item) for item in one.response.get("output", ())})
             self._size += size
             while self._size > self._max:
-                _, (_, freed) = self._kept.popitem(last=False)
-                self._size -= freed
+                self._drop(next(iter(self._kept)))
 
     def find(self, name: str, field: str | None = None) -> Kept:
         """Return a response.
@@ -119,6 +120,24 @@ class Memory:
             self._kept.move_to_end(name)
             return self._kept[name][0]
 
+    def item(self, name: str, field: str) -> Mapping[str, Any]:
+        """Return an item of the output of a response that is kept.
+
+        Args:
+            name: its id.
+            field: that names it in the request.
+
+        Raises:
+            RequestError: its response is not kept any more, or never was (404).
+        """
+        with self._lock:
+            if name not in self._items:
+                hint = "send the item itself"
+                raise RequestError("this item is not kept, or no more", field=field, hint=hint, status=404)
+            response, item = self._items[name]
+            self._kept.move_to_end(response)
+            return item
+
     def forget(self, name: str) -> None:
         """Forget a response.
 
@@ -127,8 +146,14 @@ class Memory:
         """
         self.find(name)
         with self._lock:
-            _, size = self._kept.pop(name, (None, 0))
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        if name in self._kept:
+            one, size = self._kept.pop(name)
             self._size -= size
+            for item in one.response.get("output", ()):
+                self._items.pop(item["id"], None)
 
 
 def _size(message: Message) -> int:
@@ -158,7 +183,7 @@ class Responses(Protocol):
         model = served.model(model_name)
         previous = fields.text("previous_response_id")
         earlier = () if previous is None else self._memory.find(previous, "previous_response_id").messages
-        kept = (*earlier, *_read_input(fields))
+        kept = (*earlier, *_read_input(fields, self._memory))
         instructions = fields.text("instructions")
         messages = (Message("system", instructions), *kept) if instructions else kept
         require_images(model, messages, "input")
@@ -305,8 +330,11 @@ def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | No
     return checked(count or 0, "top_logprobs" if count else "include", model)
 
 
-def _read_input(fields: Fields) -> tuple[Message, ...]:
-    """Return the messages of ``input``; what the assistant did in one turn is one message."""
+def _read_input(fields: Fields, memory: Memory) -> tuple[Message, ...]:
+    """Return the messages of ``input``; what the assistant did in one turn is one message.
+
+    An ``item_reference`` stands for an item of an earlier answer.
+    """
     fields.required("input")
     given = fields.one_of("input", (str, list))
     if isinstance(given, str):
@@ -314,7 +342,13 @@ def _read_input(fields: Fields) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(given):
         one = Fields(item, f"input[{index}]")
-        kind = one.word("type", tuple(_READERS)) or "message"
+        kind = one.word("type", (*_READERS, _REFERENCE)) or "message"
+        if kind == _REFERENCE:
+            one.required("id")
+            item = memory.item(one.text("id"), one.path("id"))
+            one.end()
+            one = Fields(item, f"input[{index}]")
+            kind = one.text("type")
         one.ignore("id", "status", "phase")
         made = _READERS[kind](one)
         one.end()
@@ -410,6 +444,7 @@ def _unsealed(text: str) -> str:
         return ""
 
 
+_REFERENCE = "item_reference"
 _READERS = {
     "message": _message,
     "function_call": _function_call,

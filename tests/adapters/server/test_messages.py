@@ -213,6 +213,34 @@ def test_what_cannot_be_met_is_refused_by_name(
     assert named in refused.json()["error"]["message"]
 
 
+def test_a_thread_is_refused_as_the_sdk_reads_it(noise: Model, http: Callable[..., httpx.Client]) -> None:
+    """The SDK goes on without a thread when an error has these details; see its ``lib/threads``."""
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        asked = {"model": "noise", "max_tokens": 50, "messages": HELLO, "thread": {"type": "create"}}
+        refused = http({"noise": noise}).post(path, json=asked)
+        assert refused.status_code == 400 and "thread" in refused.json()["error"]["message"]
+        wanted = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+        assert refused.json()["error"]["details"] == wanted
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_tool_runner(call: Callable[..., Message], stream: bool) -> None:
+    """The SDK's loop over tools runs each call and ends with the text."""
+
+    @anthropic.beta_tool
+    def book(code: str, seats: int) -> str:
+        """Book seats."""
+        return f"{seats} in {code}"
+
+    model = ScriptedModel([call("book", code="A1", seats=2), call("book", code="B2", seats=1), "Booked."])
+    with client({"m": model}) as made:
+        asked: Any = {"model": "m", "max_tokens": 300, "tools": [book], "messages": HELLO, "stream": stream}
+        answers = list(made.beta.messages.tool_runner(**asked))
+        last = answers[-1].get_final_message() if stream else answers[-1]
+    assert last.content[0].text == "Booked." and len(answers) == 3
+    assert [message.role for message in model.requests[-1]] == ["user", "assistant", "tool", "assistant", "tool"]
+
+
 def test_unknown_models_and_the_asynchronous_client(noise: Model) -> None:
     """404 in the SDK's own class; many requests at a time."""
 

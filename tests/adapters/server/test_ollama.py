@@ -88,6 +88,7 @@ def test_a_cut_call_is_not_passed_on(call: Callable[..., Message], http: Callabl
     [
         ({"options": {"mirostat": 1}}, "options.mirostat"),
         ({"options": {"num_ctx": 10**9}}, "options.num_ctx"),
+        ({"options": {"repeat_penalty": 1.2, "repeat_last_n": 64}}, "options.repeat_last_n"),
         ({"options": {"spin": 1}}, "options.spin"),
         ({"format": "xml"}, "format"),
         ({"think": "vast"}, "think"),

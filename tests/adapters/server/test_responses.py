@@ -173,7 +173,7 @@ def test_responses_have_the_types_of_the_sdk(
         ({"top_logprobs": 21}, "top_logprobs"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"input": []}, "input"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"type": "computer_call", "id": "x"}]}, "input[0].type"),
         ({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input[0].content[0].type"),
         ({"seeds": 1}, "seeds"),
     ],
@@ -183,6 +183,36 @@ def test_what_cannot_be_met_is_refused_by_name(noisy: openai.OpenAI, fields: dic
     with pytest.raises(openai.BadRequestError) as caught:
         noisy.post("/responses", body={"model": "noise", "input": "Hello", **fields}, cast_to=Response)
     assert caught.value.param == named
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_items_are_referred_to(call: Callable[..., Message], stream: bool) -> None:
+    """A reference is the item of an earlier answer: calls, text and reasoning; 404 where its response is gone."""
+    model = ScriptedModel([call("book", code="AB123", seats=2), "Booked.", "Bye.", "Unkept."])
+    with client(model) as made:
+
+        def respond(items: list[Any], **fields: Any) -> Any:
+            asked: Any = {"model": "scripted", "input": items, "tools": TOOLS, **fields}
+            if not stream:
+                return made.responses.create(**asked)
+            return list(made.responses.create(**asked, stream=True))[-1].response
+
+        items: list[Any] = [{"role": "user", "content": "Two."}]
+        first = respond(items)
+        items.append({"type": "item_reference", "id": first.output[0].id})
+        items.append({"type": "function_call_output", "call_id": first.output[0].call_id, "output": "ok"})
+        second = respond(items)
+        items.append({"type": "item_reference", "id": second.output[0].id})
+        items.append({"role": "user", "content": "Bye"})
+        unkept = respond(items, store=False)
+        assert unkept.output_text == "Bye."
+        made.responses.delete(second.id)
+        for gone in (second.output[0].id, unkept.output[0].id, "msg_0"):
+            with pytest.raises(openai.NotFoundError, match="not kept"):
+                respond([{"type": "item_reference", "id": gone}])
+    assert [message.role for message in model.requests[-1]] == ["user", "assistant", "tool", "assistant", "user"]
+    assert model.requests[-1][1].tool_calls[0].arguments == {"code": "AB123", "seats": 2}
+    assert model.requests[-1][3].text == "Booked."
 
 
 def test_the_memory_is_bounded() -> None:

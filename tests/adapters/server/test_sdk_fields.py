@@ -204,12 +204,12 @@ OLLAMA_OPTIONS: Table = {
     "stop": (["x"], WORKS),
     "tfs_z": (0.5, "options.tfs_z"),
     "typical_p": (0.5, "options.typical_p"),
-    "repeat_last_n": (3, "options.repeat_last_n"),
+    "repeat_last_n": (3, NOTHING),
     "presence_penalty": (0.5, "options.presence_penalty"),
     "frequency_penalty": (0.5, "options.frequency_penalty"),
     "mirostat": (1, "options.mirostat"),
-    "mirostat_tau": (0.5, "options.mirostat_tau"),
-    "mirostat_eta": (0.5, "options.mirostat_eta"),
+    "mirostat_tau": (0.5, NOTHING),
+    "mirostat_eta": (0.5, NOTHING),
     "penalize_newline": (True, "options.penalize_newline"),
 }  # fmt: skip
 

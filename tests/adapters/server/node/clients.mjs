@@ -92,9 +92,9 @@ async function vercel() {
       execute: async (input) => { ran.push(input); return 'booked'; },
     });
     const shared = { model: languageModel, prompt: 'Two seats to Oslo, please.', maxOutputTokens: 200, maxRetries: 0 };
-    await generateText({ ...shared, tools: { book }, toolChoice: 'required', stopWhen: stepCountIs(1) });
+    await generateText({ ...shared, tools: { book }, toolChoice: 'required', stopWhen: stepCountIs(2) });
     const streamed = streamText({
-      ...shared, tools: { book }, toolChoice: 'required', stopWhen: stepCountIs(1), onError: ({ error }) => { throw error; } });
+      ...shared, tools: { book }, toolChoice: 'required', stopWhen: stepCountIs(2), onError: ({ error }) => { throw error; } });
     const kinds = new Set();
     for await (const part of streamed.fullStream) kinds.add(part.type);
     found[name] = ran;
