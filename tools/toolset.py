@@ -51,6 +51,7 @@ from .formats import (
     get_format,
     new_call_id,
 )
+from .formats.bare_json import BareJsonParser
 from .formats.leniencies import lenient
 from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
@@ -382,6 +383,7 @@ class ToolSet:
         response_schema: Any = None,
         new_id: Callable[[], str] = new_call_id,
         reasoning: Reasoning = "none",
+        bare_json: bool = False,
     ) -> FormatParser:
         """Return a fresh streaming parser for that wire format; it checks each call as `parse` does.
 
@@ -393,18 +395,22 @@ class ToolSet:
             new_id: makes the ids of calls.
             reasoning: ``"opened"`` if the prompt has opened the reasoning, so that the text begins inside of it; as in
                 `grammar`, a `Model` needs none of it.
+            bare_json: no grammar held the text: JSON that names a tool and has arguments, at the beginning of a line or
+                in a code fence, is a call too, unless the format has markup around text.
         """
         wire = get_format(format)
-        parser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)
-        if wire.thinking is None:
-            return parser
-        return ThinkingParser(
-            parser,
-            wire.thinking,
-            opened=reasoning == "opened",
-            calls=() if response_schema is not None else wire.call_markers,
-            text=wire.text_marker,
-        )
+        parser: FormatParser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)
+        if wire.thinking is not None:
+            parser = ThinkingParser(
+                parser,
+                wire.thinking,
+                opened=reasoning == "opened",
+                calls=() if response_schema is not None else wire.call_markers,
+                text=wire.text_marker,
+            )
+        if bare_json and response_schema is None and not wire.text_marker:
+            parser = BareJsonParser(parser, self._tools.keys(), self._checked, new_id)
+        return parser
 
     def parse(
         self,
@@ -417,9 +423,11 @@ class ToolSet:
     ) -> Message:
         """Return the assistant's message in a text that a model wrote, under the grammar or freely.
 
-        A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set.
+        A call that is malformed, of an unknown tool or with invalid arguments is in the message with ``error`` set; so
+        is one inside of which the text ends, behind those that are whole.
         What the text has that the format does not write is in ``leniencies``, each with its place, its cost and one of
-        the names in `toolgrammar.tools.formats.LENIENCIES`; a text that the grammar held has none.
+        the names in `toolgrammar.tools.formats.LENIENCIES`; a text that the grammar held has none, unless its words are
+        a call as JSON (``bare_json``).
 
         Args:
             text: what it wrote.
@@ -429,13 +437,10 @@ class ToolSet:
             repair: repair such a call where that makes it valid: JSON that does not parse (with the ``json-repair``
                 library, if it is installed), numbers and other values that were written as strings.
 
-        Raises:
-            ParseError: the text ends inside a call.
-
         Law: for calls valid for their tools, ``parse(get_format(f).render(text, calls), f)`` has that text and those
         names and arguments.
         """
-        parser = self.parser(format, response_schema=response_schema, new_id=new_id)
+        parser = self.parser(format, response_schema=response_schema, new_id=new_id, bare_json=True)
         built = MessageBuilder()
         repaired: list[Edit] = []
         for event in (*parser.feed(text), *parser.close()):

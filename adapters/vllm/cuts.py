@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core import Vocabulary
-from toolgrammar.core.errors import ParseError
+from toolgrammar.core.conversation.messages import UNFINISHED
 from toolgrammar.core.generation import GenerateParams, OutputParser
 from toolgrammar.core.generation.loop import Step
 from toolgrammar.core.generation.output import Output
@@ -55,13 +55,12 @@ def cut_places(
     tokens = vocabulary.tokens
     size = sum(len(tokens[token] or b"") for token in token_ids[:closed_at])
     output = Output(_Written(_Holder(vocabulary), list(token_ids), size), parser, is_json=is_json)  # type: ignore[arg-type]
-    try:
-        for token in token_ids:
-            output.feed(Step(token, tokens[token] or b"", False))
-        output.close()
-    except ParseError:  # the budget was less than the shortest answer
-        return [""]
+    for token in token_ids:
+        output.feed(Step(token, tokens[token] or b"", False))
+    output.close()
     generation = output.generation(output.finish(0))
+    if any(call.error == UNFINISHED for call in generation.message.tool_calls):
+        return [""]  # the budget was less than the shortest answer
     places = _shared.cut_places(generation.message, generation.cut)
     # Of any other text than JSON, calls, and free text beside calls, nobody can say where it was cut.
     return places if places or is_json or parser is not None else [""]

@@ -22,7 +22,7 @@ from vllm.tool_parsers.abstract_tool_parser import ToolParser
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallStart, Event, TextDelta
 from toolgrammar.core.conversation.equal_calls import UnequalCalls
-from toolgrammar.core.errors import ParseError, ToolGrammarError
+from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format, format_names
 
@@ -144,10 +144,9 @@ class _Reader:
 
     def end(self) -> list[Event]:
         """End the answer. A call that was cut stays as far as it came: its arguments do not parse."""
-        try:
-            return self._kept(self._parser.close())
-        except ParseError:
-            return []
+        events = self._parser.close()
+        nameless = {event.index for event in events if isinstance(event, CallStart) and not event.name}
+        return self._kept([event for event in events if getattr(event, "index", None) not in nameless])
 
     def _kept(self, events: list[Event]) -> list[Event]:
         events = self._unequal.feed(events)

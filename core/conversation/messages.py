@@ -41,6 +41,13 @@ class ImagePart:
 Part = Union[TextPart, ImagePart]
 
 
+#: Prefix of ``error`` of a call that could not be parsed, and so has no arguments.
+MALFORMED = "malformed call"
+
+#: ``error`` of a call inside of which the text ended.
+UNFINISHED = f"{MALFORMED}: the text ends inside the call"
+
+
 def new_call_id() -> str:
     """Return a fresh id of a call: ``call_`` and 24 random hexadecimal digits."""
     return f"call_{secrets.token_hex(12)}"

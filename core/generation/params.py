@@ -29,11 +29,7 @@ class OutputParser(Protocol):
         ...
 
     def close(self) -> list[Event]:
-        """End the text; return the rest.
-
-        Raises:
-            ParseError: the text ends inside a call.
-        """
+        """End the text; return the rest. A call inside of which it ends has an error."""
         ...
 
 
@@ -58,8 +54,9 @@ class ToolInterface(Protocol):
         """Return the union grammar of the assistant's turn."""
         ...
 
-    def parser(self, format: Any = "hermes", *, response_schema: Any = None) -> OutputParser:
-        """Return a fresh streaming parser for a wire format; with a response schema, text is JSON."""
+    def parser(self, format: Any = "hermes", *, response_schema: Any = None, bare_json: bool = False) -> OutputParser:
+        """Return a fresh streaming parser for a wire format; with a response schema, text is JSON; with ``bare_json``,
+        JSON that names a tool is a call."""
         ...
 
     def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from toolgrammar.core import (
     ToolCall,
     ToolGrammarError,
 )
+from toolgrammar.core.conversation.messages import UNFINISHED
 from toolgrammar.tools import Tool, ToolSet, get_format
 
 from .formats.common import counter, events_of
@@ -111,17 +112,10 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.data())
 def test_any_cut_of_noise_gives_the_same_events(text: str, data: st.DataObject) -> None:
-    """Malformed text, too: same events however it is cut, nothing raised before the end."""
-
-    def outcome(pieces: Sequence[str]) -> Any:
-        try:
-            return events_of(TOOLS, "hermes", pieces)
-        except ParseError:
-            return "truncated"
-
-    whole = outcome([text])
-    assert outcome(data.draw(cuts(text))) == whole
-    assert outcome(list(text)) == whole
+    """Malformed text, too: same events however it is cut."""
+    whole = events_of(TOOLS, "hermes", [text])
+    assert events_of(TOOLS, "hermes", data.draw(cuts(text))) == whole
+    assert events_of(TOOLS, "hermes", list(text)) == whole
 
 
 @pytest.mark.parametrize(
@@ -228,12 +222,9 @@ def test_invalid_calls_say_why() -> None:
 
 @pytest.mark.parametrize("end", range(len("<tool_call>"), len('<tool_call>\n{"name": "now", "arguments": {}}') - 1))
 def test_truncated_call(end: int) -> None:
-    """A text that ends inside a call raises, wherever it is cut; nothing before the end does."""
-    text = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
-    parser = TOOLS.parser()
-    parser.feed(text[:end])
-    with pytest.raises(ParseError):
-        parser.close()
+    """A call inside of which the text ends is malformed, wherever that is."""
+    call = only_call('<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'[:end])
+    assert (call.error, dict(call.arguments)) == (UNFINISHED, {})
 
 
 @pytest.mark.parametrize("tail", ["", "\n", "\n</tool", "</tool_call>", "\n</tool_call>\n"])

@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from toolgrammar.core.conversation import Message, ToolCall
+from toolgrammar.core.conversation.messages import MALFORMED as MALFORMED
+from toolgrammar.core.conversation.messages import UNFINISHED as UNFINISHED
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
@@ -31,9 +33,6 @@ Strictness = Literal["closed", "open", "object"]
 
 #: Reasoning before an answer: none, optional, or already opened by the prompt.
 Reasoning = Literal["none", "optional", "opened"]
-
-#: Prefix of ``error`` of a call that could not be parsed, and so has no arguments.
-MALFORMED = "malformed call"
 
 
 @dataclass(frozen=True)

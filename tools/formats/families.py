@@ -12,6 +12,7 @@ from toolgrammar.core.conversation import reasoning
 from .base import WireFormat
 from .functionary import ALL, Recipients
 from .gemma import BareCalls
+from .harmony import Channels
 from .pythonic.calls import PythonicCalls
 from .tag_families import TAG_FAMILIES
 from .template.format import WORD, TemplateFormat
@@ -142,6 +143,9 @@ _JAMBA = TemplateFormat(
 
 _PLAMO = ("requests", "request", "name", "arguments")
 
+#: The tools of gpt-oss's own, as recipients.
+_BUILT_IN = (" to=python<|channel|>", " to=browser.", " to=container.")
+
 #: Every family, those first whose signs in a chat template are the most telling.
 FAMILIES: tuple[WireFormat, ...] = (
     *TAG_FAMILIES,
@@ -227,20 +231,20 @@ FAMILIES: tuple[WireFormat, ...] = (
         signs=(">>>", "all\\n"),
     ),
     _JSON,
-    TemplateFormat(
+    Channels(
         name="harmony",
         call="<|channel|>commentary to=functions.$name <|constrain|>json<|message|>$args",
-        others=(  # the form of the history
-            " to=functions.$name<|channel|>commentary json<|message|>$args",
-        ),
-        triggers=("<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.", " to=functions."),
+        others=(" to=functions.$name<|channel|>commentary <|constrain|>json<|message|>$args",),
+        # A recipient that is no function is a tool of the model's own: a call, though no grammar writes it.
+        triggers=("<|channel|>commentary to=", "<|channel|>analysis to=", " to=functions.", *_BUILT_IN),
         special=("<|channel|>", "<|constrain|>", "<|message|>", "<|start|>", "<|end|>"),
-        openers=("<|channel|>commentary to=functions.", "<|channel|>analysis to=functions.", "to=functions."),
-        head=rf"(?P<name>{WORD})(?:<\|channel\|>(?:commentary|analysis))?\s*(?:<\|constrain\|>\s*)?(?:json|code)?<\|message\|>",
+        openers=("<|channel|>commentary to=", "<|channel|>analysis to=", "to="),
+        head=rf"(?:functions\.)?(?P<name>{WORD})(?:<\|channel\|>(?:commentary|analysis))?\s*(?:<\|constrain\|>\s*)?(?:json|code)?<\|message\|>",
         skips=("<|call|>",),
         frames=("<|channel|>commentary<|message|>", "<|start|>assistant", "<|end|>", "<|return|>"),
         text_start="<|channel|>final<|message|>",
-        prose=False,
+        prose_start="<|channel|>commentary<|message|>",
+        prose_end="<|end|><|start|>assistant",
         parallel=False,
         end_tokens=("<|call|>", "<|return|>"),
         thinking=reasoning.GPT_OSS,

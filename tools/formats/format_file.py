@@ -22,6 +22,7 @@ from ..tool import Tool
 from .base import TurnSpec, WireFormat
 from .functionary import Recipients
 from .gemma import BareCalls
+from .harmony import Channels
 from .learned import parameter_pattern, with_markup
 from .nested.calls import NestedCalls
 from .pythonic.calls import PythonicCalls
@@ -36,6 +37,7 @@ SHAPES: Mapping[str, type[TemplateFormat]] = {
     "python": PythonicCalls,
     "bare": BareCalls,
     "recipients": Recipients,
+    "channels": Channels,
 }
 
 #: Fields that are regular expressions.

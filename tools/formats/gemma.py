@@ -125,7 +125,7 @@ class BareCallsParser(TemplateParser):
         buffer = self._buffer
         buffer.take_space()
         if buffer.is_empty:
-            return self._unfinished()
+            return self._unfinished(events)
         if not buffer.startswith("{"):
             return self._give_up("the arguments are not an object", events)
         self._literal = LiteralReader(self._literals, "")
@@ -135,7 +135,7 @@ class BareCallsParser(TemplateParser):
     def _read_object_literal(self, events: list[Event]) -> bool:
         literal = self._literal
         if not literal.take(self._buffer):
-            return self._unfinished()
+            return self._unfinished(events, literal.pieces)
         if literal.problem is not None:
             return self._give_up(literal.problem, events)
         events.append(ArgumentsDelta(self._index, literal.json))

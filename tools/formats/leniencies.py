@@ -20,6 +20,7 @@ Leniency = Literal[
     "missing_arguments",
     "python_literal",
     "xml_entity",
+    "bare_json",
     "repaired",
 ]
 
@@ -39,6 +40,7 @@ LENIENCIES: dict[Leniency, float] = {
     "missing_arguments": 0.1,  # a call has no arguments at all: read as an empty object
     "python_literal": 0.1,  # a value is written as Python writes it
     "xml_entity": 0.1,  # a value is written with entities of XML
+    "bare_json": 0.5,  # a call of a known tool is JSON in the text, without the markup of the format
     "repaired": 0.5,  # ``parse(repair=True)`` made the call valid
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrammar.core.language.json_text import dump_json
 
-from .stream import MarkerSearch, TextBuffer, marker_search
+from .stream import TextBuffer, marker_search
 
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -148,6 +148,7 @@ class LiteralReader:
 
     Attributes:
         problem: reason why the text is not a literal, or None. The text is then back in the buffer.
+        pieces: the text that was taken so far.
         text: the literal.
         value: its value.
         json: the value as JSON.
@@ -159,16 +160,16 @@ class LiteralReader:
         self.value: Any = None
         self._literals = literals
         self._scanner = LiteralScanner(literals, until)
-        self._pieces: list[str] = []
+        self.pieces: list[str] = []
 
     def take(self, buffer: TextBuffer) -> bool:
         """Take the next piece of the literal; return True if it has ended, with a value or a problem."""
         scanner = self._scanner
-        self._pieces.append(buffer.take(scanner.push(buffer.text, buffer.position)))
+        self.pieces.append(buffer.take(scanner.push(buffer.text, buffer.position)))
         self.problem = scanner.problem
         if self.problem is None and not scanner.done:
             return False
-        self.text = "".join(self._pieces)
+        self.text = "".join(self.pieces)
         if self.problem is None:
             try:
                 self.value = read_literal(self.text, self._literals)
@@ -177,18 +178,6 @@ class LiteralReader:
                 self.problem = str(error)
         if self.problem is not None:
             buffer.unread(self.text)
-        return True
-
-    def give_up(self, buffer: TextBuffer, marks: MarkerSearch) -> bool:
-        """End a literal at the end of the text, if a string in it holds one of some marks; return False if none does.
-
-        The string was never closed, then, and the call ends inside of it.
-        """
-        text = "".join(self._pieces)
-        if not marks.search(text, 0, final=True)[1]:
-            return False
-        self.problem = "a string is not closed"
-        buffer.unread(text)
         return True
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from toolgrammar.core.conversation import CallEnd, Event, ReasoningDelta
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers, ReasoningSplitter
-from toolgrammar.core.errors import ParseError
 from toolgrammar.core.repair import Edit
 
 from .base import MALFORMED, FormatParser
@@ -64,11 +63,7 @@ class ThinkingParser:
         return self._read(*self._splitter.feed(text))
 
     def close(self) -> list[Event]:
-        """End the text; return the rest.
-
-        Raises:
-            ParseError: the text ends inside a call.
-        """
+        """End the text; return the rest."""
         if self._is_closed:
             return []
         self._is_closed = True
@@ -102,10 +97,7 @@ class ThinkingParser:
         before, mark = self._marks.search(held, 0, final=True)
         found: list[Event] = []
         if mark:
-            try:
-                found = [*self._inner.feed(held[before:]), *self._inner.close()]
-            except ParseError:
-                found = []
+            found = [*self._inner.feed(held[before:]), *self._inner.close()]
         calls = [event.call for event in found if isinstance(event, CallEnd)]
         broken = any((call.error or "").startswith(MALFORMED) for call in calls)
         if not found or broken or not (calls or mark == self._text):

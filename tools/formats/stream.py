@@ -81,7 +81,7 @@ def marker_search(marks: tuple[str, ...]) -> MarkerSearch:
 class TextBuffer:
     """Text that has arrived and is not consumed yet: ``text`` from ``position`` on."""
 
-    __slots__ = ("_end", "_new", "_size", "_wanted", "position", "text")
+    __slots__ = ("_end", "_kept", "_kept_from", "_new", "_size", "_wanted", "position", "text")
 
     def __init__(self) -> None:
         self.text = ""
@@ -90,6 +90,8 @@ class TextBuffer:
         self._end = 0  # characters of all that is readable or was
         self._size = 0  # of all that has not been taken
         self._wanted = 0
+        self._kept: list[str] | None = None  # what was taken since `keep`, as far as it is not in ``text``
+        self._kept_from = 0
 
     def push(self, piece: str) -> bool:
         """Add a piece of text; return whether it is worth looking at."""
@@ -101,6 +103,9 @@ class TextBuffer:
         """Make all that was pushed readable."""
         if self._new:
             self._end += sum(map(len, self._new))
+            if self._kept is not None:
+                self._kept.append(self.text[self._kept_from : self.position])
+                self._kept_from = 0
             if self.position < len(self.text):
                 self._new.insert(0, self.text[self.position :])
             self.text = self._new[0] if len(self._new) == 1 else "".join(self._new)
@@ -178,9 +183,27 @@ class TextBuffer:
         """Give back what was just taken."""
         if self.text.endswith(piece, 0, self.position):
             self.position -= len(piece)
+            self._kept_from = min(self._kept_from, self.position)
         else:  # some of it came with an earlier piece
+            if self._kept is not None:
+                taken = "".join((*self._kept, self.text[self._kept_from : self.position]))
+                self._kept, self._kept_from = [taken[: max(0, len(taken) - len(piece))]], 0
             self.text = piece + self.text[self.position :]
             self.position = 0
+
+    def keep(self) -> None:
+        """Keep what is taken from now on, for `restore`."""
+        self._kept, self._kept_from = [], self.position
+
+    def forget(self) -> None:
+        """Keep nothing any more."""
+        self._kept = None
+
+    def restore(self) -> None:
+        """Give back all that was taken since `keep`."""
+        if self._kept is not None:
+            self.text = "".join((*self._kept, self.text[self._kept_from :]))
+            self.position, self._kept = 0, None
 
 
 class StreamParser:
@@ -211,10 +234,9 @@ class StreamParser:
         return self._run() if self._buffer.push(text) else []
 
     def close(self) -> list[Event]:
-        """Say that the text is over; return the rest. A whole call without its closing markup is a call.
+        """Say that the text is over; return the rest.
 
-        Raises:
-            ParseError: the text ends inside a call.
+        A whole call without its closing markup is a call; one inside of which the text ends is malformed.
         """
         if self._final:
             return []
@@ -224,24 +246,15 @@ class StreamParser:
     def _run(self) -> list[Event]:
         events: list[Event] = []
         self._buffer.load()
-        while self._state(events):
+        while self._step(events):
             pass
         self._buffer.settle()
         return events
 
+    def _step(self, events: list[Event]) -> bool:
+        """Let the state take what it can; return whether another step can be made at once."""
+        return self._state(events)
+
     def _put_up_with(self, name: Leniency, old: str = "", new: str = "", *, at: int | None = None) -> None:
         """Note a leniency, at the next character if no place is given."""
         self.leniencies.append(lenient(name, self._buffer.place if at is None else at, old, new))
-
-    def _unfinished(self) -> bool:
-        """Return False, to wait for more text of the call.
-
-        Raises:
-            ParseError: there is none.
-        """
-        if self._final:
-            raise ParseError(
-                "the text ends inside a tool call",
-                hint="raise the token budget, or generate under the tool set's grammar, which closes calls in time",
-            )
-        return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
-from ...conversation.messages import ToolCall, new_call_id
+from ...conversation.messages import UNFINISHED, ToolCall, new_call_id
 from ...errors import ModelError, ParseError, ToolGrammarError
 from ...generation.mismatch import where_it_stops
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
@@ -229,11 +229,7 @@ class AnswerReader:
         """End the text; return the events that are certain now."""
         if self._parser is None:
             return []
-        try:
-            return self._take(self._parser.close())
-        except ParseError as error:
-            self._broken = error.message
-            return []
+        return self._take(self._parser.close())
 
     def _take(self, events: Sequence[Event]) -> list[Event]:
         certain: list[Event] = []
@@ -246,6 +242,8 @@ class AnswerReader:
                 self._written[event.index] = event, []
             elif isinstance(event, ArgumentsDelta):
                 self._written[event.index][1].append(event.text)
+            elif isinstance(event, CallEnd) and event.call.error == UNFINISHED:
+                self._broken = UNFINISHED
             elif isinstance(event, CallEnd):
                 self._written.pop(event.index, None)
                 self._calls.append(event.call)

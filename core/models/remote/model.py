@@ -410,7 +410,8 @@ class RemoteModel(Model):
         if tools is None:
             return AnswerReader(task, None, held=held)
         wire = tools.wire_format(task.params.tool_format, "", ())
-        return AnswerReader(task, tools.parser(wire, response_schema=task.schema), held=held)
+        parser = tools.parser(wire, response_schema=task.schema, bare_json=task.tools is not None)
+        return AnswerReader(task, parser, held=held)
 
     def _request(self, kind: str, task: Task, form: Form, messages: Sequence[Message]) -> dict[str, Any]:
         params, tools = task.params, task.tools

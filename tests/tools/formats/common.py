@@ -116,7 +116,7 @@ def counter() -> Callable[[], str]:
 
 def events_of(tools: ToolSet, wire: WireFormat | str, pieces: Iterable[str], **options: Any) -> list[Event]:
     """Return the events of the parser, neighbouring deltas of one kind joined."""
-    parser = tools.parser(wire, new_id=counter(), **options)
+    parser = tools.parser(wire, **{"new_id": counter(), **options})
     events = [event for piece in pieces for event in parser.feed(piece)] + list(parser.close())
     joined: list[Event] = []
     for event in events:

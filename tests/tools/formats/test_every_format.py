@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta, ToolCall, ToolGrammarError
+from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, TextDelta, ToolCall, ToolGrammarError
+from toolgrammar.core.conversation.messages import UNFINISHED
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
 from toolgrammar.tools.formats.nested.calls import NestedCalls
@@ -144,7 +145,7 @@ RAW = tuple(
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_noise(wire: WireFormat, data: st.DataObject) -> None:
-    """Malformed turns: nothing but `ParseError` at the end, and the same events however the text is cut."""
+    """Malformed turns: nothing is raised, and the events are the same however the text is cut."""
     turn = wire.render("", [ToolCall("c0", "edit", {"text": "a'b"})])
     at = sorted(data.draw(st.lists(st.integers(0, len(turn)), max_size=4)))
     pieces = [turn[a:b] for a, b in itertools.pairwise([0, *at, len(turn)])]
@@ -152,16 +153,55 @@ def test_noise(wire: WireFormat, data: st.DataObject) -> None:
     pieces += [mark for group in marks for mark in group if mark]
     pieces += ["{", "}", '"', "'", "[", "]", ",", "(", ")", "=", "x", " ", "\n", "\\", "all"]
     text = "".join(data.draw(st.lists(st.sampled_from(pieces), max_size=8)))
+    whole = events_of(TOOLS, wire, [text])
+    assert events_of(TOOLS, wire, data.draw(cuts(text))) == whole
+    assert events_of(TOOLS, wire, list(text)) == whole
 
-    def outcome(parts: list[str]) -> Any:
-        try:
-            return events_of(TOOLS, wire, parts)
-        except ParseError:
-            return "truncated"
 
-    whole = outcome([text])
-    assert outcome(data.draw(cuts(text))) == whole
-    assert outcome(list(text)) == whole
+@each_format
+@settings(max_examples=8, deadline=None)
+@given(data=st.data())
+def test_a_cut_text_keeps_the_whole_calls(wire: WireFormat, data: st.DataObject) -> None:
+    """Wherever a turn is cut, each call is one of the turn's, or (the last alone) says that the text ends inside."""
+    calls = [ToolCall("c0", "edit", {"text": text}) for text in ("a'b", "x")][: 2 if parallel(wire) else 1]
+    turn = wire.render("", calls)
+    message = TOOLS.parse(turn[: data.draw(st.integers(0, len(turn)))], wire)
+    read = [(call.name, dict(call.arguments)) for call in message.tool_calls if call.error is None]
+    assert read == [(call.name, dict(call.arguments)) for call in calls[: len(read)]]
+    errors = [call.error for call in message.tool_calls if call.error is not None]
+    assert errors in ([], [UNFINISHED])
+    if errors:
+        assert message.tool_calls[-1].error == UNFINISHED
+
+
+#: Answers that begin as the calls of some format do, and are none.
+ANSWERS = (
+    '{"capital": "Paris"}',
+    "{}",
+    '{"a": 1} is a dict',
+    '{"name": "Ada", "age": 36}',
+    '{"name": 5}',
+    '{"a": 1',
+    "{not json}",
+    "[]",
+    "[1, 2]",
+    "[ ] do it",
+    '[{"capital": "Paris"}, {"capital": "Oslo"}] are',
+    '[{"a": 1',
+    "[Note] hi",
+    "[f(x) for x in y]",
+    "```python\nprint(1)\n```",
+    '```json\n{"a": 1}\n```',
+)
+
+
+@each_format
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_an_answer_that_holds_no_call_is_text(wire: WireFormat, answer: str) -> None:
+    """Also where calls have no marker, and however the text is cut; white space before it is kept."""
+    for text in (answer, "\n " + answer):
+        assert events_of(TOOLS, wire, [text]) == [TextDelta(text)]
+        assert events_of(TOOLS, wire, list(text)) == [TextDelta(text)]
 
 
 CONTROLLED = [name for name in EVERY if getattr(get_format(name), "special", ())]

@@ -6,10 +6,16 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolgrammar.core import CallEnd
+from toolgrammar.core.language.json_scanner import JsonScanner
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import LENIENCIES, format_names, get_format
+
+from ..strategies import cuts
+from .common import events_of
 
 _PARAMETERS = {
     "type": "object",
@@ -184,12 +190,30 @@ CASES: tuple[tuple[str, str, list[dict[str, Any]], list[str]], ...] = (
         [DALLAS],
         ["unclosed_reasoning"],
     ),
+    ("hermes", f"```json\n{_JSON}}}\n```", [DALLAS], ["bare_json"]),
+    ("hermes", f"Sure:\n```json\n{_JSON}}}\n{_JSON}}}\n```\nSo.", [DALLAS, DALLAS], ["bare_json", "bare_json"]),
+    ("hermes", f"{_JSON}}}", [DALLAS], ["bare_json"]),
+    ("hermes", f"[{_JSON}}}, {_JSON}}}]", [DALLAS, DALLAS], ["bare_json"]),
+    ("hermes", f'```\n{{"type": "function", "function": {_JSON}}}}}\n```', [DALLAS], ["bare_json"]),
+    ("glm-4.7", f"I look.\n  {_JSON}}}", [DALLAS], ["bare_json"]),
+    ("llama-json", f"```json\n{_JSON}}}\n```", [DALLAS], ["bare_json"]),
+    (
+        "qwen3-coder",
+        f"<think>Hm.</think>```json\n{_JSON.replace('arguments', 'parameters')}}}",
+        [DALLAS],
+        ["bare_json"],
+    ),
+    ("hermes", f"Use {_JSON}}} for that.", [], []),  # not at the beginning of a line
+    ("hermes", '```json\n{"name": "Ada", "arguments": {"a": 1}}\n```', [], []),  # no tool
+    ("hermes", '{"name": "ping", "age": 3}', [], []),
+    ("hermes", f"<tool_call>\n{_JSON}}}\n</tool_call>\n{_JSON}}}", [DALLAS], ["text_after_calls"]),
+    ("harmony", f"<|channel|>final<|message|>{_JSON}}}", [], []),  # what has markup of text is text
 )
 
 
 def read(text: str, wire: str, sizes: random.Random | None = None) -> tuple[list[dict[str, Any]], list[Any], str]:
     """Return the arguments of the calls, the leniencies, and the rest as one text."""
-    parser = TOOLS.parser(wire)
+    parser = TOOLS.parser(wire, bare_json=True)
     pieces = []
     while text:
         size = len(text) if sizes is None else sizes.randint(1, 7)
@@ -292,3 +316,65 @@ def test_a_broken_call_keeps_its_rest() -> None:
     message = TOOLS.parse(text, "glm-4.7")
     assert message.text == ""
     assert [(call.name, bool(call.error)) for call in message.tool_calls] == [("get_weather", True), ("ping", False)]
+
+
+BARE = (
+    "```json\n",
+    "```",
+    "\n",
+    " ",
+    f"{_JSON}}}",
+    '{"name": "ping"}',
+    '{"name": "nobody", "arguments": {}}',
+    "[",
+    "]",
+    ", ",
+    "{",
+    "<tool_call>",
+    "</tool_call>",
+    "So.",
+    '"name"',
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(BARE), max_size=10).map("".join), st.data())
+def test_json_in_the_text_is_read_alike_however_it_is_cut(text: str, data: st.DataObject) -> None:
+    """And what is no call stays text, character by character."""
+    options: dict[str, Any] = {"bare_json": True, "new_id": lambda: "id"}
+    whole = events_of(TOOLS, "hermes", [text], **options)
+    assert events_of(TOOLS, "hermes", data.draw(cuts(text)), **options) == whole
+    assert events_of(TOOLS, "hermes", list(text), **options) == whole
+    if not any(isinstance(event, CallEnd) for event in whole):
+        assert whole == events_of(TOOLS, "hermes", [text])
+
+
+@pytest.mark.parametrize("piece", ["\n", " ", "```", "```json\n{", '{"name": ', f"{_JSON}}}\n", "{", "[{", "\n`"])
+def test_json_in_the_text_is_looked_for_in_linear_work(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four times the text is some four times the characters that are looked at."""
+    from toolgrammar.tools.formats import bare_json
+
+    done = 0
+    opening, push = bare_json._opening, JsonScanner.push
+
+    def counted_opening(held: str, *, fenced: bool) -> int | None:
+        nonlocal done
+        done += len(held)
+        return opening(held, fenced=fenced)
+
+    def counted_push(self: JsonScanner, text: str, position: int) -> int:
+        nonlocal done
+        end = push(self, text, position)
+        done += end - position
+        return end
+
+    monkeypatch.setattr(bare_json, "_opening", counted_opening)
+    monkeypatch.setattr(JsonScanner, "push", counted_push)
+
+    def work(count: int) -> int:
+        nonlocal done
+        done = 0
+        events_of(TOOLS, "hermes", [piece * (count // len(piece))], bare_json=True)
+        return done
+
+    assert work(8_192) <= 6 * work(2_048) + 2_000

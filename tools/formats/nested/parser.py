@@ -140,7 +140,7 @@ class NestedCallsParser(TemplateParser):
             last = open_ones[-1]
             last.text.push(text)
             if not mark:
-                return self._unfinished()
+                return self._unfinished(events)
             if last.text.goes_on and not last.has_elements:
                 buffer.skip(len(mark))
                 self._broken.append(mark)
@@ -152,9 +152,9 @@ class NestedCallsParser(TemplateParser):
             is_marked = buffer.startswith(self._mark)
             is_over = is_marked and buffer.text.find(">", buffer.position + len(self._mark)) >= 0
             may_be_tag = is_marked or buffer.may_begin((self._mark, *(() if open_ones else (self._call_end,))))
-            if size and (self._final or not may_be_tag or size > MAX_HEAD or is_over):
+            if size and not self._is_cut and (self._final or not may_be_tag or size > MAX_HEAD or is_over):
                 return self._give_up_elements("expected an argument or the end of the call", events)
-            return self._unfinished()
+            return self._unfinished(events)
         if match["end"]:
             if not open_ones or match["name"] != open_ones[-1].name:
                 return self._give_up_elements(f"an element ends that is not open: {match['name']!r}", events)

@@ -10,7 +10,7 @@ from toolgrammar.core.conversation import CallEnd, CallStart, Event, ToolCall
 from toolgrammar.core.language.json_text import dump_json
 
 from ..literals import PYTHON, LiteralReader, unescaped
-from ..template.parser import Syntax, TemplateParser
+from ..template.parser import ENDS_INSIDE, Syntax, TemplateParser
 
 #: The names of arguments that the grammar writes: letters, digits and underscores, as in Python, and all characters of
 #: most scripts.
@@ -48,7 +48,6 @@ class PythonicCallsParser(TemplateParser):
 
     def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:
         super().__init__(syntax, finish, new_id)
-        self._eaten: list[str] = []
         self._key = ""
         self._literal = LiteralReader(PYTHON, ",)")
         self._value_at: int | None = None  # of the pieces of a malformed call, the first of the value that is broken
@@ -64,14 +63,10 @@ class PythonicCallsParser(TemplateParser):
         tags = [mark for mark in self._syntax.skips if mark.endswith(">") and mark not in self._syntax.triggers]
         return next((mark for mark in tags if any(mark in back for back in self._syntax.backs)), "")
 
-    def _run(self) -> list[Event]:
-        events: list[Event] = []
-        self._buffer.load()
-        while self._state(events if self._held is None else self._held):
-            self._release(events)
+    def _step(self, events: list[Event]) -> bool:
+        goes_on = super()._step(events if self._held is None else self._held)
         self._release(events)
-        self._buffer.settle()
-        return events
+        return goes_on
 
     def _release(self, events: list[Event]) -> None:
         """Send the events of a call that might have been an echo, or forget them if it was."""
@@ -86,10 +81,10 @@ class PythonicCallsParser(TemplateParser):
 
     def _between(self, events: list[Event]) -> bool:
         buffer = self._buffer
-        self._eaten.append(buffer.take_space())
+        self._space.append(buffer.take_space())
         match = buffer.match(_NAME_AND_BRACKET)
         if match is not None:
-            self._eaten = []
+            self._space.clear()
             finish = self._finish_mark
             if finish and finish in self._passed and not set(self._passed).intersection(self._syntax.triggers):
                 self._held, self._place = [], buffer.place
@@ -104,13 +99,7 @@ class PythonicCallsParser(TemplateParser):
             return True
         if not self._final and _PERHAPS_NAME.fullmatch(buffer.text, buffer.position):
             return False
-        start = buffer.position
-        goes_on = super()._between(events)
-        if self._state == self._between:
-            self._eaten.append(buffer.text[start : buffer.position])
-        elif self._index == 0 and self._syntax.anchored:  # no call: what was taken for the markup of calls is text
-            buffer.unread("".join((*self._eaten, buffer.text[start : buffer.position])))
-        return goes_on
+        return super()._between(events)
 
     def _read_key(self, events: list[Event]) -> bool:
         """Read the name of an argument, or the end of the call."""
@@ -126,7 +115,7 @@ class PythonicCallsParser(TemplateParser):
         if match is None or (match.end() == len(buffer.text) and not self._final):
             if match is None and not _PERHAPS_KEY.fullmatch(buffer.text, buffer.position):
                 return self._give_up("expected an argument's name, '=' and a value", events)
-            return self._unfinished()
+            return self._unfinished(events)
         self._key = match["key"]
         self._broken.append(buffer.take(match.end()))
         if self._key in self._values:
@@ -137,8 +126,11 @@ class PythonicCallsParser(TemplateParser):
 
     def _read_value(self, events: list[Event]) -> bool:
         literal = self._literal
-        if not literal.take(self._buffer) and not (self._final and literal.give_up(self._buffer, self._stop_marks)):
-            return self._unfinished()
+        if not literal.take(self._buffer):
+            goes_on = self._unfinished(events, literal.pieces)
+            if goes_on and self._problem != ENDS_INSIDE:
+                self._value_at, self._place = len(self._broken), self._buffer.place
+            return goes_on
         if literal.problem is not None:
             self._value_at, self._place = len(self._broken), self._buffer.place
             return self._give_up(literal.problem, events)

@@ -67,6 +67,8 @@ class TemplateFormat(WireFormat):
         frames: markup that a parser drops from text.
         text_start: markup before a turn of text alone.
         text_end: markup after it.
+        prose_start: markup before text that stands before calls; empty, as ``prose_end``: as around text alone.
+        prose_end: markup after it.
         name_key: the key of the name, if it is a member.
         argument_keys: the keys under which arguments are read; the template has the one that is written.
         names: `name_pattern`; empty: `WORD` where the call has the name as it is, any name where it is quoted.
@@ -106,6 +108,8 @@ class TemplateFormat(WireFormat):
     frames: tuple[str, ...] = ()
     text_start: str = ""
     text_end: str = ""
+    prose_start: str = ""
+    prose_end: str = ""
     name_key: str = "name"
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     names: str = ""
@@ -133,7 +137,7 @@ class TemplateFormat(WireFormat):
         """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
         vocabulary = frozenset(special)
         written: tuple[str, ...] = (self.begin, self.separator, self.finish, self.text_start, self.text_end)
-        written += (self.unthought,)
+        written += (self.unthought, self.prose_start, self.prose_end)
         written += tuple(piece for template in self._templates for piece in _HOLE.split(template)[::2])
         # A marker that is text in the family's own vocabulary may be a control token in this one.
         written += () if self.thinking is None else (self.thinking.start, self.thinking.end, self.thinking.after)
@@ -208,8 +212,19 @@ class TemplateFormat(WireFormat):
         """Strings that free text may not contain."""
         own = list(self._certain) if self.anchored else list(self.triggers)
         thinking = [] if self.thinking is None else [self.thinking.start, self.thinking.after]
-        turn = (*self.frames, self.unthought, self.text_start, self.text_end, *self.ends)
+        turn = (*self.frames, self.unthought, *self._around_text, *self.ends)
         return tuple(dict.fromkeys(filter(None, [*own, *thinking, *turn])))
+
+    @property
+    def _around_prose(self) -> tuple[str, str]:
+        """Markup around text before calls."""
+        apart = self.prose_start or self.prose_end
+        return (self.prose_start, self.prose_end) if apart else (self.text_start, self.text_end)
+
+    @property
+    def _around_text(self) -> tuple[str, ...]:
+        """Markup around text, alone or before calls."""
+        return (self.text_start, self.text_end, self.prose_start, self.prose_end)
 
     @property
     def _certain(self) -> tuple[str, ...]:
@@ -237,7 +252,8 @@ class TemplateFormat(WireFormat):
     def _prose(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of text before calls."""
         text = Grammar.text(excluding=self.markers, min_chars=1)
-        return self.markup(self.text_start) + text + self.markup(self.text_end)
+        start, end = self._around_prose
+        return self.markup(start) + text + self.markup(end)
 
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
@@ -351,7 +367,7 @@ class TemplateFormat(WireFormat):
         markup = (self.begin, self.separator, self.finish, *triggers, *self.special, *self.skips, *self.end_tokens)
         skips = {mark.strip(SPACE) for mark in markup} - set(openers) - {""}
         after = "" if self.thinking is None else self.thinking.after
-        frames = (*self.frames, self.unthought, self.text_start, self.text_end, after, *self.ends)
+        frames = (*self.frames, self.unthought, *self._around_text, after, *self.ends)
         return Syntax(
             triggers=begun,
             openers=openers,
@@ -373,6 +389,8 @@ class TemplateFormat(WireFormat):
             id_key=self._id_key,
             call_end="" if self.head or "{" in openers else self.call.rpartition("}")[2].strip(SPACE),
             thinking=self.thinking,
+            bare=tuple(mark for mark in begun if self.anchored and mark not in self._certain),
+            names=frozenset(tool.name for tool in tools),
             beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))
             if self._may_begin_as_json and whole_text
             else (),
@@ -473,7 +491,7 @@ class TemplateFormat(WireFormat):
             return f"{self.text_start}{text}{self.text_end}" if text else ""
         if text and not self.prose:
             raise ToolGrammarError(f"the format {self.name} writes text or calls, not both", hint="leave out the text")
-        before = f"{self.text_start}{text}{self.text_end}{self.joint}" if text else self.lead
+        before = f"{text.join(self._around_prose)}{self.joint}" if text else self.lead
         return before + self.render_calls(calls) + self.trail
 
     def render_result(self, message: Message) -> str:

@@ -3,15 +3,15 @@
 Beyond the history form it accepts the variations of unconstrained models: any white space, other separators,
 forgotten closing markup. In an object: ``parameters`` for ``arguments``; the arguments before the name; the arguments
 as a JSON-encoded string, null or missing; other keys beside them; before a tag, a forgotten last brace. What cannot be
-read is a call with ``error`` set whose ``raw`` is the text as written: nothing is lost, and nothing raises before
-`close`.
+read is a call with ``error`` set whose ``raw`` is the text as written, and so is a call inside of which the text ends:
+nothing is lost, and nothing raises. Where calls have no marker, what begins as they do and holds none is text.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.language.json_scanner import JsonScanner
 from toolgrammar.core.language.json_text import SPACE, dump_json
 
-from ..base import MALFORMED, decode_object
+from ..base import MALFORMED, UNFINISHED, decode_object
 from ..stream import StreamParser, marker_search
 from .call_reader import ObjectReader
 
@@ -55,6 +55,12 @@ class Syntax:
     afterwards: bool  # text may follow calls
     certain: tuple[str, ...] = ()  # triggers that count behind text, too, though the others do not
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
+    bare: tuple[str, ...] = ()  # triggers that an answer may begin with, too
+    names: frozenset[str] = frozenset()  # of the tools
+
+
+#: What is wrong with a call inside of which the text ends.
+ENDS_INSIDE = UNFINISHED.removeprefix(f"{MALFORMED}: ")
 
 
 class TemplateParser(StreamParser):
@@ -77,6 +83,9 @@ class TemplateParser(StreamParser):
         self._state = self._start if syntax.anchored else self._text
         self._anchors = tuple(mark.lstrip(SPACE) for mark in syntax.triggers)
         self._answer = JsonScanner() if syntax.whole_text else None
+        self._bare = tuple(mark.lstrip(SPACE) for mark in syntax.bare)
+        self._doubtful: list[Event] | None = None  # of what begins as calls do, and may be an answer
+        self._doubted = 0, 0  # the number of calls and leniencies before it
         self._index = 0
         self._head = re.compile(syntax.head)
         thinking = syntax.thinking
@@ -89,7 +98,9 @@ class TemplateParser(StreamParser):
         # Marks that end a broken call: long enough to be no JSON.
         stops = tuple(mark for mark in (*syntax.openers, *syntax.skips) if len(mark) > 2)
         self._stop_marks = marker_search(stops)
-        # Those of them that are in no head.
+        # Those of them that end a call, or all calls.
+        self._end_marks = marker_search(tuple(mark for mark in stops if any(mark in back for back in syntax.backs)))
+        # Those that are in no head.
         self._foreign = marker_search(tuple(mark for mark in stops if re.escape(mark) not in syntax.head))
         self._closers = frozenset(mark[0] for mark in (syntax.call_end, *syntax.openers) if syntax.call_end)
         self._reader: ObjectReader | None = None
@@ -121,12 +132,48 @@ class TemplateParser(StreamParser):
                 buffer.unread(mark[: len(mark) - len(stripped)])
                 return self._drop(mark)
         if buffer.startswith(self._anchors) and (not syntax.beginnings or buffer.startswith(syntax.beginnings)):
+            if buffer.startswith(self._bare):
+                self._give_back_space()
+                buffer.keep()
+                buffer.take_space()
+                self._doubtful, self._doubted = [], (self._index, len(self.leniencies))
             self._space.clear()
             self._state = self._between
             return True
         self._give_back_space()
         self._state = self._plain
         return True
+
+    def _step(self, events: list[Event]) -> bool:
+        found = self._doubtful
+        if found is None:
+            return self._state(events)
+        goes_on = self._state(found)
+        is_call = self._is_call(found)
+        waits = self._state not in (self._start, self._plain, self._text) and (goes_on or not self._final)
+        if is_call is None and waits:
+            return goes_on
+        self._doubtful = None
+        if is_call:
+            self._buffer.forget()
+            events += found
+            return goes_on
+        self._buffer.restore()
+        self._index, known = self._doubted
+        del self.leniencies[known:]
+        self._space, self._passed, self._is_among, self._is_after = [], [], False, False
+        self._state = self._plain
+        return True
+
+    def _is_call(self, found: list[Event]) -> bool | None:
+        """Return whether the first events of what begins as calls do are those of a call; None: not known yet."""
+        for event in found:
+            if isinstance(event, CallStart) and event.name in self._syntax.names:
+                return True
+            if isinstance(event, CallEnd):
+                lenient = {edit.why for edit in self.leniencies[self._doubted[1] :]}
+                return not (event.call.error or "").startswith(MALFORMED) and "missing_arguments" not in lenient
+        return None
 
     def _give_back_space(self) -> None:
         self._buffer.unread("".join(self._space))
@@ -191,10 +238,9 @@ class TemplateParser(StreamParser):
                 self._put_up_with("text_after_calls", at=self._buffer.place - len(said))
 
     def close(self) -> list[Event]:
-        """Say that the text is over; return the rest. A whole call without its closing markup is a call.
+        """Say that the text is over; return the rest.
 
-        Raises:
-            ParseError: the text ends inside a call.
+        A whole call without its closing markup is a call; one inside of which the text ends is malformed.
         """
         events = super().close()
         self._leave_calls()
@@ -266,14 +312,17 @@ class TemplateParser(StreamParser):
         assert reader is not None
         end = self._syntax.call_end
         buffer.position = reader.read(buffer.text, buffer.position, buffer.origin, events)
-        if reader.problem is None and self._final and not reader.at_end and end and end in reader.body:
+        if reader.problem is None and self._final and not reader.at_end:
+            if not end or end not in reader.body:
+                reader.problem = ENDS_INSIDE
+                return self._end_object(events)
             # The call looks unfinished only because a string in it was never closed: its tag is inside.
             reader.problem = "a string is not closed"
         if reader.problem is not None:
             # What is broken may have hidden the closing markup: look for it from the beginning.
             buffer.unread(reader.give_up(reader.problem))
         elif not reader.at_end:
-            return self._unfinished()
+            return False
         elif not end:
             return self._end_object(events)
         self._state = self._end_of_object
@@ -307,11 +356,7 @@ class TemplateParser(StreamParser):
         if match is None:
             if self._foreign.search(buffer.text, buffer.position, final=self._final)[1]:
                 return self._give_up("the call has no name", events)
-            if self._final and self._syntax.anchored and self._index == 0:  # what looks like calls is text
-                buffer.unread("".join(self._broken))
-                self._state = self._plain
-                return True
-            return self._unfinished()
+            return self._unfinished(events)
         self._name = match["name"]
         groups = match.groupdict()
         if groups.get("quoted"):
@@ -335,7 +380,7 @@ class TemplateParser(StreamParser):
         if not self._arguments:
             buffer.take_space()
             if buffer.is_empty:
-                return self._unfinished()
+                return self._unfinished(events)
             if not buffer.startswith("{"):
                 return self._give_up("the arguments are not an object", events)
         piece = buffer.take(self._scanner.push(buffer.text, buffer.position))
@@ -343,7 +388,7 @@ class TemplateParser(StreamParser):
             self._arguments.append(piece)
             events.append(ArgumentsDelta(self._index, piece))
         if self._scanner.problem is None and not self._scanner.done:
-            return self._unfinished()
+            return self._unfinished(events, self._arguments)
         raw = "".join(self._arguments)
         problem = self._scanner.problem
         arguments: dict[str, Any] = {}
@@ -381,6 +426,27 @@ class TemplateParser(StreamParser):
         raw = "".join((*self._arguments, "}"))
         # Read back, as the receiver will: what JSON has no words for, Python's tuples, say, is a list.
         return self._end_call(json.loads(raw), raw, events)
+
+    def _unfinished(self, events: list[Event], taken: Sequence[str] = ()) -> bool:
+        """Wait for more text of a call; if there is none, the call is malformed.
+
+        Args:
+            events: as of a state.
+            taken: text of the call that is not noted yet.
+        """
+        if not self._final:
+            return False
+        text = "".join(taken)
+        if self._end_marks.search(text, 0, final=True)[1]:
+            self._buffer.unread(text)
+            return self._give_up("a string is not closed", events)
+        self._broken.append(text + self._buffer.take_all())
+        return self._give_up(ENDS_INSIDE, events)
+
+    @property
+    def _is_cut(self) -> bool:
+        """The text is over, and the rest of it holds nothing that ends a call."""
+        return self._final and not self._stop_marks.search(self._buffer.text, self._buffer.position, final=True)[1]
 
     def _give_up(self, problem: str, events: list[Event]) -> bool:
         if self._state == self._read_head:

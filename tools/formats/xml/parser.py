@@ -100,7 +100,7 @@ class XmlCallsParser(TemplateParser):
         return True
 
     def _read_arguments(self, events: list[Event]) -> bool:
-        self._doubts = []
+        self._doubts, self._late = [], []
         if self._broken[-1].endswith("/>"):  # a tag that ends itself
             self._open_arguments(events)
             return self._close_arguments(events)
@@ -142,9 +142,9 @@ class XmlCallsParser(TemplateParser):
         if buffer.startswith(self._xml.call_ends) or (self._final and buffer.is_empty and self._xml.open_ended):
             return self._settle(events)
         size = len(buffer.text) - buffer.position
-        if size and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
+        if size and not self._is_cut and (self._final or not buffer.startswith("<") or size > MAX_HEAD):
             return self._give_up("expected an argument or the end of the call", events)
-        return self._unfinished()
+        return self._unfinished(events)
 
     def _read_value(self, events: list[Event]) -> bool:
         value = self._value
@@ -180,15 +180,11 @@ class XmlCallsParser(TemplateParser):
     # -- forgotten end tags ------------------------------------------------------------------------------------
 
     def _end_without_tag(self, events: list[Event]) -> bool:
-        """End the last value of a text at the end of its call.
-
-        Raises:
-            ParseError: the call has no end.
-        """
+        """End the last value of a text at the end of its call; without one, the call is malformed."""
         text = "".join(self._value.pieces)
         ends = [at for mark in self._xml.call_ends if (at := text.find(mark)) >= 0]
         if not ends:
-            return self._unfinished()
+            return self._unfinished(events, self._value.pieces)
         end = min(ends)
         self._buffer.unread(text)
         self._buffer.skip(end)

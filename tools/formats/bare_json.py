@@ -1,0 +1,240 @@
+"""Parser of calls that a model wrote as JSON in its text, though its format has markup for them.
+
+Models that were trained on code do so, mostly in a code fence. JSON at the beginning of a line is a call if it names a
+known tool and has arguments, or a list of calls if all of its items do; any other JSON stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Any
+
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ToolCall
+from toolgrammar.core.language.json_scanner import JsonScanner
+from toolgrammar.core.language.json_text import SPACE, dump_json, read_json
+from toolgrammar.core.repair import Edit
+
+from .base import FormatParser
+from .leniencies import lenient
+
+#: The first key of an object that may be a call.
+_KEYS = frozenset({"name", "arguments", "parameters", "type", "id", "function"})
+_ARGUMENTS = ("arguments", "parameters")
+_FENCE = "```"
+_INFO = re.compile(r"[\w\-]{0,20}[ \t]*")
+
+#: Maximum length of a key that is waited for.
+_MAX_KEY = 16
+
+#: Maximum length of what stands before a key.
+_MAX_OPENING = 256
+
+
+class BareJsonParser:
+    """Reads calls in the text of another parser; once that has found a call, all text is text.
+
+    Args:
+        inner: the parser.
+        names: of the tools.
+        finish: applied to each call.
+        new_id: makes the id of a call.
+    """
+
+    def __init__(
+        self,
+        inner: FormatParser,
+        names: Collection[str],
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._inner = inner
+        self._names = names
+        self._finish = finish
+        self._new_id = new_id
+        self._is_off = False
+        self._calls = 0  # found here
+        self._at_line = True  # only white space stands before, in this line
+        self._held: list[str] = []  # text that may be a call
+        self._scanner: JsonScanner | None = None  # of its JSON, once it may be one
+        self._start = 0  # where the JSON begins in it
+        self._fenced = False  # a fence is open, and calls stand in it
+        self._whole: list[str] = []  # what was read since the last call
+        self._place = 0  # where that begins
+        self._own: list[Edit] = []
+
+    @property
+    def leniencies(self) -> list[Edit]:
+        """What the text has that the format does not write, as edits of the text."""
+        return sorted((*self._inner.leniencies, *self._own), key=lambda edit: edit.start)
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next piece; return the events that are certain."""
+        self._whole.append(text)
+        return self._read(self._inner.feed(text))
+
+    def close(self) -> list[Event]:
+        """End the text; return the rest."""
+        events = self._read(self._inner.close())
+        if self._calls and "".join(self._held).strip(SPACE) in ("", _FENCE):
+            self._held = []  # white space after a call, and the end of its fence
+        return [*events, *self._give_back()]
+
+    def _read(self, events: list[Event]) -> list[Event]:
+        read: list[Event] = []
+        for event in events:
+            if isinstance(event, TextDelta) and not self._is_off:
+                self._take(event.text, read)
+                continue
+            read += self._give_back()
+            if isinstance(event, CallEnd):
+                event = replace(event, index=event.index + self._calls)
+            elif isinstance(event, (CallStart, ArgumentsDelta)):
+                self._is_off = True
+                event = replace(event, index=event.index + self._calls)
+            read.append(event)
+        return read
+
+    def _give_back(self) -> list[Event]:
+        """Return what was held as text."""
+        text = "".join(self._held)
+        self._held, self._scanner = [], None
+        if not text:
+            return []
+        self._at_line = not text.rpartition("\n")[2].strip(SPACE)
+        return [TextDelta(text)]
+
+    # -- text --------------------------------------------------------------------------------------------------
+
+    def _take(self, text: str, events: list[Event]) -> None:
+        at = 0
+        while at < len(text):
+            if self._scanner is not None:
+                at = self._take_json(text, at, events)
+            elif self._held or self._at_line:
+                at = self._take_opening(text, at, events)
+            else:
+                end = text.find("\n", at) + 1
+                self._at_line = end > 0
+                end = end or len(text)
+                events.append(TextDelta(text[at:end]))
+                at = end
+
+    def _take_opening(self, text: str, at: int, events: list[Event]) -> int:
+        """Take characters until they are the beginning of a call or surely none."""
+        for end in range(at + 1, len(text) + 1):
+            self._held.append(text[end - 1])
+            held = "".join(self._held)
+            found = _opening(held, fenced=self._fenced)
+            if found is None:
+                continue
+            if found < 0:
+                if self._fenced and held.strip(SPACE) == _FENCE:  # the fence around calls ends
+                    self._held = []
+                self._fenced = False
+                events += self._give_back()
+                return end
+            self._scanner, self._start = JsonScanner(), found
+            self._scanner.push(held[found:], 0)
+            return end
+        return len(text)
+
+    def _take_json(self, text: str, at: int, events: list[Event]) -> int:
+        assert self._scanner is not None
+        end = self._scanner.push(text, at)
+        self._held.append(text[at:end])
+        if self._scanner.problem is None and not self._scanner.done:
+            return end
+        held = "".join(self._held)
+        calls = list(self._calls_in(held[self._start :])) if self._scanner.done else []
+        if not calls or None in calls:
+            events += self._give_back()
+            return end
+        self._fenced = self._fenced or _FENCE in held[: self._start]
+        self._held, self._scanner, self._at_line = [], None, True
+        self._note(held.lstrip(SPACE))
+        for call in calls:
+            assert call is not None
+            self._calls += 1
+            events.append(CallStart(self._calls - 1, call.id, call.name))
+            events.append(ArgumentsDelta(self._calls - 1, call.raw or ""))
+            events.append(CallEnd(self._calls - 1, self._finish(call)))
+        return end
+
+    def _note(self, old: str) -> None:
+        """Note the leniency, with the place of its text in all that was read."""
+        whole = "".join(self._whole)
+        at = whole.find(old)
+        old = old if at >= 0 else ""  # there was markup inside
+        end = max(at, 0) + len(old)
+        self._own.append(lenient("bare_json", self._place + max(at, 0), old))
+        self._whole, self._place = [whole[end:]], self._place + end
+
+    def _calls_in(self, text: str) -> Iterator[ToolCall | None]:
+        """Yield the calls in a JSON text, None for what is no call."""
+        try:
+            value = read_json(text)
+        except ValueError:
+            value = None
+        for item in value if isinstance(value, list) else [value]:
+            yield self._call(item)
+
+    def _call(self, value: Any) -> ToolCall | None:
+        if isinstance(value, dict) and isinstance(value.get("function"), dict):
+            value = value["function"]
+        if not isinstance(value, dict) or value.get("name") not in self._names:
+            return None
+        arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+        if arguments is None and value.keys() - {"name", "type", "id", *_ARGUMENTS}:
+            return None
+        if isinstance(arguments, str):
+            try:
+                arguments = read_json(arguments)
+            except ValueError:
+                return None
+        if not isinstance(arguments, dict) and arguments is not None:
+            return None
+        given = arguments or {}
+        return ToolCall(self._new_id(), value["name"], given, raw=dump_json(given))
+
+
+def _opening(held: str, *, fenced: bool) -> int | None:
+    """Return where JSON begins that may be a call, in the text of a line; -1: there is none; None: not known yet.
+
+    Args:
+        held: the text.
+        fenced: it stands in a fence, behind a call.
+    """
+    if len(held) > _MAX_OPENING:
+        return -1
+    at = _behind_space(held, 0)
+    if held.startswith(_FENCE, at):
+        info = _INFO.match(held, at + len(_FENCE))
+        at = at + len(_FENCE) if info is None else info.end()
+        if at == len(held):
+            return None
+        if held[at] != "\n" or fenced:
+            return -1
+        at = _behind_space(held, at)
+    elif _FENCE.startswith(held[at:]):
+        return None
+    start = at
+    if at < len(held) and held[at] == "[":
+        at = _behind_space(held, at + 1)
+    if at < len(held) and held[at] == "{":
+        at = _behind_space(held, at + 1)
+    elif at < len(held):
+        return -1
+    if at == len(held):
+        return None
+    end = held.find('"', at + 1)
+    if held[at] != '"' or (end < 0 and len(held) - at > _MAX_KEY):
+        return -1
+    return None if end < 0 else start if held[at + 1 : end] in _KEYS else -1
+
+
+def _behind_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in SPACE:
+        at += 1
+    return at
