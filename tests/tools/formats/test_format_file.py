@@ -31,7 +31,7 @@ MARKUP = (
 #: Built-in formats of which the markup alone does not say how calls are read.
 NOT_DERIVED = {
     *("hunyuan-4", "iquest-q1", "k2-horizon", "kimi-k3", "glm-4.7", "glm-4.5", "gemma-4", "functiongemma"),
-    *("functionary-v3.2", "kimi-k2", "deepseek-v3", "command-r7b", "apertus", "inkling"),
+    *("functionary-v3.2", "harmony", "kimi-k2", "deepseek-v3", "command-r7b", "apertus", "inkling"),
 }
 ACME: dict[str, Any] = {
     "name": "acme",

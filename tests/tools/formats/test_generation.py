@@ -8,9 +8,10 @@ from toolgrammar.core import Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats.families import FAMILIES
+from toolgrammar.tools.formats.harmony import Channels
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
-SPECIAL = [wire for wire in FAMILIES if type(wire) is TemplateFormat and wire.special]
+SPECIAL = [wire for wire in FAMILIES if type(wire) in (TemplateFormat, Channels) and wire.special]
 
 
 @pytest.mark.parametrize("family", SPECIAL, ids=[each.name for each in SPECIAL])

@@ -24,11 +24,12 @@ from toolgrammar.core import (
 )
 from toolgrammar.tools import Tool, ToolSet, get_format
 from toolgrammar.tools.formats.families import FAMILIES
+from toolgrammar.tools.formats.harmony import Channels
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
 from ..strategies import TRICKY, cuts, objects, texts
 
-JSON_FAMILIES = [wire for wire in FAMILIES if type(wire) is TemplateFormat]
+JSON_FAMILIES = [wire for wire in FAMILIES if type(wire) in (TemplateFormat, Channels)]
 PLAIN = {wire.name: wire.with_special(()) for wire in JSON_FAMILIES}
 each_family = pytest.mark.parametrize("family", PLAIN.values(), ids=PLAIN)
 WEATHER = Tool("get_weather", "", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
