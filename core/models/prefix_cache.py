@@ -12,7 +12,8 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -36,6 +37,9 @@ class KeptSession(Session, Protocol):
     def nbytes(self) -> int:
         """Size of its cache now, in bytes."""
         ...
+
+    # A session may also have a method `rest`, which takes it to as few bytes as it can be kept in, at the price of a
+    # slower beginning. The cache calls it where another session was kept after this one.
 
     def keeps(self, length: int) -> bool:
         """Return True if its first ``length`` tokens can be kept without reading them again."""
@@ -175,6 +179,8 @@ class PrefixCache:
             fits = len(ids) >= MIN_COMMON and nbytes <= self._max_bytes
             if not self._is_closed and fits and session.keeps(len(ids)):
                 dropped.clear()
+                if self._entries:
+                    self._entries[-1] = _rested(self._entries[-1])
                 self._entries.append(_Entry(session, np.asarray(ids, dtype=np.int64), prompt, nbytes))
                 total = sum(entry.nbytes for entry in self._entries)
                 while total > self._max_bytes:
@@ -332,6 +338,16 @@ def extend_together(
         session._ids += ids
         session._is_sound = sound and not math.isnan(float(np.dot(scores, scores)))
     return logits
+
+
+def _rested(entry: _Entry) -> _Entry:
+    """Return a kept session in as few bytes as it can be kept in."""
+    rest = getattr(entry.session, "rest", None)
+    if rest is None:
+        return entry
+    with suppress(Exception):  # it stays as it is
+        rest()
+    return replace(entry, nbytes=entry.session.nbytes)
 
 
 def _begun(session: Session) -> PrefixSession:

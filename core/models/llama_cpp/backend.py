@@ -46,10 +46,11 @@ class GGUFBackend(LocalBackend):
     Args:
         path: the file (the first one of a model in several).
         context_window: maximum number of tokens of a sequence; by default that of the training, at most 8,192.
-        threads: for computing; by default as many as there are processors.
+        threads: for computing; by default half as many as this process may use processors: llama.cpp's threads wait for
+            each other in a loop, which costs all of them time where a processor has other work to do.
         gpu_layers: number of layers on the accelerator that llama.cpp was built for; -1 is all.
-        prefix_cache: maximum size of the finished sequences that are kept, in bytes; each takes that of a whole window.
-            By default 512 MiB, or one sequence if that is more; 0 keeps none.
+        prefix_cache: maximum size of the finished sequences that are kept, in bytes. The last one takes that of a whole
+            window, older ones that of their tokens. By default 512 MiB, or one window if that is more; 0 keeps none.
         tool_format: the wire format of the model's tool calls, if its chat template does not show it.
 
     Raises:
@@ -72,7 +73,7 @@ class GGUFBackend(LocalBackend):
         self._weights = _Weights(library, path, gpu_layers)
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
         window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = threads or max(1, _processors() // 2)
         vocabulary = _vocabulary(self._weights)
         source = library.llama_model_chat_template(self._weights.model, None)
         self._template: ChatTemplate | None = None
@@ -138,15 +139,22 @@ class GGUFBackend(LocalBackend):
         return self._weights
 
 
+def _processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class GGUFSession:
     """One sequence in a llama.cpp context; implements `Session`. Not for several threads at once.
 
-    A model whose state cannot forget its last tokens (a recurrent one) reads the whole sequence again after a crop:
+    A sequence that is kept for later can `rest` without a context, as a copy of what was read. A model whose state cannot forget its last tokens (a recurrent one) reads the whole sequence again after a crop:
     slower, and as exact.
     """
 
     def __init__(self, context: _Context, make: Callable[[], GGUFSession]) -> None:
         self._context: _Context | None = context
+        self._state: Any = None  # what was read, while there is no context
+        self._weights = context.weights
         self._make = make
         self._ids: list[int] = []
         self._cached = 0  # number of them that llama.cpp has read
@@ -192,19 +200,33 @@ class GGUFSession:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cache in bytes: that of a whole window."""
+        """Size of the cache in bytes: that of a whole window, or of what was read if it rests."""
+        if self._state is not None:
+            return len(self._state)
         context = self._context
         return 0 if context is None or context.is_closed else context.weights.cache_bytes(context.window)
 
     def keeps(self, length: int) -> bool:
         """Return True if the first ``length`` tokens can be kept without reading them again."""
-        return length == self._cached or (length < self._cached and not self._open().weights.is_recurrent)
+        return length == self._cached or (length < self._cached and not self._weights.is_recurrent)
+
+    def rest(self) -> None:
+        """Free the context, and keep a copy of what was read, from which the next use makes one again.
+
+        Raises:
+            ModelError: llama.cpp cannot copy it, or the session is closed. Then nothing has changed.
+        """
+        if self._state is None:
+            context = self._open()
+            self._state = context.state()
+            context.close()
+            self._context = None
 
     def fork(self, length: int) -> GGUFSession:
         """Return an independent session with the first ``length`` tokens."""
         twin = self._make()
         try:
-            self._open().copy_to(twin._open())
+            twin._open().restore(self._open().state() if self._state is None else self._state)
         except BaseException:
             twin.close()
             raise
@@ -217,7 +239,7 @@ class GGUFSession:
         """Free the context; closing twice is allowed."""
         if self._context is not None:
             self._context.close()
-        self._context = None
+        self._context = self._state = None
         self._ids.clear()
         self._cached = 0
 
@@ -226,6 +248,14 @@ class GGUFSession:
         self._cached = length if self._open().crop(length) else 0
 
     def _open(self) -> _Context:
+        if self._state is not None:
+            twin = self._make()
+            try:
+                twin._open().restore(self._state)
+            except BaseException:
+                twin.close()
+                raise
+            self._context, twin._context, self._state = twin._context, None, None
         if self._context is None or self._context.is_closed:
             raise closed_error("session")
         return self._context
@@ -338,14 +368,29 @@ class _Context:
         pointer = library.llama_get_logits_ith(self._pointer, -1)
         return np.ctypeslib.as_array(pointer, shape=(self.weights.size,)).astype(np.float32, copy=True)
 
-    def copy_to(self, other: _Context) -> None:
-        """Copy this state to a fresh context."""
+    def state(self) -> Any:
+        """Return a copy of what was read, a buffer.
+
+        Raises:
+            ModelError: llama.cpp does not give it.
+        """
         library = self.weights.library
-        size = library.llama_state_seq_get_size(self._pointer, 0)
-        buffer = (ctypes.c_uint8 * size)()
-        written = library.llama_state_seq_get_data(self._pointer, buffer, size, 0)
-        if not written or not library.llama_state_seq_set_data(other._pointer, buffer, written, 0):
-            raise ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
+        buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(self._pointer, 0))()
+        if not library.llama_state_seq_get_data(self._pointer, buffer, len(buffer), 0):
+            raise self._no_copy()
+        return buffer
+
+    def restore(self, state: Any) -> None:
+        """Take over a copy, in a fresh context.
+
+        Raises:
+            ModelError: llama.cpp does not take it.
+        """
+        if not self.weights.library.llama_state_seq_set_data(self._pointer, state, len(state), 0):
+            raise self._no_copy()
+
+    def _no_copy(self) -> ModelError:
+        return ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
 
     def crop(self, length: int) -> bool:
         """Keep the first ``length`` tokens; if that cannot be done keep nothing, and return False."""

@@ -23,6 +23,7 @@ from toolgrammar.core import (
     ToolCall,
     load_model,
 )
+from toolgrammar.core.models.llama_cpp import backend as module
 from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
 
 from ..tiny import llama, tokenizer
@@ -340,6 +341,36 @@ def test_next_turn_reuses_the_last_one(path: Path) -> None:
     backend.close()
     plain.close()
     assert backend.prefixes.counters().sessions == 0
+
+
+def test_many_prompts_are_kept(path: Path) -> None:
+    """In the bytes of two windows: older sequences take no more room than their tokens, and give the same logits."""
+    one = GGUFBackend(str(path), threads=1)
+    room = 2 * one._weights.cache_bytes(one.context_window)
+    one.close()
+    backend, plain = (GGUFBackend(str(path), threads=1, prefix_cache=size) for size in (room, 0))
+    prompts = [plain.encode(f"{number} " + "the weather in Rome " * 8) for number in range(6)]
+    for again in (False, True):
+        for ids in prompts:
+            session, fresh = backend.start(), plain.start()
+            np.testing.assert_allclose(session.extend(ids), fresh.extend(ids), atol=1e-4)
+            assert session.cached_tokens == (len(ids) - 1 if again else 0)
+            np.testing.assert_allclose(session.extend([5]), fresh.extend([5]), atol=1e-4)
+            session.crop(len(ids))
+            session.close()
+    counters = backend.prefixes.counters()
+    assert (counters.sessions, counters.hits, counters.evictions) == (6, 6, 0) and counters.nbytes <= room
+    backend.close()
+    plain.close()
+
+
+def test_threads_by_default(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the processors that the process may use, and at least one."""
+    for usable, expected in ((1, 1), (2, 1), (16, 8)):
+        monkeypatch.setattr(module, "_processors", lambda usable=usable: usable)
+        backend = GGUFBackend(str(path))
+        assert backend._threads == expected
+        backend.close()
 
 
 def test_sessions_of_several_threads_are_apart(backend: GGUFBackend) -> None:
