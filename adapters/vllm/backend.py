@@ -26,15 +26,11 @@ from toolgrammar.core.logs import logger_of
 
 from .cuts import cut_places
 from .envelope import Tokens, Wanted, refusal, wanted
+from .plugin import placeholder, proposes_forced_text
 from .sequence import Ends, Sequence, fill_batch
 from .spelling import Spelling
 
 _LOG = logger_of("vllm")
-
-
-def placeholder(vocab_size: int) -> int:
-    """Return the token that a proposer of `drafts` proposes in the place of each token that the grammar may force."""
-    return vocab_size - 1
 
 
 class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
@@ -57,9 +53,8 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         self.rows: np.ndarray[Any, np.dtype[np.uint32]] = np.zeros((0, 0), np.uint32)
         self._ends: dict[frozenset[int], Ends] = {}
         config = self.vllm_config.speculative_config
-        drafts = None if config is None else config.model
-        self.jumps = bool(config and config.method == "custom_class" and str(drafts).startswith(__package__ or ""))
-        self.offers = str(drafts).endswith(".OfferedText")
+        self.jumps = proposes_forced_text(config)
+        self.offers = self.jumps and str(config.model).endswith(".OfferedText")
         self.most_drafts = int(getattr(self.vllm_config, "num_speculative_tokens", 0) or 0)
 
     def compile_grammar(
@@ -105,6 +100,9 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         constraint: the grammar over the model's vocabulary.
         ends: the tokens that end the text.
         asked: what the request asks for.
+
+    Attributes:
+        hides_end: the answer is reported as cut, and a token ended it: vLLM would show that one's text.
     """
 
     def __init__(self, backend: ToolGrammarBackend, constraint: Constraint, ends: Ends, asked: Wanted) -> None:
@@ -116,6 +114,7 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         self._before = 0  # tokens that the request wrote before the grammar began: its reasoning
         self._committed = 0
         self._reserve = 0
+        self.hides_end = False
 
     def belong_to(self, request: Any, max_model_len: int) -> None:
         """Take the token budget of a request of vLLM, and report there what the budget cut."""
@@ -152,18 +151,21 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         """Name in the request what its token budget cut, in the one field that reaches the client."""
         from vllm.v1.request import RequestStatus
 
-        asked = self._asked
-        if self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
-            places = [""]  # the budget was less than the shortest answer
+        asked, more = self._asked, {}
+        if self._is_refused():
+            places, more = [""], {"shortest": self.shortest}
+        elif self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
+            places = [""]
         elif self.closed_at is None or self.closed_at > len(self.tokens):
             return
         else:
             parser = None if asked.make_parser is None else asked.make_parser()
             places = cut_places(self._spelling.vocabulary, self.tokens, self.closed_at, parser, asked.is_json)
         if places:
-            self._request.stop_reason = json.dumps({"toolgrammar": {"cut": places}})
+            self._request.stop_reason = json.dumps({"toolgrammar": {"cut": places, **more}})
             if self._request.status == RequestStatus.FINISHED_STOPPED:
                 self._request.status = RequestStatus.FINISHED_LENGTH_CAPPED
+                self.hides_end = True
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """Return the drafts that the grammar takes; in the place of placeholders, the text that it forces."""

@@ -3,14 +3,15 @@
 Start vLLM with ``--speculative-config '{"method": "custom_class", "num_speculative_tokens": 12, "model":
 "toolgrammar.adapters.vllm.drafts.ForcedText"}'``. The proposer runs in the worker, which has no grammar: it proposes
 placeholders, and the grammar puts the tokenizer's own spelling of the forced text in their place when vLLM asks it
-which drafts are valid (`backend.ToolGrammarSequence.validate_tokens`).
+which drafts are valid (`backend.ToolGrammarSequence.validate_tokens`). Where no grammar does, they are dropped before
+they are scheduled (`plugin`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .backend import placeholder
+from .plugin import placeholder
 
 
 class ForcedText:

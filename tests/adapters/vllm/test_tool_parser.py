@@ -95,10 +95,34 @@ def test_an_envelope_of_the_client_is_kept() -> None:
     assert parser("toolgrammar", asked).adjust_request(asked).structured_outputs.grammar == own
 
 
-def test_a_call_that_was_cut_open_does_not_parse() -> None:
-    """What came of it is shown, and no client runs it."""
+@pytest.mark.parametrize("is_streamed", [False, True])
+@pytest.mark.parametrize("name", ["hermes", "llama-json", "qwen3-coder"])
+def test_a_call_that_was_cut_open_does_not_parse(name: str, is_streamed: bool) -> None:
+    """Wherever it was cut, its arguments lack their end, so that no client runs it."""
     asked = request()
-    text = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Par'
-    (call,) = parser("toolgrammar-hermes", asked).extract_tool_calls(text, asked).tool_calls
-    with pytest.raises(ValueError):
-        json.loads(call.function.arguments)
+    wire = get_format(name)
+    whole = wire.render("", [ToolCall("1", "get_weather", ARGUMENTS)])
+    for end in range(len(whole)):
+        made = parser(f"toolgrammar-{name}", asked)
+        arguments = ""
+        if is_streamed:
+            pieces = [made.extract_tool_calls_streaming("", "", char, [], [], [], asked) for char in whole[:end]]
+            for piece in filter(None, [*pieces, made.finish_streaming()]):
+                arguments += "".join(call.function.arguments or "" for call in piece.tool_calls)
+        elif calls := made.extract_tool_calls(whole[:end], asked).tool_calls:
+            arguments = calls[0].function.arguments
+        if "</tool_call>".endswith(whole[end:].strip()):  # the call itself is whole
+            continue
+        with pytest.raises(ValueError):
+            json.loads(arguments)
+
+
+def test_an_end_that_is_the_whole_answer_is_no_text() -> None:
+    """An answer without room for its grammar consists of the token that ends it."""
+    register()
+    asked = request()
+    tokenizer = SimpleNamespace(chat_template="", all_special_tokens=["<|im_end|>"], get_vocab=dict)
+    made = ToolParserManager.get_tool_parser("toolgrammar")(tokenizer, asked.tools)
+    assert made.extract_tool_calls("<|im_end|>", asked).content is None
+    assert made.extract_tool_calls_streaming("", "<|im_end|>", "<|im_end|>", [], [2], [2], asked) is None
+    assert made.finish_streaming() is None
