@@ -147,8 +147,8 @@ def _processors() -> int:
 class GGUFSession:
     """One sequence in a llama.cpp context; implements `Session`. Not for several threads at once.
 
-    A sequence that is kept for later can `rest` without a context, as a copy of what was read. A model whose state cannot forget its last tokens (a recurrent one) reads the whole sequence again after a crop:
-    slower, and as exact.
+    A sequence that is kept for later can `rest` without a context, as a copy of what was read. A model whose state
+    cannot forget its last tokens (a recurrent one) reads the whole sequence again after a crop: slower, and as exact.
     """
 
     def __init__(self, context: _Context, make: Callable[[], GGUFSession]) -> None:
