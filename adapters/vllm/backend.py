@@ -25,8 +25,8 @@ from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
 from toolgrammar.core.logs import logger_of
 
 from .cuts import cut_places
+from .drafts import placeholder, proposes_forced_text
 from .envelope import Tokens, Wanted, refusal, wanted
-from .plugin import placeholder, proposes_forced_text
 from .sequence import Ends, Sequence, fill_batch
 from .spelling import Spelling
 

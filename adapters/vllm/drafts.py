@@ -11,7 +11,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .plugin import placeholder
+
+def proposes_forced_text(speculation: Any) -> bool:
+    """Return True if vLLM's ``SpeculativeConfig`` names one of the proposers below."""
+    if speculation is None or speculation.method != "custom_class":
+        return False
+    return str(speculation.model).startswith(f"{__package__}.")
+
+
+def placeholder(vocab_size: int) -> int:
+    """Return the token that a proposer below proposes in the place of each token that the grammar may force."""
+    return vocab_size - 1
 
 
 class ForcedText:

