@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 
-from toolgrammar.core import ToolGrammarError
 from toolgrammar.core.validation import Validator
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="install the dev extra")
@@ -42,8 +40,10 @@ class Judges:
         try:
             second = bool(self._second.is_valid(value))
             first = next(self._first.problems(value), None) is None
-        except (ToolGrammarError, ValueError, TypeError, AttributeError, RecursionError, OverflowError):
+        except Exception:
             return None
-        except jsonschema.exceptions.ValidationError:
+        except BaseException as error:  # a recursion within a library of Rust, which is no Exception
+            if type(error).__name__ != "PanicException":
+                raise
             return None
         return first if first == second else None

@@ -46,6 +46,11 @@ cdef class Nodes:
     cdef int _heads_room
     # rules in expansion; and a stack of search frames and unfinished lists
     cdef set _opening
+    # the provisional answers of searches, as pairs of a node and its mark before; and the lowest frame on which they
+    # depend, as pairs of the number of the first of some neighbouring ones and the frame
+    cdef list _provisional
+    cdef list _groups
+    cdef public long long met
     cdef int* _stack
     cdef int _stack_room
     cdef int _top
@@ -84,6 +89,9 @@ cdef class Nodes:
     cdef int _answer(self, int node, int question) except -1
     cdef void _leave(self) noexcept
     cdef int _meet(self, int node) except -1
+    cdef int _settle(self, Py_ssize_t first, int verdict, int question) except -1
+    cdef int _postpone(self, int node, int lowest, Py_ssize_t first) except -1
+    cdef int _depends(self, Py_ssize_t number) except -1
     cdef int _search(self, int node, int question) except -1
     cdef bint _is_any(self, int node) noexcept
     cdef int _child(self, int node, int number, int question) except -3

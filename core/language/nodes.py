@@ -40,6 +40,9 @@ _ITS_SHARE = 0.7
 _MAX_SHARED = cython.declare(cython.int, 200)
 _MAX_MERGED = cython.declare(cython.int, 10_000)
 
+#: Number of integers in a frame of a search.
+_FRAME = cython.declare(cython.int, 5)
+
 #: Maximum number of exceeded limits that are remembered.
 _MAX_LIMITS = cython.declare(cython.int, 100)
 
@@ -74,6 +77,7 @@ class Nodes:
             text).
         plenty: number of nodes above which they are scarce.
         weight: bytes that builders and their documents take (estimated by those who add them).
+        met: number of nodes that searches met: a count of work.
 
     Args:
         terms: the store of terms; None: a new one.
@@ -109,6 +113,9 @@ class Nodes:
         self._learn(node_kinds.EMPTY, node_kinds.NO, node_kinds.NO)
         self._learn(node_kinds.EPSILON, node_kinds.YES, node_kinds.YES)
         self._opening = set()
+        self._provisional = []
+        self._groups = []
+        self.met = 0
         self._heads_room, self._heads = 256, ints(256)
         self._heads_used = 1  # 0 is shared by all nodes without heads
         for node in (node_kinds.EMPTY, node_kinds.EPSILON):
@@ -754,37 +761,86 @@ class Nodes:
                 self._cells[node * node_kinds.WIDTH + question] = known
                 return known
         start: cython.int = self._top
+        first: cython.Py_ssize_t = len(self._provisional)
         try:
             return self._search(node, question)
         finally:
             while self._top > start:  # left by an error
                 self._leave()
+            self._settle(first, 0, question)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _leave(self) -> cython.void:
         """Take the last node in progress from the stack."""
-        self._top -= 4
+        self._top -= _FRAME
         self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.MARK] = self._stack[self._top + 3]
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _meet(self, node: cython.int) -> cython.int:
         """Push the frame of a node: the node, the number of its next child, the lowest frame on which its answer
-        depends, and its mark in the search that this one interrupts."""
+        depends, its mark in the search that this one interrupts, and the number of provisional answers before it."""
         at: cython.int = self._top
         self._push(node)
         self._push(0)
         self._push(at)
         self._push(_cell(self, node, node_kinds.MARK))
+        self._push(len(self._provisional))
         self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = at + 1
+        self.met += 1
         return 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
+    def _settle(self, first: cython.Py_ssize_t, verdict: cython.int, question: cython.int) -> cython.int:
+        """Take the provisional answers from a number on away; a verdict above 0 is their final answer."""
+        node: cython.int
+        while len(self._provisional) > first:
+            node, mark = self._provisional.pop()
+            self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = mark
+            if verdict:
+                self._cells[node * node_kinds.WIDTH + question] = verdict
+        while self._groups and self._groups[len(self._groups) - 1][0] >= first:
+            self._groups.pop()
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _postpone(self, node: cython.int, lowest: cython.int, first: cython.Py_ssize_t) -> cython.int:
+        """Keep a "no" of a node that was left, and those from a number on that were found inside, until the lowest
+        frame on which they depend has an answer."""
+        while self._groups and self._groups[len(self._groups) - 1][0] >= first:
+            self._groups.pop()
+        self._groups.append((first, lowest))
+        self._provisional.append((node, _cell(self, node, node_kinds.MARK)))
+        self._cells[node * node_kinds.WIDTH + node_kinds.MARK] = -len(self._provisional)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _depends(self, number: cython.Py_ssize_t) -> cython.int:
+        """Return the lowest frame on which a provisional answer depends."""
+        low: cython.Py_ssize_t = 0
+        high: cython.Py_ssize_t = len(self._groups)
+        while low < high:  # the last group that begins at the answer or before
+            middle: cython.Py_ssize_t = (low + high) // 2
+            if self._groups[middle][0] <= number:
+                low = middle + 1
+            else:
+                high = middle
+        return self._groups[low - 1][1]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
     def _search(self, node: cython.int, question: cython.int) -> cython.int:
-        """Search depth-first. Nodes in progress count as "no"; a "no" that depends on one of them is provisional."""
+        """Search depth-first. Nodes in progress count as "no"; a "no" that depends on one of them is provisional.
+
+        Provisional answers are kept until the lowest of these nodes has its answer: they are final if it is "no", and
+        dropped if it is "yes". Each "yes" is final, so that a search takes polynomial time.
+        """
         start: cython.int = self._top
+        first: cython.Py_ssize_t = len(self._provisional)
         at: cython.int
         child: cython.int
         mark: cython.int
@@ -793,7 +849,7 @@ class Nodes:
         answer: cython.int = 0  # the answer of the last child
         self._meet(node)
         while True:
-            at = self._top - 4
+            at = self._top - _FRAME
             node = self._stack[at]
             verdict = 0
             while not verdict:
@@ -808,8 +864,12 @@ class Nodes:
                 self._stack[at + 1] += 1
                 answer = _cell(self, child, question)
                 if not answer:
-                    mark = _cell(self, child, node_kinds.MARK) - 1
-                    if mark < start:
+                    mark = _cell(self, child, node_kinds.MARK)
+                    if mark > start:
+                        mark -= 1
+                    elif mark < -first:
+                        mark = self._depends(-mark - 1)
+                    else:  # of no search, or of one that this one interrupts
                         self._meet(child)
                         break
                     answer = node_kinds.NO
@@ -819,13 +879,18 @@ class Nodes:
                 continue
             answer = verdict
             lowest = self._stack[at + 2]
+            before: cython.Py_ssize_t = self._stack[at + 4]
             self._leave()
             if verdict == node_kinds.YES or lowest >= at:
                 self._cells[node * node_kinds.WIDTH + question] = verdict
+                if len(self._provisional) > before:
+                    self._settle(before, verdict if verdict == node_kinds.NO else 0, question)
+            else:
+                self._postpone(node, lowest, before)
             if at == start:
                 return verdict
-            if verdict == node_kinds.NO and lowest < self._stack[at - 2]:
-                self._stack[at - 2] = lowest
+            if verdict == node_kinds.NO and lowest < self._stack[at - _FRAME + 2]:
+                self._stack[at - _FRAME + 2] = lowest
 
     @cython.cfunc
     @cython.exceptval(check=False)

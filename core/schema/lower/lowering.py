@@ -544,11 +544,12 @@ class Lowering:
     @cython.cfunc
     def _is_loose(self, value: object, loose_numbers: cython.bint) -> cython.bint:
         """Return True if the options allow more than one spelling of a listed value."""
-        compound: cython.bint = isinstance(value, (dict, list, tuple)) and len(value) > 0
-        if self.syntax is not None and (compound or isinstance(value, str)):
+        compound: cython.bint = isinstance(value, (dict, list, tuple))
+        parts: cython.bint = compound and len(value) > 0
+        if self.syntax is not None and (parts or isinstance(value, str)):
             return True
-        if compound:
-            return self.flexible or self.objects.any_order
+        if compound:  # an empty one takes white space inside
+            return self.flexible or (parts and self.objects.any_order)
         return loose_numbers and type_of(value) == "number"
 
     def _loose(self, value: Any) -> int:

@@ -151,3 +151,16 @@ def test_indented_lines(indent: int, depth: int) -> None:
     assert grammar.matches("[" + " " * 20 + "]")
     for beyond in ("[" + " " * 21 + "]", "[\n" + " " * 65 + "1]", "[\n" + "\t" * 20 + "1]", "[\n" + " " * 30 + "\n1]"):
         assert not grammar.matches(beyond), beyond
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [([], "[ ]"), ({}, "{\n}"), ({"a": []}, '{ "a" : [\t] }'), ([{}, [[]]], "[{ }, [[ ]  ] ]"), ([[]], "[[\n  ]]")],
+)
+def test_white_space_inside_of_what_is_empty(value: Any, text: str, order: Any) -> None:
+    """Flexible white space is taken in a listed value that is empty, or holds one that is."""
+    for schema in ({"const": value}, {"enum": [1, value]}, {"anyOf": [{"enum": [value]}, {"type": "null"}]}):
+        grammar = Grammar.from_json_schema(schema, whitespace="flexible", property_order=order)
+        assert grammar.matches(text) and grammar.matches(json.dumps(value, separators=(",", ":")))
+        assert not grammar.matches(text.replace("]", ", 1]").replace("}", ', "b": 1}'))

@@ -395,3 +395,25 @@ def test_valid_patterns_that_cannot_be_enforced(pattern: str, keyword: str) -> N
     grammar = Grammar.from_json_schema(schema, on_unsupported="validate")
     assert [each.place for each in grammar.unenforced] == [caught.value.place]
     assert grammar.matches('["x"]')
+
+
+#: Schemas whose options refer to the whole, so that "no value" of one depends on that of others.
+RECURSIVE: list[dict[str, Any]] = [
+    {"oneOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}, {"contains": {"type": "number"}}]},
+    {
+        "oneOf": [
+            {"anyOf": [{"items": {"$ref": "#"}}, {"contains": {"type": "number"}}]},
+            {"contains": {"$ref": "#"}},
+        ]
+    },
+]
+
+
+@pytest.mark.parametrize("schema", RECURSIVE)
+def test_a_search_for_a_value_is_not_repeated(schema: dict[str, Any]) -> None:
+    """What depends on a search in progress is searched once, until that search finds a value."""
+    grammar = Grammar.from_json_schema({"type": "array", **schema})
+    grammar.bind(BYTES)
+    texts = ("[]", "[1]", "[[1], [[]]]", "[[]]", "[[], [1]]", "[1, [1]]", "[[[]]]", "[[[1]]]")
+    assert [text for text in texts if grammar.matches(text)] == ["[]", "[1]", "[[1], [[]]]"]
+    assert grammar.program.store.nodes.met < 5_000
