@@ -19,6 +19,7 @@
     │       └── GenerationTimeoutError      the ``timeout`` of the answer is over    (TimeoutError)
     ├── ModelError                  a model failed, or does not support what was asked for
     │   ├── MissingDependencyError      an optional package is not installed     (ImportError)
+    │   ├── UnknownOptionError          an option has a name that nothing reads  (TypeError)
     │   └── ServerError                 a model's server refused a request or failed
     │       ├── AuthenticationError         401: the key is missing or wrong
     │       ├── PermissionDeniedError       403: the key does not allow this
@@ -186,6 +187,10 @@ class ModelError(ToolGrammarError, code="model"):
 
 class MissingDependencyError(ModelError, ImportError, code="missing_dependency"):
     """An optional package is not installed; the hint has the ``pip install`` command."""
+
+
+class UnknownOptionError(ModelError, TypeError, code="unknown_option"):
+    """An option has a name that nothing reads; the hint has the nearest name, or what to write instead."""
 
 
 class ServerError(ModelError, code="server"):

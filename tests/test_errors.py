@@ -63,6 +63,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "cancelled": lambda: ScriptedModel(["x"]).generate("x", GenerateParams(cancel=lambda: True)),
     "timeout": lambda: ScriptedModel(["x"]).generate("x", timeout=0.0),
     "model": lambda: load_model("nowhere"),
+    "unknown_option": lambda: ScriptedModel(["x"]).generate("x", temprature=1),  # type: ignore[call-arg]
     "server": lambda: ask(400),
     "authentication": lambda: ask(401),
     "permission_denied": lambda: ask(403),

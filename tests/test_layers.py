@@ -24,6 +24,7 @@ PIPELINE = (
     "core.json_pointer",
     "core.grammar_checks",
     "core.logs",
+    "core.option_names",
     "core.options",
     "core.pages",
     # languages

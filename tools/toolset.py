@@ -20,7 +20,7 @@ from toolgrammar.core.errors import (
     UnknownToolError,
 )
 from toolgrammar.core.generation.partial import PartialReader
-from toolgrammar.core.generation.tool_choice import check_tool_choice, unknown_tool
+from toolgrammar.core.generation.tool_choice import check_tool_choice, tool_choice_of, unknown_tool
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.logs import logger_of
@@ -56,7 +56,7 @@ from .formats.leniencies import lenient
 from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
-from .tool import Tool, warn_of_skipped, with_tool
+from .tool import Tool, ToolList, warn_of_skipped, with_tool
 from .typescript.reader import tools_from_typescript
 
 _LOG = logger_of("tools")
@@ -78,7 +78,10 @@ class ToolSet:
             grammar; also in a warning of the logger ``toolgrammar.tools``. Tools of documents and servers are optional.
 
     Args:
-        tools: the tools.
+        tools: a list of anything that describes a tool, or one such thing: functions, Python modules, Pydantic models,
+            dataclasses, typed dicts, `Tool` objects, tool dicts of any provider (also a whole ``tools/list`` result of
+            MCP), JSON Schemas with a title, tool objects of agent frameworks and SDKs, TypeScript declarations as text,
+            OpenAPI documents, or another `ToolSet`.
         additional_properties: read argument schemas open; by default they are closed (see `close_objects`).
         max_calls: most calls in one turn when parallel calls are on; None for no bound.
         strictness: for some tools, by name, how their arguments are held to the schema: ``"closed"`` or ``"open"``, as
@@ -87,14 +90,15 @@ class ToolSet:
         grammars: cache of the grammars of single tools; by default all tool sets share one.
 
     Raises:
-        SchemaError: two different tools under one name.
-        ToolGrammarError: something is no `Tool`; or ``max_calls`` is below 1.
+        SchemaError: something cannot be a tool (names the tool, the parameter and the reason), or two different tools
+            have one name.
+        ToolGrammarError: ``max_calls`` is below 1.
         UnknownToolError: ``strictness`` is of a tool that is not there.
     """
 
     def __init__(
         self,
-        tools: Iterable[Tool] = (),
+        tools: Any = (),
         *,
         additional_properties: bool = False,
         max_calls: int | None = MAX_CALLS,
@@ -102,13 +106,10 @@ class ToolSet:
         grammars: CallGrammars = CALL_GRAMMARS,
     ) -> None:
         self._tools: dict[str, Tool] = {}
+        given = tools if isinstance(tools, ToolList) else tools_from_any(tools)
+        earlier: tuple[ToolGrammarError, ...] = getattr(tools, "skipped", given.skipped)
         skipped: list[ToolGrammarError] = []
-        for tool in tools:
-            if not isinstance(tool, Tool):
-                raise ToolGrammarError(
-                    f"a ToolSet is made of Tool objects, not of {type(tool).__name__}",
-                    hint="ToolSet.from_any takes functions, models, dicts and all other sources",
-                )
+        for tool in given:
             before = self._tools.get(tool.name)
             try:
                 self._tools[tool.name] = tool if before is None else _merged(before, tool)
@@ -129,7 +130,7 @@ class ToolSet:
             del self._tools[name]
             skipped.append(reason)
         warn_of_skipped(skipped)
-        self.skipped: tuple[ToolGrammarError, ...] = (*getattr(tools, "skipped", ()), *skipped)
+        self.skipped: tuple[ToolGrammarError, ...] = (*earlier, *skipped)
 
     @classmethod
     def from_any(
@@ -140,12 +141,10 @@ class ToolSet:
         max_calls: int | None = MAX_CALLS,
         on_unusable: OnUnusable = "error",
     ) -> ToolSet:
-        """Return a tool set from a list of anything that describes a tool, or from one such thing.
+        """Return a tool set of anything that describes tools; the same as ``ToolSet(sources)``.
 
         Args:
-            sources: Pydantic models, dataclasses, typed dicts, functions, `Tool` objects, tool dicts of any provider
-                (also a whole ``tools/list`` result of MCP), JSON Schemas with a title, tool objects of agent
-                frameworks and SDKs, TypeScript declarations as text, OpenAPI documents, or another `ToolSet`.
+            sources: as for `ToolSet`.
             additional_properties: read argument schemas open instead of closed.
             max_calls: most calls in one turn.
             on_unusable: ``"skip"`` for tools that somebody else lists: what cannot be a tool, or has no grammar, is
@@ -262,8 +261,8 @@ class ToolSet:
         Args:
             format: wire format.
             tool_choice: ``"auto"`` (text of at least one character, or calls with or without text before them),
-                ``"required"`` (calls only), ``"none"`` (text only), or a tool's name (exactly one call of it). The
-                three words win over a tool of that name.
+                ``"required"`` (calls only; ``"any"`` is the same), ``"none"`` (text only), or a tool's name (exactly
+                one call of it). The first three words win over a tool of that name.
             parallel: up to ``max_calls`` calls in a turn instead of one.
             whitespace: how arguments may be spaced.
             response_schema: text is JSON of this schema (a dict, a bool or a Pydantic model) instead of free; then it
@@ -307,6 +306,7 @@ class ToolSet:
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self._tools.values())
+        choice = tool_choice_of(choice, self.names)
         check_tool_choice(choice, self.names)
         if choice == "required" and not tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from toolgrammar.core.conversation.builder import arguments_text
 from toolgrammar.core.conversation.message_dicts import image, message_of, parts_of, past_call
+from toolgrammar.core.option_names import require_known
 
 from .answers import (
     Collector,
@@ -56,7 +57,6 @@ from .options import (
     GENERATION,
     generation_params,
     loading_options,
-    require_known,
     stop_strings,
     tool_choice,
 )

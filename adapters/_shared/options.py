@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType
 from typing import Any
@@ -21,16 +21,6 @@ _MADE = frozenset(
 )
 #: The options of `GenerateParams` that users of an adapter give by name.
 GENERATION = frozenset(option.name for option in fields(GenerateParams)) - _MADE
-
-
-def require_known(given: Iterable[str], known: Collection[str]) -> None:
-    """Refuse options that would change nothing.
-
-    Raises:
-        ModelError: names those that are not known.
-    """
-    if unknown := sorted(set(given) - set(known)):
-        raise ModelError(f"unknown options {unknown}", hint=f"known are {sorted(known)}")
 
 
 def loading_options(options: Mapping[str, Any] | None, connection: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import json
 import sys
 from collections.abc import Iterator
@@ -226,12 +225,7 @@ def _tools_of(path: Path) -> ToolSet:
         fail(f"{path} cannot be executed: {type(error).__name__}: {error}", "run it with Python to see where")
     finally:
         sys.path.pop(0)
-    names = getattr(module, "__all__", None) or [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and inspect.isfunction(value) and value.__module__ == path.stem
-    ]
-    functions = [getattr(module, name) for name in names]
-    if not functions:
+    tools = ToolSet(module)
+    if not tools:
         fail(f"{path} has no public function", "define a function with type annotations and a docstring")
-    return ToolSet.from_any(functions)
+    return tools

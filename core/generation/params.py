@@ -138,10 +138,11 @@ class GenerateParams:
         output_type: the shape of the answer. JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
             ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It replaces
             ``json_mode``, ``grammar`` or (beside tools) ``response_schema``; only one of these may be given.
-        json_mode: the answer is JSON.
+        json_mode: the answer is JSON; True is any JSON.
         grammar: the answer is a text of this grammar: a `Grammar`, or anything that `Grammar.from_any` takes.
-        tools: a tool set (``toolgrammar.tools.ToolSet``).
-        tool_choice: ``"auto"``, ``"required"``, ``"none"`` or a tool's name.
+        tools: a tool set (``toolgrammar.tools.ToolSet``), or what one can be made of: functions, classes, tool
+            dicts, or a list of these. A set that is made once keeps its grammar from request to request.
+        tool_choice: ``"auto"``, ``"required"`` (``"any"`` is the same), ``"none"`` or a tool's name.
         parallel_tool_calls: several calls in one turn are allowed.
         equal_calls: calls may be equal to earlier ones of the same turn: same tool, same arguments as they are written.
             False: such a call is left out, and the answer ends there (a remote model's goes on).
@@ -185,7 +186,7 @@ class GenerateParams:
     output_type: Any = None
     json_mode: JsonMode | None = None
     grammar: Grammar | None = None
-    tools: ToolInterface | None = None
+    tools: Any = None
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
     equal_calls: bool = False
@@ -220,9 +221,9 @@ class GenerateOptions(TypedDict, total=False):
     prefix: str
     stop: str | Sequence[str]
     output_type: Any
-    json_mode: JsonMode | None
+    json_mode: JsonMode | Literal[True] | None
     grammar: Grammar | str | Mapping[str, Any] | None
-    tools: ToolInterface | None
+    tools: Any
     tool_choice: str
     parallel_tool_calls: bool
     equal_calls: bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from types import NoneType
@@ -16,12 +16,14 @@ from typing import Any, Union
 
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
-from ..errors import GrammarError, ModelError
+from ..errors import GrammarError, ModelError, UnknownOptionError
 from ..grammar import Grammar
 from ..logs import logger_of
+from ..option_names import require_known
 from ..options import Whitespace
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
+from .tool_choice import tool_choice_of, tool_set_of
 
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's chat form.
 Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]]]
@@ -103,11 +105,6 @@ class Planner:
             SchemaError: the schema cannot be taken.
         """
         tools, mode = params.tools, params.json_mode
-        if tools is not None and not isinstance(tools, ToolInterface):
-            raise ModelError(
-                f"tools is a {type(tools).__name__}, not a tool set",
-                hint="from toolgrammar.tools import ToolSet; tools=ToolSet.from_any([...])",
-            )
         if params.grammar is not None and (mode is not None or params.response_schema is not None):
             raise _excluded("grammar", "json_mode" if mode is not None else "response_schema")
         if mode is not None and params.response_schema is not None:
@@ -208,21 +205,26 @@ def json_params(params: GenerateParams, schema: Any) -> GenerateParams:
 
 
 def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) -> GenerateParams:
-    """Return the parameters with the overrides put in, checked, and ``output_type`` as the option that it replaces.
+    """Return the parameters with the overrides put in, checked: tools as a tool set, and ``output_type`` as the option
+    that it replaces.
 
     Raises:
-        ModelError: an unknown name, or a value of the wrong type or out of range; names the option and the value.
+        UnknownOptionError: an option is not known.
+        ModelError: a value of the wrong type or out of range; names the option and the value.
+        SchemaError: something among the tools is none.
     """
-    known = {option.name for option in fields(GenerateParams)}
-    if unknown := sorted(set(overrides) - known):
-        raise ModelError(
-            f"unknown generation option: {', '.join(unknown)}", hint=f"known ones: {', '.join(sorted(known))}"
-        )
+    _require_known(overrides)
     if not isinstance(params, (GenerateParams, NoneType)):
         raise ModelError(f"params is a {type(params).__name__}", hint="give GenerateParams(...), or options by name")
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))
+    mode: Any = params.json_mode
+    if mode is True:
+        params = replace(params, json_mode=JsonMode())
+    if params.tools is not None:
+        params = replace(params, tools=tool_set_of(params.tools))
+        params = replace(params, tool_choice=tool_choice_of(params.tool_choice, params.tools.names))
     given: Any = params.grammar
     if isinstance(given, (str, Mapping)):
         try:
@@ -232,6 +234,17 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
             raise ModelError(f"grammar is malformed: {error.message}", hint=hint, place=error.place) from error
     check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
     return params if params.output_type is None else _with_shape(params)
+
+
+def _require_known(given: Collection[str]) -> None:
+    """Refuse unknown options; a field of `JsonMode` belongs into one."""
+    known = {option.name for option in fields(GenerateParams)}
+    mode = sorted(({option.name for option in fields(JsonMode)} - known - {"schema"}) & set(given))
+    if mode and set(given) <= {*known, *mode}:
+        raise UnknownOptionError(
+            f"unknown generation option: {', '.join(mode)}", hint=f"write json_mode=JsonMode(..., {mode[0]}=...)"
+        )
+    require_known(given, known, "unknown generation option:")
 
 
 def _with_shape(params: GenerateParams) -> GenerateParams:
@@ -268,7 +281,7 @@ def _is_thinking(value: Any) -> bool:
 
 # Ranges of single options; `Planner.plan` checks that options go together.
 _RANGES: Ranges = {
-    "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
+    "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "a whole number from 1, or None"),
     "temperature": (lambda value: is_number(value) and value >= 0, "a number from 0 (greedy)"),
     "top_p": (lambda value: is_number(value) and 0 < value <= 1, "a number above 0, at most 1"),
     "top_k": (lambda value: is_whole(value) and value >= 0, "a whole number from 0 (keeps all)"),
@@ -287,12 +300,15 @@ _RANGES: Ranges = {
     "draft": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1 token, or None"),
     "prefix": (lambda value: isinstance(value, str), "a text"),
     "stop": (_are_texts, "texts, none of them empty"),
-    "json_mode": (lambda value: value is None or isinstance(value, JsonMode), "JsonMode(schema=...)"),
+    "json_mode": (
+        lambda value: value is None or isinstance(value, JsonMode),
+        "JsonMode(schema=...), or True for any JSON",
+    ),
     "grammar": (
         lambda value: value is None or isinstance(value, Grammar),
         "a toolgrammar.core.Grammar, for example Grammar.from_regex(...), or what Grammar.from_any takes",
     ),
-    "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required', 'none' or a tool's name"),
+    "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required' (or 'any'), 'none' or a tool's name"),
     "parallel_tool_calls": FLAG,
     "equal_calls": FLAG,
     "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),

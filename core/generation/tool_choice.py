@@ -1,11 +1,13 @@
-"""Check of a request's tool choice, and the error for a tool that does not exist."""
+"""A request's tools and tool choice as users give them, and the error for a tool that does not exist."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from ..errors import Place, UnknownToolError
+from .params import ToolInterface
 
 #: Words of a tool choice; any other choice is the name of a tool.
 TOOL_CHOICES = ("auto", "required", "none")
@@ -22,6 +24,25 @@ def unknown_tool(name: object, names: Sequence[str], message: str | None = None)
         hint=f"the tools are: {shown}" if names else "the tool set is empty",
         place=Place(tool=name if isinstance(name, str) else None),
     )
+
+
+def tool_set_of(tools: Any) -> ToolInterface:
+    """Return a tool set of anything that describes tools: what ``ToolSet.from_any`` takes.
+
+    Raises:
+        SchemaError: something is no tool.
+    """
+    if isinstance(tools, ToolInterface):
+        return tools
+    made: ToolInterface = import_module("toolgrammar.tools").ToolSet.from_any(
+        tools
+    )  # by name: the engine knows no tool
+    return made
+
+
+def tool_choice_of(choice: Any, names: Sequence[str]) -> Any:
+    """Return a tool choice as it is known here: ``"any"``, unless a tool has this name, is ``"required"``."""
+    return "required" if choice == "any" and "any" not in names else choice
 
 
 def check_tool_choice(choice: Any, names: Sequence[str]) -> None:

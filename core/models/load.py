@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
+from ..option_names import require_known
 from ..options import SERVERS
 from .model import LocalModel, Model
 
@@ -28,7 +30,8 @@ def load_model(uri: str, **options: Any) -> Model:
             for ``hf:``; those of `RemoteModel` for servers.
 
     Raises:
-        ModelError: the address or an option is not known, or the model cannot be loaded.
+        ModelError: the address is not known, or the model cannot be loaded.
+        UnknownOptionError: an option is not known.
         MissingDependencyError: the backend's libraries are not installed.
     """
     if not isinstance(uri, str):
@@ -66,8 +69,24 @@ def load_model(uri: str, **options: Any) -> Model:
 
         model: Model = _make(RemoteModel, (rest,), {"server": scheme, **options}, uri)
         return model
+    raise ModelError(f"unknown model address {uri!r}", hint=_address_meant(uri))
+
+
+def _address_meant(uri: str) -> str:
+    """Return the address that an unknown one may stand for, or the known forms."""
+    if uri.lower().endswith(".gguf"):
+        return f"did you mean 'numpy:{uri}' or 'gguf:{uri}'?"
+    scheme, separator, rest = uri.partition(":")
+    schemes = ("numpy", "hf", "gguf", *SERVERS)
+    near = get_close_matches(
+        (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "embedded"), 1
+    )
+    if near:
+        return f"did you mean {near[0] + separator + rest!r}?"
+    if not separator and "/" in uri:
+        return f"did you mean 'hf:{uri}'?"
     known = "'smollm2', 'embedded', 'numpy:PATH', 'hf:NAME-OR-PATH', 'gguf:PATH', 'openai:MODEL@http://HOST:PORT/v1'"
-    raise ModelError(f"unknown model address {uri!r}", hint=f"known ones: {known}")
+    return f"known ones: {known}"
 
 
 def _local(
@@ -85,11 +104,7 @@ def _local(
 
 def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any], uri: str) -> Any:
     known = list(inspect.signature(kind).parameters)[len(arguments) :]
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise ModelError(
-            f"{uri!r} does not take the option {', '.join(unknown)}", hint=f"known ones: {', '.join(known)}"
-        )
+    require_known(options, known, f"{uri!r} does not take the option")
     check_ranges(options, _RANGES)
     return kind(*arguments, **options)
 

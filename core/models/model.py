@@ -125,7 +125,7 @@ class Model(ABC):
         """
 
     @abstractmethod
-    def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
+    def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
         """Return the number of tokens of a prompt, the description of the tools included (remote: an estimate)."""
 
     def enforces(self, params: GenerateParams) -> bool:
@@ -478,9 +478,9 @@ class LocalModel(Model):
         """Return the token ids that the tokenizer writes for a text; control tokens stay spelled out."""
         return self.backend.encode(text)
 
-    def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
+    def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
         """Return the number of tokens of a prompt, the description of the tools included."""
-        params = GenerateParams(tools=tools)
+        params = resolve_params(None, {"tools": tools})
         return len(self._encode_prompt(conversation_of(prompt), params, self._wire(params)))
 
     # -- probabilities of whole texts --------------------------------------------------------------------------
@@ -794,7 +794,9 @@ def _requests(
     many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
     if len(many) != len(prompts):
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
-    return [_request(prompt, one, options) for prompt, one in zip(prompts, many, strict=True)]
+    resolved = {id(one): resolve_params(one, options) for one in {id(one): one for one in many}.values()}
+    each = [(prompt, resolved[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
+    return [Request(conversation_of(prompt, params.prefix), params, live=False) for prompt, params in each]
 
 
 def _cancellable(request: Request, abandoned: threading.Event) -> Request:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import types
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from toolgrammar.core import (
     Grammar,
     GrammarError,
     InvalidArgumentsError,
+    SchemaError,
     ToolCall,
     ToolCallError,
     ToolGrammarError,
@@ -468,7 +470,44 @@ def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> 
         assert caught.value.place.keyword == "pattern"
 
 
-def test_the_constructor_names_the_way_in_for_other_sources() -> None:
-    """A `ToolSet` of something else than tools is an error that names `from_any`."""
-    with pytest.raises(ToolGrammarError, match=r"not of dict.*from_any"):
-        ToolSet([{"type": "function", "function": {"name": "f"}}])  # type: ignore[list-item]
+def test_the_constructor_takes_whatever_from_any_takes() -> None:
+    """A `ToolSet` is made of a function, a class, a dict, a module or a list of these; what is no tool is named."""
+
+    def find(text: str) -> str:
+        """Find a text."""
+        return text
+
+    class Place(BaseModel):
+        """A place."""
+
+        city: str
+
+    given = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    for source in (find, Place, given, [find, Place, given], (find,), ToolSet([find]), iter([find])):
+        assert ToolSet(source) == ToolSet.from_any(
+            [find] if not isinstance(source, (list, tuple, dict, type)) else source
+        )
+    module = types.ModuleType("of_tools")
+    exec(
+        "from os.path import join\ndef f(a: int): 'One.'\ndef g(a: int): 'Two.'\ndef _h(a: int): 'None.'", vars(module)
+    )
+    assert ToolSet(module).names == ToolSet([module]).names == ("f", "g")
+    module.__all__ = ["g"]  # type: ignore[attr-defined]
+    assert ToolSet(module).names == ("g",)
+    assert ToolSet(None) == ToolSet() == ToolSet([])
+    with pytest.raises(SchemaError, match="cannot make a tool of a value of the type int"):
+        ToolSet(5)
+
+
+def test_any_is_required() -> None:
+    """The choice ``"any"`` of other libraries is ``"required"``, unless a tool has this name."""
+
+    def anything(text: str) -> str:
+        """Say anything."""
+        return text
+
+    tools = ToolSet(anything)
+    text = '<tool_call>\n{"name": "anything", "arguments": {"text": "x"}}\n</tool_call>'
+    assert tools.grammar(tool_choice="any").matches(text) and not tools.grammar(tool_choice="any").matches("text")
+    named = ToolSet([{"name": "any", "parameters": {"type": "object"}}, anything])
+    assert not named.grammar(tool_choice="any").matches(text)

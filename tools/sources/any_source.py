@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from inspect import isfunction
+from types import ModuleType
 from typing import Any
 
 from toolgrammar.core.errors import GrammarError, LimitError, SchemaError, ToolGrammarError
@@ -61,7 +63,7 @@ def _read(source: Any) -> list[Tool] | _Parts:
             return found
     raise SchemaError(
         f"cannot make a tool of a value of the type {type(source).__name__}",
-        hint="pass a Tool, a Pydantic model, a function, a tool dict or a JSON Schema with a title",
+        hint="pass a function, a Pydantic model, a module, a tool dict, a JSON Schema with a title or a Tool",
     )
 
 
@@ -75,6 +77,18 @@ def _tool(source: Any) -> list[Tool] | None:
 def _list(source: Any) -> _Parts | None:
     """Return the parts of a plain list, which is of no other kind."""
     return _iterable(source) if type(source) in (list, tuple) else None
+
+
+def _module(source: Any) -> _Parts | None:
+    """Return what the ``__all__`` of a module names, or else the public functions that it defines."""
+    if not isinstance(source, ModuleType):
+        return None
+    names = getattr(source, "__all__", None) or [
+        name
+        for name, value in vars(source).items()
+        if not name.startswith("_") and isfunction(value) and value.__module__ == source.__name__
+    ]
+    return _Parts(getattr(source, name) for name in names)
 
 
 def _dict_with_list(source: Any) -> _Parts | None:
@@ -92,6 +106,7 @@ def _iterable(source: Any) -> _Parts | None:
 RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _tool,
     _list,
+    _module,
     typescript.recognise,
     classes.recognise,
     openapi.recognise,

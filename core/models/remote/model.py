@@ -27,9 +27,10 @@ from ...event_loop import EventLoop
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES, converted, converts
-from ...generation.params import GenerateParams, ToolInterface
+from ...generation.params import GenerateParams
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
+from ...generation.tool_choice import tool_set_of
 from ...logs import logger_of
 from ...options import SERVERS
 from ..model import Capabilities, Model, Request
@@ -201,7 +202,7 @@ class RemoteModel(Model):
             self._loop.run(self._server())
         return self._window or DEFAULT_WINDOW
 
-    def count_tokens(self, prompt: Prompt, tools: ToolInterface | None = None) -> int:
+    def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
         """Return an estimate of the number of tokens of a prompt, its bytes by 3: a server does not show its tokens."""
         messages = conversation_of(prompt)
         size = 0
@@ -211,8 +212,8 @@ class RemoteModel(Model):
                 3_000 if isinstance(part, ImagePart) else len(part.text.encode(errors="replace")) for part in parts
             )
             size += sum(len(call.name) + len(json.dumps(dict(call.arguments))) for call in message.tool_calls) + 12
-        if tools is not None and tools.names:
-            size += len(json.dumps(tools.to_openai()))
+        if tools is not None and (tool_set := tool_set_of(tools)).names:
+            size += len(json.dumps(tool_set.to_openai()))
         return -(-size // BYTES_PER_TOKEN)
 
     def enforces(self, params: GenerateParams) -> bool:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 from toolgrammar.core import (
     BudgetError,
+    CallEnd,
     CancelledError,
     ContextOverflowError,
     Finish,
@@ -25,13 +26,16 @@ from toolgrammar.core import (
     Message,
     Model,
     ModelError,
+    SchemaError,
     TextDelta,
     TokenWritten,
+    UnknownOptionError,
     load_model,
 )
 from toolgrammar.core.models.embedded.model import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
+from toolgrammar.tools import ToolSet
 
 SCHEMA = {
     "type": "object",
@@ -169,12 +173,10 @@ def test_unconstrained_json_is_validated_and_asked_again() -> None:
 
 
 def test_misuse_is_named() -> None:
-    """Plain lists of tools, unknown options, bad numbers and empty prompts are clear errors."""
+    """Tools that are none, bad numbers and empty prompts are clear errors."""
     model = ScriptedModel(["x"] * 9)
-    with pytest.raises(ModelError, match=r"ToolSet.from_any"):
-        model.generate("x", tools=[print])
-    with pytest.raises(ModelError, match="unknown generation option: temprature"):
-        model.generate("x", temprature=1)
+    with pytest.raises(SchemaError, match="cannot make a tool"):
+        model.generate("x", tools=5)
     for odd in ([], None, 5, {}):
         with pytest.raises(ModelError, match="a prompt is"):
             model.generate(odd)
@@ -187,6 +189,112 @@ def test_misuse_is_named() -> None:
         model.generate("x", tool_choice="required")
     with pytest.raises(ContextOverflowError, match="context window"):
         load_model("embedded", context_window=16).generate("a long prompt " * 20)
+
+
+OPTIONS = [option.name for option in fields(GenerateParams)]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("temprature", "did you mean temperature?"),
+        ("tool_chioce", "did you mean tool_choice?"),
+        ("Max_Tokens", "did you mean max_tokens?"),
+        ("regex", "write grammar=Grammar.from_regex(...)"),
+        ("choices", 'write output_type=["...", "..."]'),
+        ("response_format", "write output_type=..., a Pydantic class, another Python type or a JSON Schema"),
+        ("json_schema", "write output_type=..., a Pydantic class, another Python type or a JSON Schema"),
+        ("schema", "write output_type=..., a Pydantic class, another Python type or a JSON Schema"),
+        ("guided_json", "write output_type=..., a Pydantic class, another Python type or a JSON Schema"),
+        ("max_new_tokens", "write max_tokens=..."),
+        ("stop_sequences", "write stop=[...]"),
+        ("do_sample", "write temperature=...; 0 is greedy, more samples"),
+        ("whitespace", "write json_mode=JsonMode(..., whitespace=...)"),
+        (
+            "zzz",
+            f"known are {', '.join(sorted(OPTIONS)[:8])} and {len(OPTIONS) - 8} more",
+        ),
+    ],
+)
+def test_an_unknown_option_names_what_was_meant(name: str, hint: str) -> None:
+    """The error says the nearest name, or how to write here what another library calls so; it is a TypeError, too."""
+    with pytest.raises(UnknownOptionError, match=f"unknown generation option: {name}") as caught:
+        ScriptedModel(["x"]).generate("x", **{name: 1})
+    assert caught.value.hint == hint
+    assert isinstance(caught.value, TypeError) and isinstance(caught.value, ModelError)
+
+
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("smolm2", "did you mean 'smollm2'?"),
+        ("embeded", "did you mean 'embedded'?"),
+        ("./x.gguf", "did you mean 'numpy:./x.gguf' or 'gguf:./x.gguf'?"),
+        ("gguff:./x", "did you mean 'gguf:./x'?"),
+        ("Qwen/Qwen3-0.6B", "did you mean 'hf:Qwen/Qwen3-0.6B'?"),
+    ],
+)
+def test_an_unknown_address_names_what_was_meant(address: str, hint: str) -> None:
+    """A misspelt address, a bare file and a bare name of a repository say what to write."""
+    with pytest.raises(ModelError, match="unknown model address") as caught:
+        load_model(address)
+    assert caught.value.hint == hint
+
+
+def add(a: int, b: int = 0) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+class Sum(BaseModel):
+    """A sum."""
+
+    a: int
+
+
+@pytest.mark.parametrize(
+    ("tools", "name"),
+    [
+        ([add], "add"),
+        (add, "add"),
+        ((add, Sum), "Sum"),
+        (Sum, "Sum"),
+        (next(iter(ToolSet([add]))), "add"),
+        (
+            {
+                "name": "add",
+                "description": "",
+                "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+            },
+            "add",
+        ),
+        (ToolSet([add]), "add"),
+    ],
+    ids=["list", "function", "tuple", "class", "tool", "dict", "set"],
+)
+@pytest.mark.parametrize("choice", ["required", "any"])
+def test_tools_are_whatever_describes_tools(tools: Any, name: str, choice: str) -> None:
+    """Every way to ask takes what `ToolSet` takes, and ``"any"`` for ``"required"``."""
+    text = f'<tool_call>\n{{"name": "{name}", "arguments": {{"a": 1}}}}\n</tool_call>'
+    model = ScriptedModel([text] * 9)
+    options: Any = {"tools": tools, "tool_choice": choice}
+
+    async def asynchronous() -> list[Any]:
+        streamed = [event async for event in model.astream("x", **options)]
+        return [await model.agenerate("x", **options), *await model.agenerate_batch(["x"], **options), streamed]
+
+    answers = [model.generate("x", **options), model.generate("x", GenerateParams(**options))]
+    *others, streamed = asyncio.run(asynchronous())
+    answers += [*model.generate_batch(["x", "x"], **options), *others]
+    assert [[call.name for call in answer.tool_calls] for answer in answers] == [[name]] * 6
+    for events in (streamed, list(model.stream("x", **options))):
+        assert [event.call.name for event in events if isinstance(event, CallEnd)] == [name]
+    assert model.count_tokens("x", tools) > model.count_tokens("x")
+
+
+def test_json_mode_true_is_any_json() -> None:
+    """``json_mode=True`` asks for some JSON."""
+    assert ScriptedModel(['{"a": [1]}']).generate("x", json_mode=True).text == '{"a": [1]}'
 
 
 WRONG_VALUES: dict[str, list[Any]] = {
@@ -202,7 +310,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "thinking_markers": ["<>", ("<think>",), ("", "x")],
     "prefix": [None, b"x"],
     "stop": [[""], ("a", ""), "", 5, [5], None],
-    "json_mode": [True, {"type": "object"}],
+    "json_mode": [1, "json", {"type": "object"}],
     "grammar": ["[a-z]+", {"type": "object"}],
     "tool_choice": [None, True, {"x": 1}],
     "parallel_tool_calls": [None, 1],
