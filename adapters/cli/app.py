@@ -11,6 +11,7 @@ import typer
 from .bench import bench
 from .chat import chat
 from .check import check
+from .commands import Group, add
 from .demo import demo
 from .match import match
 from .model import app as model
@@ -20,7 +21,7 @@ from .sample import sample
 from .serve import serve
 from .vllm import PASSED_ON, vllm
 
-app = typer.Typer(no_args_is_help=True, help="Exact constrained generation of tool calls.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Exact constrained generation of tool calls.")
 
 
 def _version(wanted: bool) -> None:
@@ -38,16 +39,12 @@ def _root(
     """Exact constrained generation of tool calls."""
 
 
-app.command()(demo)
-app.command()(check)
-app.command()(sample)
-app.command()(match)
-app.command()(repair)
+for _command in (demo, check, sample, match, repair):
+    add(app, _command)
 app.add_typer(model, name="model")
-app.command()(chat)
-app.command()(bench)
-app.command()(serve)
-app.command(context_settings=PASSED_ON)(vllm)
+for _command in (chat, bench, serve):
+    add(app, _command)
+add(app, vllm, context_settings=PASSED_ON)
 
 
 def main() -> None:

@@ -65,13 +65,16 @@ def _at(times: Sequence[float], share: float) -> float | None:
 
 def bench(
     schemas: Annotated[list[str], typer.Argument(metavar="SCHEMA...", help="Files, or module:object, as for check.")],
-    model: Annotated[str, typer.Option(help="The model whose vocabulary is used.")] = "embedded",
+    model: Annotated[str, typer.Option(help="Address of the model whose vocabulary is used.")] = "embedded",
     instances: Annotated[
         Path | None,
         typer.Option(help="A file with values, one JSON a line; the jsonschema library says which are valid."),
     ] = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Random outputs of each schema, without it.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of the random outputs.")] = 0,
+    count: Annotated[
+        int,
+        typer.Option("--count", "-n", min=1, help="Number of random outputs of each schema, without --instances."),
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the random outputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Compare the engines that are installed: time to compile, time of a mask, and which texts they take.
@@ -211,7 +214,7 @@ def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabu
     for source, scores in results.items():
         table = Table(title=f"{source} ({vocabulary})", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("engine", no_wrap=True)
-        for heading in ("compile ms", "mask µs", "p50", "p99", "worst", "valid", "invalid"):
+        for heading in ("compile ms", "mask µs: mean", "p50", "p99", "worst", "valid taken", "invalid taken"):
             table.add_column(heading, justify="right", no_wrap=True)
         for name, scored in scores.items():
             row = scored.to_dict()
@@ -226,7 +229,9 @@ def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabu
         for name, scored in scores.items():
             if scored.error is not None:
                 console.print(f"{name}: {scored.error}", markup=False)
-    words = "mask: mean, median, 99th percentile and worst; valid, invalid: texts taken, of how many"
+    words = "p50, p99: median and 99th percentile of the masks; valid, invalid: texts taken, of how many"
     console.print(words, style="dim", markup=False)
     if missing:
-        console.print(f"not installed: {', '.join(missing)}", style="dim", markup=False)
+        console.print(
+            f"not installed: {', '.join(missing)} (pip install 'toolgrammar[bench]')", style="dim", markup=False
+        )

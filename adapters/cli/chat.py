@@ -14,7 +14,7 @@ import typer
 
 from .output import AsJson, fail, traced, writable, write_trace
 from .output import console as make_console
-from .source import read_json
+from .source import line_of, read_json
 
 if TYPE_CHECKING:
     from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Trace
@@ -26,9 +26,14 @@ MAX_STEPS = 8
 #: What a tool's result says where nobody allowed the call.
 DECLINED = "The user did not allow this call."
 
+#: What the user is told then.
+NOBODY_ASKED = "declined: nobody can be asked here; with --yes every call runs"
+
 
 def chat(
-    model: Annotated[str, typer.Argument(help="Its address: 'smollm2', 'hf:NAME-OR-PATH', 'openai:MODEL@URL', ...")],
+    model: Annotated[
+        str, typer.Argument(help="Address of the model: 'smollm2', 'hf:NAME-OR-PATH', 'openai:MODEL@URL'")
+    ],
     tools: Annotated[
         Path | None,
         typer.Option(
@@ -36,13 +41,14 @@ def chat(
         ),
     ] = None,
     message: Annotated[
-        str | None, typer.Option("--message", "-m", help="Ask this, and end; else messages are read line by line.")
+        str | None,
+        typer.Option("--message", "-m", help="One message; without it, messages are read line by line."),
     ] = None,
-    system: Annotated[str, typer.Option(help="The system's message.")] = "",
-    tool_choice: Annotated[str, typer.Option(help="auto, required, none, or a tool's name.")] = "auto",
+    system: Annotated[str, typer.Option(help="System message of the conversation.")] = "",
+    tool_choice: Annotated[str, typer.Option(help="Use of tools: auto, required, none, or a name.")] = "auto",
     yes: Annotated[bool, typer.Option("--yes", help="Run every call without asking.")] = False,
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
-    seed: Annotated[int | None, typer.Option(help="Of the random draw.")] = None,
+    temperature: Annotated[float, typer.Option(help="Temperature of the random draw; 0 is greedy.")] = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random draw.")] = None,
     max_tokens: Annotated[int, typer.Option(help="Token budget of one turn.")] = 400,
     trace: Annotated[
         Path | None, typer.Option(callback=writable, help="Write the page of the trace, of all turns.")
@@ -127,18 +133,26 @@ class _Talk:
 
     def _turn(self, params: GenerateParams) -> Message:
         """Let the model write one turn; its text is shown as it comes."""
-        from toolgrammar.core import Finish, TextDelta
+        from toolgrammar.core import CallStart, Finish, TextDelta
         from toolgrammar.core.conversation.builder import MessageBuilder
 
         built = MessageBuilder()
         has_text = False
-        for event in self._model.stream(self._messages, params):
-            built.add(event)
-            if isinstance(event, TextDelta) and not self._as_json:
-                has_text = True
-                self._console.print(event.text, end="", markup=False)
-            elif isinstance(event, Finish) and event.trace is not None:
-                self.traces.append(event.trace)
+        with make_console(stderr=True).status("reading") as status:  # only in a terminal
+            for event in self._model.stream(self._messages, params):
+                built.add(event)
+                if isinstance(event, TextDelta) and not self._as_json:
+                    status.stop()
+                    has_text = True
+                    self._console.print(event.text, end="", markup=False)
+                elif isinstance(event, CallStart):
+                    if has_text:
+                        self._console.print()
+                        has_text = False
+                    status.update(f"calling {event.name}")
+                    status.start()
+                elif isinstance(event, Finish) and event.trace is not None:
+                    self.traces.append(event.trace)
         if has_text:
             self._console.print()
         return built.message()
@@ -157,7 +171,10 @@ class _Talk:
             if not _can_ask():
                 return ToolResult(call, error="This tool is only described: nobody is there to answer it.")
             return ToolResult(call, typer.prompt("         its result", err=True))
-        if not self._yes and not (_can_ask() and typer.confirm("         run it?", err=True)):
+        if not self._yes and not _can_ask():
+            make_console(stderr=True).print(f"         {NOBODY_ASKED}", style="yellow")
+            return ToolResult(call, error=DECLINED)
+        if not self._yes and not typer.confirm("         run it?", err=True):
             return ToolResult(call, error=DECLINED)
         return self._tools.execute(call)
 
@@ -210,7 +227,7 @@ def _tools_of(path: Path) -> ToolSet:
     if path.suffix != ".py":
         hint = "give a Python file with functions, or a JSON file of tools"
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except ValueError as error:
             fail(f"{path} is not UTF-8: {error}", hint)
         return ToolSet.from_any(read_json(str(path), text, hint))
@@ -222,7 +239,7 @@ def _tools_of(path: Path) -> ToolSet:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        fail(f"{path} cannot be executed: {type(error).__name__}: {error}", "run it with Python to see where")
+        fail(f"{path}{line_of(error, path)} cannot be executed: {type(error).__name__}: {error}", "mend the file")
     finally:
         sys.path.pop(0)
     tools = ToolSet(module)

@@ -29,7 +29,7 @@ def check(
         Path | None,
         typer.Option(callback=writable, help="Write a page: findings, a railroad diagram, and random outputs."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random outputs.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random outputs.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Tell if a JSON Schema can be enforced: exactly, or with some valid values left out, or not at all, and where.

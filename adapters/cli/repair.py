@@ -23,7 +23,7 @@ def repair(
     invent: Annotated[
         bool, typer.Option("--invent", help="Make up values that the schema demands and the text lacks.")
     ] = False,
-    seconds: Annotated[float, typer.Option(min=0.01, help="Time to search.")] = 2.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Seconds to search.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Write the nearest text of a schema, on standard output; and what was changed, on standard error.

@@ -13,9 +13,9 @@ from .source import SchemaArgument, load
 
 def sample(
     schema: SchemaArgument,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of the random draw; equal seeds draw equally.")] = 0,
-    length: Annotated[int, typer.Option(min=0, help="From this length on, an output ends as soon as it may.")] = 400,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of outputs.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the random draw; equal seeds draw equally.")] = 0,
+    length: Annotated[int, typer.Option(min=0, help="Bytes after which an output ends as soon as it may.")] = 400,
     as_json: AsJson = False,
 ) -> None:
     """Write random outputs of a schema or a grammar, one a line, with most of the optional members.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,24 +24,28 @@ GRACE = 30
 
 def serve(
     models: Annotated[
-        list[str], typer.Argument(help="Their addresses: 'smollm2', 'hf:NAME-OR-PATH'; NAME=ADDRESS serves it as NAME.")
+        list[str],
+        typer.Argument(help="Addresses of models: 'smollm2', 'hf:NAME-OR-PATH', or NAME=ADDRESS."),
     ],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8000,
     api_key: Annotated[
         list[str] | None,
-        typer.Option(help="env:NAME: requests need the key in this environment variable; several: one of them."),
+        typer.Option(help="Key that requests need, as env:NAME, an environment variable; of several, one is needed."),
     ] = None,
-    temperature: Annotated[float, typer.Option(help="Of requests that give none; 0 is greedy.")] = 0.0,
-    max_running: Annotated[int, typer.Option(min=1, help="Requests that one model works on at a time.")] = 4,
-    max_waiting: Annotated[int, typer.Option(min=0, help="Requests that wait for one model; more get 429.")] = 256,
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request's body.")] = 4 << 20,
+    temperature: Annotated[float, typer.Option(help="Temperature of requests that give none; 0 is greedy.")] = 0.0,
+    max_running: Annotated[int, typer.Option(min=1, help="Maximum number of requests at a time, for each model.")] = 4,
+    max_waiting: Annotated[int, typer.Option(min=0, help="Maximum number of requests that wait; more get 429.")] = 256,
+    max_body: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body, in bytes.")] = 4 << 20,
     body_seconds: Annotated[
-        float, typer.Option(help="Time in which the head of a request, and its body, arrive; and for reading on.")
+        float, typer.Option(help="Seconds in which the head of a request, and its body, must arrive.")
     ] = 30.0,
-    answer_seconds: Annotated[float, typer.Option(help="Time for one answer.")] = 600.0,
-    grace: Annotated[int, typer.Option(help="Seconds that running requests get when the server is stopped.")] = GRACE,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error; lines of JSON on stderr.")] = "info",
+    answer_seconds: Annotated[float, typer.Option(help="Seconds that one answer may take.")] = 600.0,
+    grace: Annotated[int, typer.Option(help="Seconds that running requests get at the end.")] = GRACE,
+    log_level: Annotated[
+        str,
+        typer.Option(help="Log level: debug, info, warning or error; lines of JSON on stderr."),
+    ] = "info",
 ) -> None:
     """Serve models to clients of OpenAI and others; every tool call that is sent is valid.
 
@@ -61,6 +66,7 @@ def serve(
         answer_seconds=answer_seconds,
     )
     _log_to_stderr(log_level)
+    _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = _load(models)
     app = create_app(
         loaded, limits=limits, defaults=GenerateParams(temperature=temperature), api_keys=keys, metrics=True
@@ -70,6 +76,21 @@ def serve(
     finally:
         for model in loaded.values():
             model.close()
+
+
+def _require_port(host: str, port: int) -> None:
+    """End with one line if nothing can listen at an address."""
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            with socket.socket(family, kind, protocol) as probe:
+                if os.name == "posix":  # as asyncio does: elsewhere the option means that others may share the port
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        fail(f"cannot listen at {host}:{port}: {why}", "another process may have the port: give another --port")
 
 
 def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: Callable[[str], None]) -> None:
@@ -171,8 +192,9 @@ def _log_to_stderr(level: str) -> None:
         fail(f"--log-level is {level!r}", "give debug, info, warning or error")
     handler = logging.StreamHandler()
     handler.setFormatter(_JsonLines())
-    for name in ("toolgrammar", "uvicorn.error"):
+    # What uvicorn says of starting and stopping is on standard output, in words for people.
+    for name, least in (("toolgrammar", number), ("uvicorn.error", number if level == "debug" else logging.WARNING)):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
-        logger.setLevel(number)
+        logger.setLevel(max(number, least))
         logger.propagate = False

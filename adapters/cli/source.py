@@ -8,7 +8,9 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -226,7 +228,9 @@ def _imported(name: str) -> Any:
     except AttributeError as error:
         fail(f"{name} does not exist: {error}", "give module:object, for example myapp.models:Order")
     except Exception as error:
-        fail(f"{module_name} cannot be executed: {type(error).__name__}: {error}", "import it in Python to see where")
+        found = find_spec(module_name)
+        line = line_of(error, Path(found.origin)) if found is not None and found.origin else ""
+        fail(f"{module_name}{line} cannot be executed: {type(error).__name__}: {error}", "mend the module")
     finally:
         sys.path.pop(0)
     from toolgrammar.core import Grammar
@@ -245,6 +249,14 @@ def _imported(name: str) -> Any:
     from toolgrammar.core.generation.plan import schema_of
 
     return schema_of(value)
+
+
+def line_of(error: Exception, path: Path) -> str:
+    """Return the last line of a Python file on the way to an error, as ``, line N``; empty if it is not on it."""
+    if isinstance(error, SyntaxError) and error.lineno is not None and Path(error.filename or "") == path:
+        return f", line {error.lineno}"
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    return f", line {lines[-1]}" if lines else ""
 
 
 def text_of(schema: str, text: str | None, file: Path | None) -> str:

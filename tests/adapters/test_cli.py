@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from importlib.metadata import version
@@ -233,3 +235,37 @@ def test_model_pull_of_a_wrong_file(
     code, _, err = run(monkeypatch, capsys, "model", "pull", f"--source={wrong}")
     assert code == 2 and "size or SHA-256 differ" in err
     assert [path.suffix for path in (tmp_path / "cache" / "models").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize("command", [[], ["chat"], ["check"], ["serve"], ["model", "pull"]], ids=" ".join)
+def test_help_is_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    """Flags show no type, and each option is described by a phrase that stands alone."""
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = run(monkeypatch, capsys, *command, "--help")
+    assert code == 0 and "<bool>" not in out
+    assert not re.search(r"(?<!\w)(Of|Its|Their) (the|address|requests)", out)
+
+
+def test_pull_with_a_source_that_is_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A source that does not exist is an error, also where the model is there already."""
+    code, _, err = run(monkeypatch, capsys, "model", "pull", "--source", "nowhere.whl")
+    assert code == 2 and "nowhere.whl is not a file" in err
+
+
+def test_a_port_in_use_is_found_before_the_model_loads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The port is tried first: no model is loaded, and the only output is one line and a hint."""
+    monkeypatch.setattr("toolgrammar.core.load_model", lambda *_: pytest.fail("the model was loaded"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        code, out, err = run(monkeypatch, capsys, "serve", "embedded", "--port", str(taken.getsockname()[1]))
+    assert code == 2 and out == "" and err.startswith("error    cannot listen at 127.0.0.1:")
+    assert len(err.splitlines()) == 2
+
+
+def test_help_is_wrapped_to_the_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The paragraphs of a docstring are not broken where the source is."""
+    monkeypatch.setenv("COLUMNS", "500")
+    assert "only after you say yes, or with --yes. Where nobody" in run(monkeypatch, capsys, "chat", "--help")[1]

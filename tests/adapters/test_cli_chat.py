@@ -197,3 +197,24 @@ def test_changed_values_are_other_values() -> None:
 def test_vocabulary_of_peers() -> None:
     """Each byte that is a token is found."""
     assert engines.single_bytes(Vocabulary([b"a", b"bc", None], eos=[2])) == {97: 0}
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_a_declined_call_is_told_to_the_person(model: ScriptedModel, tools: str, options: list[str]) -> None:
+    """Where nobody can be asked, standard error names the option that allows calls."""
+    code, _, err = invoke("chat", "m", "--tools", tools, "-m", "make it", *options)
+    assert code == 0 and "--yes" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("a = 1\n\nraise KeyError('closed')", 3), ("a = 1\ndef f(:\n    pass", 2)],
+    ids=["raises", "syntax"],
+)
+def test_errors_of_tool_files_name_the_line(model: ScriptedModel, tmp_path: Path, text: str, line: int) -> None:
+    """A file of tools that raises, or is no Python, is refused with the line."""
+    file = tmp_path / "broken_tools_of_tests.py"
+    file.write_text(text, encoding="utf-8")
+    code, _, err = invoke("chat", "m", "--tools", str(file), "-m", "x")
+    assert code == 2 and f", line {line} cannot be executed" in err and "Traceback" not in err
+    sys.modules.pop("broken_tools_of_tests", None)
