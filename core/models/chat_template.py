@@ -14,7 +14,6 @@ from typing import Any
 from ..conversation.messages import Message
 from .history import first_rendered
 from .jinja import compile_template
-from .prompts import thinking_variables
 
 #: Characters for private use, which stand in a rendered text for the spelling of a control token.
 _PRIVATE = range(0xF0000, 0xFFFFE)
@@ -61,16 +60,7 @@ class ChatTemplate:
         Raises:
             ModelError: the template refuses the conversation.
         """
-        thinks = thinking_variables(thinking)
-        return iter(
-            first_rendered(
-                self.source,
-                messages,
-                tools,
-                tool_prompt,
-                lambda turns, known, variables: self.render(turns, known, {**variables, **thinks}),
-            )
-        )
+        return iter(first_rendered(self.source, messages, tools, tool_prompt, self.render, thinking))
 
     def render(
         self,

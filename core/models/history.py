@@ -18,9 +18,13 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, Literal, TypeVar
 
-from ..conversation.messages import Message
+from ..conversation.messages import Message, TextPart
 from ..errors import ModelError
+from ..logs import logger_of
 from .jinja import compile_template
+from .prompts import thinking_variables
+
+_LOG = logger_of("models")
 
 T = TypeVar("T")
 
@@ -39,22 +43,25 @@ class MessageShape:
             an object of which all values are JSON text, ``"literals"``.
         empty: the content of a turn of calls without text.
         ids: ``"own"``: as they are; ``"nine"``: nine letters and digits; ``"counted"``: ``functions.NAME:NUMBER``.
-        text: text ``"beside"`` the calls of its turn; ``"before"`` them in a turn of its own; or ``"dropped"``.
+        text: text ``"beside"`` the calls of its turn; ``"before"`` them in a turn of its own; ``"after"`` them, in
+            front of the next text of the assistant; or ``"dropped"``.
         several: a turn may have several calls.
         reasoning: the key of the reasoning; ``"part"``: a part of the content; ``"content"``: in front of the text of
             a turn of calls.
         writes_calls: the template writes calls.
         shows_tools: the template describes the tools that it is given.
+        shows_system: the template writes a system turn, and the tools beside it.
     """
 
     arguments: Literal["object", "text", "values", "literals"] = "object"
     empty: str | None = ""
     ids: Literal["own", "nine", "counted"] = "own"
-    text: Literal["beside", "before", "dropped"] = "beside"
+    text: Literal["beside", "before", "after", "dropped"] = "beside"
     several: bool = True
     reasoning: str = "reasoning_content"
     writes_calls: bool = True
     shows_tools: bool = True
+    shows_system: bool = True
 
 
 # -- learning the shape ----------------------------------------------------------------------------------------
@@ -116,7 +123,12 @@ def message_shape(source: str) -> MessageShape:
     ]
     scores = [_score(source, shape, [call]) for shape in shapes]
     shape = shapes[scores.index(max(scores))]
-    shape = replace(shape, writes_calls=max(scores) >= 2, shows_tools=_described(source) != 0)
+    shape = replace(
+        shape,
+        writes_calls=max(scores) >= 2,
+        shows_tools=bool(_probe_tools(source)) and _described(source) != 0,
+        shows_system=_shows_system(source),
+    )
     if not shape.writes_calls:
         return replace(shape, several=False)
     two = Message("assistant", "", tool_calls=(probe_call(0), probe_call(1)))
@@ -150,7 +162,7 @@ def _rendered(source: str, shape: MessageShape, messages: Sequence[Message]) -> 
     results = [Message("tool", "Result.", tool_call_id=call.id, name="answered") for call in messages[-1].tool_calls]
     for following in (results, [*results, Message("assistant", "Answer."), Message("user", "More.")], []):
         try:
-            return render(source, [_QUESTION, *shaped([*messages, *following], shape)], PROBE_TOOLS)
+            return render(source, [_QUESTION, *shaped([*messages, *following], shape)], _probe_tools(source))
         except Exception:  # a template may raise anything; the next conversation is shorter
             continue
     return ""
@@ -174,12 +186,37 @@ _GARBLED = re.compile(r"""\{'inner'|\{"\{|\{\{"|["'][\[{]+["\\]|\\"|=Qaz7\b""")
 
 
 @lru_cache(maxsize=256)
+def _probe_tools(source: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the tools of the probe; none if the template refuses them."""
+    try:
+        render(source, [_QUESTION], PROBE_TOOLS)
+    except Exception:  # a template may raise anything
+        return ()
+    return PROBE_TOOLS
+
+
+@lru_cache(maxsize=256)
 def _described(source: str) -> int:
     """Return how often a prompt that describes the probe's tools names each of them; -1 if the template refuses it."""
     try:
-        return render(source, [_QUESTION], PROBE_TOOLS).count("probe_alpha")
+        return render(source, [_QUESTION], _probe_tools(source)).count("probe_alpha")
     except Exception:  # a template may raise anything
         return -1
+
+
+def _shows_system(source: str) -> bool:
+    """Return False if a template leaves out a system turn, or leaves out the tools because of it."""
+    system: Turn = {"role": "system", "content": "Instructions."}
+    for tools in dict.fromkeys((bool(_probe_tools(source)), False)):
+        known = PROBE_TOOLS if tools else ()
+        try:
+            alone = render(source, [_QUESTION], known).count("probe_alpha")
+            text = render(source, [system, _QUESTION], known)
+        except Exception:  # the turn is refused: that is seen when it happens
+            continue
+        if "Instructions." not in text or text.count("probe_alpha") < alone:
+            return False
+    return True
 
 
 # -- shaping a conversation ------------------------------------------------------------------------------------
@@ -212,6 +249,8 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
                 number += 1
             if message.text and shape.text == "before":
                 turns.append(dict(turn))
+            if message.text and shape.text == "after":
+                turn[_SAID] = message.text
             turn["content"] = message.text if message.text and shape.text == "beside" else shape.empty
             turn["tool_calls"] = calls
         if message.role == "tool":
@@ -226,7 +265,35 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
         if message.reasoning:
             _add_reasoning(turn, message.reasoning, shape)
         turns.append(turn)
+    if shape.text == "after":
+        turns = _with_texts_after(turns)
     return turns if shape.several else _one_call_a_turn(turns, shape.empty)
+
+
+#: Key of the text of a turn of calls, until it has its place.
+_SAID = "said before the calls"
+
+
+def _with_texts_after(turns: Sequence[Turn]) -> list[Turn]:
+    """Return a conversation in which text beside calls is in front of the assistant's next text; where there is none
+    before the next turn of the user, it is a turn of its own."""
+    placed: list[Turn] = []
+    said: list[str] = []
+    first = 0  # where a turn of it would be
+    for turn in [*turns, None]:
+        if turn is not None and _SAID in turn:
+            first = first if said else len(placed)
+            said.append(turn.pop(_SAID))
+        elif said and (turn is None or not (turn["role"] == "tool" or turn.get("tool_calls"))):
+            text = "\n\n".join(said)
+            if turn is not None and turn["role"] == "assistant" and isinstance(turn["content"], str):
+                turn = {**turn, "content": f"{text}\n\n{turn['content']}"}
+            else:
+                placed.insert(first, {"role": "assistant", "content": text})
+            said = []
+        if turn is not None:
+            placed.append(turn)
+    return placed
 
 
 def _as_text(value: Any, shape: MessageShape) -> Any:
@@ -285,8 +352,10 @@ def first_rendered(
     tools: Sequence[Mapping[str, Any]],
     tool_prompt: str,
     render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], T],
+    thinking: bool | None = None,
 ) -> T:
-    """Return what ``render`` makes of a conversation in the first shape that the template takes.
+    """Return what ``render`` makes of a conversation in the first shape that the template takes, and in which it writes
+    all calls and the texts beside them.
 
     Args:
         source: the template.
@@ -294,23 +363,106 @@ def first_rendered(
         tools: handed to the template if it knows tools.
         tool_prompt: put into the system turn if it does not, or if there are no tools for it.
         render: renders turns, with tools and further variables; may raise whatever a template may.
+        thinking: for or against reasoning: a variable of the template, if it is given.
 
     Raises:
-        ModelError: the template refuses the conversation in every shape; names the message, and says why.
+        ModelError: the template refuses the conversation in every shape, or leaves out a call; names the message, and
+            says why.
     """
     problem: Exception | None = None
+    lost: set[str] = set()
+    silent: list[T] = []  # without a text beside calls
+    variables = thinking_variables(thinking)
     for turns, known in _attempts(source, messages, tools, tool_prompt):
+        given = {**template_variables(source, known or []), **variables}
         try:
-            return render(turns, known, template_variables(source, known or []))
+            result = render(turns, known, given)
         except ModelError:
             raise
         except Exception as error:  # a template is a program of the model's: it may raise anything
             problem = problem or error
+            continue
+        left_out = _left_out(source, turns, known or [], given)
+        if not left_out:
+            return result
+        if left_out == {_TEXT}:
+            silent.append(result)
+        lost |= left_out
+    if silent:
+        _LOG.warning("the chat template leaves out text that the assistant wrote beside calls")
+        return silent[0]
+    if lost - {_TEXT}:
+        raise ModelError(
+            f"the model's chat template leaves out calls of the history: {', '.join(sorted(lost - {_TEXT}))}",
+            hint="give the tools with another tool_format, such as 'hermes': calls are then in the history as text",
+        )
     assert problem is not None
+    if variables and _takes(source, messages, tools, tool_prompt, render):
+        raise ModelError(
+            f"the model's chat template refuses thinking={thinking}: {problem}", hint="leave out thinking"
+        ) from problem
     raise ModelError(
         f"the model's chat template refuses the conversation: {problem}{_blamed(source, messages, render)}",
         hint="check the order of roles; some templates want user and assistant in turn",
     ) from problem
+
+
+#: What `_left_out` names a text beside calls.
+_TEXT = ""
+
+#: Characters for private use, which mark calls and texts.
+_MARKS = 0xF1000
+
+
+def _left_out(
+    source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
+) -> set[str]:
+    """Return the names of the calls that a template does not write, and `_TEXT` for what the assistant said; nothing
+    of a conversation without calls."""
+    marks: dict[str, str] = {}
+
+    def marked(text: str, name: str) -> str:
+        mark = chr(_MARKS + len(marks))
+        marks[mark] = name
+        return text + mark
+
+    told: list[Turn] = []
+    for turn in turns:
+        if turn.get("tool_calls"):
+            functions = [call["function"] for call in turn["tool_calls"]]
+            names = [{**function, "name": marked(function["name"], function["name"])} for function in functions]
+            calls = [{**call, "function": name} for call, name in zip(turn["tool_calls"], names, strict=True)]
+            turn = {**turn, "tool_calls": calls}
+        if turn["role"] == "assistant" and isinstance(turn["content"], str) and turn["content"]:
+            turn = {**turn, "content": marked(turn["content"], _TEXT)}
+        told.append(turn)
+    if not any(turn.get("tool_calls") for turn in turns):
+        return set()
+    try:
+        text = render(source, told, tools, **variables)
+    except Exception:  # a name that the template does not know, say: nothing can be told
+        return set()
+    ids = {call["id"]: call["function"]["name"] for turn in turns for call in turn.get("tool_calls", ())}
+    by_id = {name for own, name in ids.items() if name in own and own in text}  # some write nothing but the id
+    lost = {name for mark, name in marks.items() if mark not in text and json.dumps(mark)[1:-1] not in text}
+    return lost - by_id
+
+
+def _takes(
+    source: str,
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]],
+    tool_prompt: str,
+    render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], Any],
+) -> bool:
+    """Return True if a template takes a conversation without variables about reasoning."""
+    for turns, known in _attempts(source, messages, tools, tool_prompt):
+        try:
+            render(turns, known, template_variables(source, known or []))
+        except Exception:  # a template may raise anything
+            continue
+        return True
+    return False
 
 
 def _attempts(
@@ -325,21 +477,24 @@ def _attempts(
         given = list(messages)
         if tool_prompt and not known:
             given = _with_system(given, tool_prompt)
+        if not shape.shows_system:
+            given = _without_system(given)
+        nine = replace(shape, ids="nine")
         for variant in (
             shape,
-            replace(shape, ids="nine"),
+            nine,
             replace(shape, empty=None if shape.empty == "" else ""),
             replace(shape, arguments="object" if shape.arguments == "text" else "text"),
             replace(shape, reasoning="content"),
-            replace(shape, text="dropped"),
             replace(shape, several=False),
+            replace(shape, text="after"),
+            replace(nine, text="after"),
+            replace(shape, text="dropped"),
+            replace(nine, text="dropped"),
         ):
             yield shaped(given, variant), known
-        if given and given[0].role == "system":  # a template without system turns
-            rest = given[1:]
-            if rest and rest[0].role == "user":
-                rest[0] = replace(rest[0], content=f"{given[0].text}\n\n{rest[0].text}")
-                yield shaped(rest, shape), known
+        if given and given[0].role == "system":  # a template that refuses system turns
+            yield shaped(_without_system(given), shape), known
         yield shaped([replace(message, reasoning=None) for message in given], shape), known
 
 
@@ -347,6 +502,18 @@ def _with_system(messages: list[Message], text: str) -> list[Message]:
     if messages and messages[0].role == "system":
         return [replace(messages[0], content=f"{messages[0].text}\n\n{text}"), *messages[1:]]
     return [Message("system", text), *messages]
+
+
+def _without_system(messages: list[Message]) -> list[Message]:
+    """Return a conversation with the text of its first turn, the system's, in front of the user's text."""
+    if not messages or messages[0].role != "system":
+        return messages
+    text, rest = messages[0].text, messages[1:]
+    if not rest or rest[0].role != "user":
+        return [Message("user", text), *rest]
+    parts = rest[0].content
+    more = f"{text}\n\n{parts}" if isinstance(parts, str) else (TextPart(f"{text}\n\n"), *parts)
+    return [replace(rest[0], content=more), *rest[1:]]
 
 
 def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:

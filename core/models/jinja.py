@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import json
 import threading
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -59,7 +60,7 @@ def _environment() -> Any:
 
     class Template(jinja2.Template):
         def render(self, *args: Any, **variables: Any) -> str:
-            rounds.count = 0
+            rounds.count, rounds.given = 0, (args, variables)
             pieces, size = [], 0
             for piece in self.generate(*args, **variables):
                 size += len(piece)
@@ -105,6 +106,11 @@ def _environment() -> Any:
         def join(*parts: Any) -> Any:
             return bounded("".join(map(str, parts)))
 
+        def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+            if type(obj) is list and attr in _CHANGES:
+                return not any(given is obj for given in _lists(rounds.given))
+            return bool(super().is_safe_attribute(obj, attr, value))
+
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
             if operator == "*" and (not _is_number(left) or not _is_number(right)):
                 sizes = [value if _is_number(value) else len(value) for value in (left, right)]
@@ -124,6 +130,23 @@ def _environment() -> Any:
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return environment
+
+
+#: Methods by which a template may change a list that it made itself; each adds no more than it is given.
+_CHANGES = frozenset({"append", "insert", "pop"})
+
+
+def _lists(value: Any) -> Iterator[list[Any]]:
+    """Yield the lists in what a template is given."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            yield value
+        if isinstance(value, Mapping):
+            waiting += value.values()
+        elif isinstance(value, (list, tuple)):
+            waiting += value
 
 
 def _is_number(value: Any) -> bool:

@@ -87,7 +87,7 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
     shape = message_shape(template)
     if not shape.writes_calls:
         return None
-    described = [tool.to_openai() for tool in TOOLS]
+    described = [tool.to_openai() for tool in TOOLS] if shape.shows_tools else []  # some templates refuse them
     question = {"role": "user", "content": "Question."}
 
     def written(text: str, calls: Sequence[ToolCall], reasoning: str | None = None) -> str | None:

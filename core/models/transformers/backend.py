@@ -21,11 +21,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..history import first_rendered
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession, extend_together
-from ..prompts import (
-    encode_inside,
-    plain_prompt,
-    thinking_variables,
-)
+from ..prompts import encode_inside, plain_prompt
 from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
 
@@ -160,7 +156,7 @@ class HFBackend(LocalBackend):
                 return [bos] if bos in tokenizer("")["input_ids"] else []
         if not self.chat_template:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
-        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False, **thinking_variables(thinking)}
+        options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # what a user types is never a control token
 
@@ -176,7 +172,7 @@ class HFBackend(LocalBackend):
             with self._tokenizer_lock:
                 return list(tokenizer.apply_chat_template(turns, tools=known, **more))
 
-        return first_rendered(source, messages, tools, tool_prompt, render)
+        return first_rendered(source, messages, tools, tool_prompt, render, thinking)
 
     def _open(self, part: Any) -> Any:
         """Return the model or the tokenizer as it was just read, for use whatever closes this backend meanwhile.

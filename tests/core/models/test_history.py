@@ -131,3 +131,98 @@ def test_work_is_bounded(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jinja, "MAX_ROUNDS", 10_000)
     with pytest.raises(Exception, match="template"):
         jinja.compile_template(source).render()
+
+
+def test_a_template_may_append_to_its_own_lists() -> None:
+    """Kimi K2's do; what the template was given stays as it is."""
+    own = "{% set found = [] %}{% for m in messages %}{% set _ = found.append(m.role) %}{% endfor %}{{ found | join(' ') }}"
+    messages = [{"role": "user", "content": [{"type": "text"}]}]
+    assert jinja.compile_template(own).render(messages=messages) == "user"
+    for given in ("messages", "messages[0].content"):
+        for method in ("append(1)", "insert(0, 1)", "pop()", "extend([1])", "clear()", "sort()"):
+            with pytest.raises(Exception, match="unsafe"):
+                jinja.compile_template(f"{{{{ {given}.{method} }}}}").render(messages=messages)
+    assert messages == [{"role": "user", "content": [{"type": "text"}]}]
+    with pytest.raises(Exception, match="unsafe"):
+        jinja.compile_template("{% set a = [1] %}{% set _ = a.extend(a) %}").render()
+
+
+TEXT_AND_CALL = [
+    Message("system", "Be brief."),
+    Message("user", "Hi"),
+    Message("assistant", "I look.", tool_calls=CALLS[:1]),
+    Message("tool", "one", tool_call_id="call_1"),
+    Message("assistant", "Done."),
+    Message("user", "More"),
+]
+ALTERNATING = (
+    "{% set ns = namespace(n=0) %}{% for m in messages %}{% if m.role != 'system' and m.role != 'tool' and not m.tool_calls %}"
+    "{% if (m.role == 'user') != (ns.n % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
+    "{% set ns.n = ns.n + 1 %}{% endif %}{% endfor %}"
+)
+
+
+def test_text_beside_calls_is_kept_where_roles_must_alternate() -> None:
+    """In front of the assistant's next text, or as a turn of its own where there is none."""
+    source = template(PLAIN, head=ALTERNATING)
+    text = written(source, TEXT_AND_CALL)
+    assert text.index("look") < text.index("[assistant I look.\n\nDone.]") < text.index("[user More]")
+    assert "[assistant I look.]<call_1 look" in written(source, TEXT_AND_CALL[:4])
+    unanswered = [*TEXT_AND_CALL[:4], Message("user", "More")]
+    assert "[assistant I look.]<call_1 look" in written(source, unanswered)
+
+
+def test_the_shape_of_a_template_that_refuses_tools_is_learned_without_them() -> None:
+    """So its calls stay in the history; the tools are described in our words."""
+    source = template(
+        "{% if m.content %}[assistant {{ m.content }}]{% else %}" + PLAIN + "{% endif %}",
+        head="{{ raise_exception('no') if tools }}",
+    )
+    assert message_shape(source).text == "before"
+    assert not message_shape(source).shows_tools
+    text = written(source, TEXT_AND_CALL, "OURS")
+    assert "OURS" in text
+    assert "[assistant I look.]<call_1 look" in text
+
+
+def test_a_call_that_a_template_leaves_out_is_an_error() -> None:
+    """Never is a call missing in silence; the error names it."""
+    source = template(
+        "{{ m.content }}{% for c in m.tool_calls %}{% if 'at' not in c.function.arguments %}<{{ c.function.name }}>{% endif %}{% endfor %}"
+    )
+    with pytest.raises(ModelError, match="leaves out calls of the history: look"):
+        written(source)
+
+
+def test_text_that_no_shape_keeps_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A template that writes no assistant's text but its calls: the rest is in the prompt, and a warning is logged."""
+    source = PLAIN.join(
+        (
+            "{% for m in messages %}{% if m.tool_calls %}",
+            "{% elif m.role != 'assistant' %}[{{ m.content }}]{% endif %}{% endfor %}",
+        )
+    )
+    with caplog.at_level("WARNING"):
+        assert "look" in written(source, TEXT_AND_CALL)
+    assert "leaves out text that the assistant wrote" in caplog.text
+
+
+@pytest.mark.parametrize("condition", ["m.role != 'system'", "m.role != 'system' or not tools"])
+def test_a_system_text_that_is_not_shown_goes_in_front_of_the_users(condition: str) -> None:
+    """A template may leave out the system turn, or have it only without tools."""
+    source = f"{{% for m in messages %}}{{% if {condition} %}}[{{{{ m.role }}}} {{{{ m.content }}}}]{{% endif %}}{{% endfor %}}{{{{ tools }}}}"
+    assert "[user Be brief.\n\nHi]" in written(source, TEXT_AND_CALL[:2])
+    hides_tools = "{% if messages[0].role != 'system' %}{{ tools }}{% endif %}{% for m in messages %}[{{ m.role }} {{ m.content }}]{% endfor %}"
+    text = written(hides_tools, TEXT_AND_CALL[:2])
+    assert "look" in text
+    assert "[user Be brief.\n\nHi]" in text
+
+
+def test_an_error_names_thinking_where_the_template_refuses_it() -> None:
+    """The conversation itself is right."""
+    source = template(PLAIN, head="{{ raise_exception('cannot be disabled') if enable_thinking is false }}")
+    made = ChatTemplate(source, controls=(), bos="", eos="")
+    with pytest.raises(ModelError, match="refuses thinking=False: cannot be disabled") as caught:
+        made.render_prompt(HISTORY, [TOOL], "", False)
+    assert caught.value.hint == "leave out thinking"
+    assert "look" in written(source)
