@@ -121,7 +121,7 @@ class Grammar:
         schema: Any,
         *,
         whitespace: Whitespace = "single",
-        additional_properties: bool = True,
+        additional_properties: bool | None = None,
         property_order: PropertyOrder = "schema",
         on_unsupported: OnUnsupported = "narrow",
         formats: bool = True,
@@ -138,7 +138,8 @@ class Grammar:
             whitespace: ``"compact"`` writes none, ``"single"`` one space after ``,`` and ``:``, ``"flexible"`` accepts
                 bounded runs of whitespace wherever JSON does.
             additional_properties: True: an object that does not mention ``additionalProperties`` takes undeclared
-                members, as the standard says. False: it takes none, like the arguments of a function.
+                members, as the standard says. False: it takes none, like the arguments of a function. None: True for a
+                JSON Schema; an object of a Pydantic class has no members but its fields.
             property_order: ``"schema"``: members are written in the order in which the schema names them, others
                 last; ``"any"``: in any order.
             on_unsupported: treatment of a keyword that cannot be enforced exactly. ``"narrow"``: some valid values are
@@ -160,10 +161,11 @@ class Grammar:
             from .schema.pydantic.schema import json_schema_of
             from .schema.read.dated import of_today
 
-            schema, plain_integers = of_today(json_schema_of(schema)), True
+            made = json_schema_of(schema, additional_properties=bool(additional_properties), is_written=True)
+            schema, plain_integers = of_today(made), True
         options = schema_compiler()[0](
             whitespace,
-            additional_properties,
+            True if additional_properties is None else additional_properties,
             property_order,
             on_unsupported,
             formats,

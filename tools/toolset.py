@@ -735,5 +735,5 @@ def _turn_as_text(wire: WireFormat, message: Message) -> str:
 def _response_schema(source: Any) -> dict[str, Any] | bool:
     """Return the schema of a JSON answer: a class's, or the schema itself."""
     if hasattr(source, "model_json_schema"):
-        source = json_schema_of(source)
+        source = json_schema_of(source, is_written=True)
     return to_json_schema(source)

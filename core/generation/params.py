@@ -98,6 +98,8 @@ class JsonMode:
         constrained_decoding: False writes freely, then validates (and repairs, if asked).
         whitespace: the white space that the model may write in JSON.
         reasoning_first: properties that explain (``reasoning``, ``explanation``, ...) come before the others.
+        additional_properties: an object of a Python type may have members that are no fields of it, as a JSON Schema
+            has it unless it says otherwise. By default only a class that says so (``extra="allow"``) has any.
     """
 
     schema: Any = None
@@ -107,6 +109,7 @@ class JsonMode:
     constrained_decoding: bool = True
     whitespace: Whitespace = "single"
     reasoning_first: bool = False
+    additional_properties: bool = False
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Planner:
         if params.json_mode is not None:
             if params.json_mode.grammar is not None or not params.json_mode.constrained_decoding:
                 raise _excluded("tools", "this json_mode")
-            schema = schema_of(params.json_mode.schema)
+            schema = schema_of_mode(params.json_mode, is_written=True)
         grammar = tools.grammar(
             tool_format, tool_choice=params.tool_choice, parallel=params.parallel_tool_calls, response_schema=schema
         )
@@ -151,7 +151,7 @@ class Planner:
             if mode.schema is not None:
                 raise _excluded("the schema of json_mode", "its grammar")
             return Plan(mode.grammar, is_json=True, params=params)
-        schema = schema_of(mode.schema)
+        schema = schema_of_mode(mode, is_written=True)
         if mode.reasoning_first:
             from ..schema.read.reasoning_order import reasoning_first
 
@@ -351,8 +351,18 @@ def is_python_type(shape: Any) -> bool:
     return isinstance(shape, type) or typing.get_origin(shape) is not None or hasattr(shape, "validate_json")
 
 
-def schema_of(shape: Any) -> Any:
+def schema_of_mode(mode: JsonMode, *, is_written: bool = False) -> Any:
+    """Return the JSON Schema of the value of a JSON mode; arguments and errors as for `schema_of`."""
+    return schema_of(mode.schema, additional_properties=mode.additional_properties, is_written=is_written)
+
+
+def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bool = False) -> Any:
     """Return the JSON Schema of a shape: a schema itself, a Pydantic class, or any Python type; None is any JSON.
+
+    Args:
+        shape: the shape.
+        additional_properties: objects of Python types take members that are no fields of theirs.
+        is_written: it is for a grammar; see `json_schema_of`.
 
     Raises:
         ModelError: the type has no JSON Schema.
@@ -367,7 +377,11 @@ def schema_of(shape: Any) -> Any:
     from ..schema.pydantic.schema import json_schema_of
 
     try:
-        return json_schema_of(shape if hasattr(shape, "model_json_schema") else adapter_of(shape))
+        return json_schema_of(
+            shape if hasattr(shape, "model_json_schema") else adapter_of(shape),
+            additional_properties=additional_properties,
+            is_written=is_written,
+        )
     except PydanticUserError as error:
         raise ModelError(
             f"the type {shape!r} has no JSON Schema: {error.message}", hint="give a JSON Schema, or another type"

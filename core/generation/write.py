@@ -15,7 +15,7 @@ from .driver import Item, Released
 from .json_output import check_text
 from .loop import Decoding, Forward
 from .output import Output
-from .plan import Plan, ReasoningPlan, schema_of
+from .plan import Plan, ReasoningPlan, schema_of_mode
 from .retokenise import Speller
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _schemas(params: GenerateParams) -> dict[str | None, Any]:
             schemas[tool["function"]["name"]] = tool["function"].get("parameters")
     if params.json_mode is not None:
         grammar = params.json_mode.grammar
-        schemas[None] = schema_of(params.json_mode.schema) if grammar is None else grammar.schema
+        schemas[None] = schema_of_mode(params.json_mode) if grammar is None else grammar.schema
     elif params.response_schema is not None:
         schemas[None] = params.response_schema
     elif params.grammar is not None:

@@ -24,7 +24,7 @@ from ..generation.driver import ForwardLock, Item, run_one
 from ..generation.json_output import ask_until_valid, converted, read_value, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface
-from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of
+from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of_mode
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..masks.warming import WARM_SECONDS
@@ -642,8 +642,11 @@ class LocalModel(Model):
         if mode is None or (mode.constrained_decoding and not request.convert):
             yield from self._writer.write(self._plan(request.messages, params, wire), deadline)
             return
-        rules = schema_of(mode.schema)
-        first = request.messages if mode.constrained_decoding else with_instructions(request.messages, rules)
+        # What no grammar held may have members that a class drops.
+        rules = schema_of_mode(replace(mode, additional_properties=True))
+        first = request.messages
+        if not mode.constrained_decoding:
+            first = with_instructions(first, schema_of_mode(mode))
         plan = replace(self._plan(first, params, wire), check=None)  # `ask_until_valid` checks
 
         def write(messages: Sequence[Message]) -> Generator[Forward | Released, Logits | None, Generation]:

@@ -11,7 +11,7 @@ from ...conversation.messages import UNFINISHED, ToolCall, new_call_id
 from ...errors import ModelError, ParseError, ToolGrammarError
 from ...generation.mismatch import where_it_stops
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
-from ...generation.plan import Planner, schema_of
+from ...generation.plan import Planner, schema_of, schema_of_mode
 from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
 from ...language.json_text import dump_json, read_json
@@ -98,7 +98,7 @@ class Task:
         schema = schema_of(params.response_schema) if params.response_schema is not None else None
         if mode is not None:
             grammar = mode.grammar or grammar
-            schema = schema_of(mode.schema) if mode.grammar is None else mode.grammar.schema
+            schema = schema_of_mode(mode) if mode.grammar is None else mode.grammar.schema
             repair = mode.repair
         if schema is None and grammar is not None and mode is None:
             schema = grammar.schema

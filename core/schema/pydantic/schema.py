@@ -56,6 +56,9 @@ _CONSTRAINTS = {
     "max_length": ("maxLength", "maxItems", "maxProperties"),
 }
 
+#: Bounds of an ``int`` that has none of its own, where a model writes it.
+_LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
+
 _NUMBER_BOUNDS = ("multiple_of", "le", "ge", "lt", "gt")
 _LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
 
@@ -330,6 +333,7 @@ def _as_key(schema: Mapping[str, Any]) -> Any:
     least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
     least = max(least, schema.get("exclusiveMinimum", -math.inf) + 1)
     most = min(most, schema.get("exclusiveMaximum", math.inf) - 1)
+    least, most = -math.inf if least == _LEAST_INT else least, math.inf if most == _MOST_INT else most
     if least == -math.inf and most == math.inf:
         return {"pattern": _KEYS[kind]}
     if most == math.inf and least <= 1:
@@ -424,17 +428,77 @@ def _offset(seconds: int) -> str:
     return f"{'-' if seconds < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
-def json_schema_of(source: Any) -> dict[str, Any]:
+class ClosedJsonSchema(PydanticJsonSchema):
+    """The same for answers: an object of a class has no members but its fields, unless the class says ``allow``.
+
+    Pydantic drops what it does not know, so a model that invents members writes them in vain.
+    """
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a model; a root model is what it holds."""
+        made: dict[str, Any] = super().model_schema(schema)
+        return made if schema.get("root_model") else self._closed(made)
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a dataclass."""
+        return self._closed(super().dataclass_schema(schema))
+
+    def typed_dict_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a typed dict."""
+        return self._closed(super().typed_dict_schema(schema))
+
+    def _closed(self, made: dict[str, Any]) -> dict[str, Any]:
+        if self.mode == "validation" and made.get("type") == "object" and "additionalProperties" not in made:
+            return {**made, "additionalProperties": False}
+        return made
+
+
+class WrittenJsonSchema(PydanticJsonSchema):
+    """The same for what a model writes: a number of the type ``int`` without bounds has at most 64 bits."""
+
+    def int_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of an integer."""
+        made: dict[str, Any] = super().int_schema(schema)
+        if self.mode == "validation" and made.get("type") == "integer":
+            least = max(made.get("minimum", -math.inf), made.get("exclusiveMinimum", -math.inf))
+            most = min(made.get("maximum", math.inf), made.get("exclusiveMaximum", math.inf))
+            if least == -math.inf and most > _LEAST_INT:
+                made["minimum"] = _LEAST_INT
+            if most == math.inf and least < _MOST_INT:
+                made["maximum"] = _MOST_INT
+        return made
+
+
+class AnswerJsonSchema(ClosedJsonSchema, WrittenJsonSchema):
+    """Both: for grammars of answers."""
+
+
+#: Generators, by whether undeclared members are taken, and whether a model writes the value.
+_GENERATORS: dict[tuple[bool, bool], type[PydanticJsonSchema]] = {
+    (False, False): ClosedJsonSchema,
+    (False, True): AnswerJsonSchema,
+    (True, False): PydanticJsonSchema,
+    (True, True): WrittenJsonSchema,
+}
+
+
+def json_schema_of(source: Any, *, additional_properties: bool = False, is_written: bool = False) -> dict[str, Any]:
     """Return the JSON Schema of a Pydantic class or `TypeAdapter`; a class of version 1 has its own, unchanged.
+
+    Args:
+        source: the class.
+        additional_properties: an object of a class takes members that are no fields, unless the class forbids them.
+        is_written: a number of the type ``int`` without bounds has at most 64 bits.
 
     Raises:
         PydanticUserError: a field has no JSON Schema.
         UnsupportedSchemaError: a pattern cannot be enforced.
     """
+    generator = _GENERATORS[additional_properties, is_written]
     if hasattr(source, "model_json_schema"):
-        made: dict[str, Any] = source.model_json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
+        made: dict[str, Any] = source.model_json_schema(by_alias=True, schema_generator=generator)
     elif hasattr(source, "json_schema"):
-        made = source.json_schema(by_alias=True, schema_generator=PydanticJsonSchema)
+        made = source.json_schema(by_alias=True, schema_generator=generator)
     else:
         made = {"$schema": "http://json-schema.org/draft-07/schema#", **source.schema(by_alias=True)}
     return made
