@@ -71,6 +71,8 @@ def negation(norm: NormalForms, located: Located) -> Formula:
 
 
 def _not_type(norm: NormalForms, located: Located) -> Iterator[Formula]:
+    if norm.values(located) is not None:
+        return  # only listed values of these types are valid: see `_not_values`
     types, integer = types_of(located.schema)
     others = frozenset(TYPES) - types
     if others:
@@ -81,6 +83,9 @@ def _not_type(norm: NormalForms, located: Located) -> Iterator[Formula]:
 
 def _not_values(norm: NormalForms, located: Located) -> Iterator[Formula]:
     values = norm.values(located) or ()
+    if norm.asserts(located, "type"):
+        types, integer = types_of(located.schema)
+        values = tuple(value for value in values if type_of(value) in types and not (integer and _is_fraction(value)))
     scalars = tuple(value for value in values if type_of(value) not in ("array", "object"))
     others = [value for value in values if type_of(value) in ("array", "object")]
     if len(others) > MAX_DIFFERENT:
@@ -94,7 +99,12 @@ def _not_values(norm: NormalForms, located: Located) -> Iterator[Formula]:
     if prod(map(len, ways)) > MAX_PRODUCT:
         norm.document.demanding.add(id(located.schema))
         join = together
-    yield AllOf((Conjunction(not_values=scalars), *map(join, ways)))
+    denied = Conjunction(not_values=scalars)
+    yield AllOf((denied, *map(join, ways))) if ways else denied
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, float) and not value.is_integer()
 
 
 def _ways_to_differ(norm: NormalForms, value: Any) -> list[Conjunction]:

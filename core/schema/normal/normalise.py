@@ -156,8 +156,10 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
                 step, steps = steps
                 formula, above, scopes = step
-                # Formulas that are implied may be left out. Facts report nothing to scopes.
-                may_skip: cython.bint = self._open_objects and (not scopes or _is_of_facts(formula))
+                # What is implied may be left out, unless it may declare members. Facts report nothing to scopes.
+                may_skip: cython.bint = (self._open_objects or "object" not in conjunction.types) and (
+                    not scopes or _is_of_facts(formula)
+                )
                 if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
                     way = self._entered(conjunction, steps, seen, formula, above, scopes)
                     if way is None:

@@ -180,3 +180,88 @@ def test_too_many_open_options_are_refused_when_bound(count: int, order: Any, ki
     with pytest.raises(LimitError) as caught:
         Grammar.from_json_schema(document, property_order=order).bind(BYTES)
     assert str(caught.value.place.pointer).startswith("/properties/q") and "const" in str(caught.value.hint)
+
+
+def items(count: int) -> dict[str, Any]:
+    """The items of a conversation as a real API describes them: a union in a union, by a type that need not be there.
+
+    One is told by its type alone, which may be null or missing, and one has the type of others.
+    """
+    kinds = [
+        {
+            "type": "object",
+            "properties": {"type": {"type": "string", "enum": [f"k{index}"]}, "id": STRING, f"v{index}": STRING},
+            "required": ["type", f"v{index}"][: 1 + index % 2],
+        }
+        for index in range(count)
+    ]
+    message = {"type": {"type": "string", "enum": ["message"]}, "role": {"type": "string", "enum": ["user", "system"]}}
+    messages = [
+        {"type": "object", "properties": {**message, "content": STRING}, "required": ["role", "content"]},
+        {
+            "type": "object",
+            "properties": {**message, "content": {"type": "array", "items": STRING}},
+            "required": ["role"],
+        },
+    ]
+    nullable = {"anyOf": [{"type": "string", "enum": ["reference"], "default": "reference"}, {"type": "null"}]}
+    reference = {"type": "object", "properties": {"type": nullable, "id": STRING}, "required": ["id"]}
+    one = {"oneOf": [messages[0], {"$ref": "#/$defs/kinds"}, reference]}
+    return {
+        "type": "object",
+        "properties": {"input": {"anyOf": [{"oneOf": [STRING, {"type": "array", "items": one}]}, {"type": "null"}]}},
+        "required": ["input"],
+        "$defs": {"kinds": {"oneOf": [messages[1], *kinds]}},
+    }
+
+
+STRING = {"type": "string"}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_union_in_a_union(count: int) -> None:
+    """Forty kinds of items, and one that any type but theirs may have: exact by its own words, and never an error in
+    mid-text."""
+    document = items(count)
+    one = {**document["properties"]["input"]["anyOf"][0]["oneOf"][1]["items"], "$defs": document["$defs"]}
+    judge = jsonschema.Draft202012Validator(one)
+    grammar = Grammar.from_json_schema(document, additional_properties=False)
+    names = ["type", "role", "content", "id", "v1", f"v{count - 1}"]  # in the order of the schemas
+    draw = random.Random(5)
+    counts = {True: 0, False: 0}
+    for _ in range(400):
+        last = count - 1
+        value: dict[str, Any] = {}
+        for name in sorted(draw.sample(names, draw.randrange(1, 5)), key=names.index):
+            value[name] = draw.choice(["x", "k1", f"k{last}", "message", "reference", "user", None, ["x"]])
+        is_taken = grammar.matches(json.dumps({"input": [value]}))
+        expected = judge.is_valid(value) and set(value) <= _declared_in(one, document["$defs"], value)
+        assert is_taken == expected, value
+        counts[is_taken] += 1
+    assert counts[True] > 8 and counts[False] > 100
+    constraint = grammar.bind(BYTES)
+    for _ in range(6):
+        matcher = constraint.matcher()
+        text = b'{"input": [{"'
+        assert matcher.accept_bytes(text)
+        for _ in range(150):
+            allowed = [token for token in matcher.allowed_tokens() if token < 256]
+            likely = [token for token in allowed if token in b'",:[{xkmr0123']
+            if not allowed:
+                break
+            text += bytes((draw.choice(likely or allowed),))
+            assert matcher.accept(text[-1])
+        text += matcher.shortest_completion()
+        assert jsonschema.Draft202012Validator(document).is_valid(json.loads(text)), text
+
+
+def _declared_in(part: dict[str, Any], defs: dict[str, Any], value: Any) -> set[str]:
+    """The names that the options which hold declare."""
+    if "$ref" in part:
+        part = defs[part["$ref"].rpartition("/")[2]]
+    found = set(part.get("properties", ()))
+    for option in part.get("oneOf", ()):
+        if jsonschema.Draft202012Validator({**option, "$defs": defs}).is_valid(value):
+            found |= _declared_in(option, defs, value)
+    return found

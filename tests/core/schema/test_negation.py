@@ -18,7 +18,20 @@ from .universe import UNIVERSE, accepted, valid
 
 INT, STRING = {"type": "integer"}, {"type": "string"}
 CASES: dict[str, list[Any]] = {
-    "type": [STRING, {"type": ["integer", "array"]}, {"type": "number"}, INT],
+    "type": [
+        STRING,
+        {"type": ["integer", "array"]},
+        {"type": "number"},
+        INT,
+        {"type": "string", "enum": ["a", "b"]},
+        {"type": "string", "const": "a"},
+        {"type": "integer", "enum": [1, 1.5, 1.0, "a"]},
+        {"type": ["string", "null"], "enum": ["a", None, 1]},
+        {"type": "array", "enum": [[1, "a"], [], "a", {}]},
+        {"type": "string", "enum": [1]},
+        {"type": "string", "enum": ["a", ""], "minLength": 1},
+        {"enum": ["a", 1], "const": 1},
+    ],
     "const": [{"const": 1}, {"const": True}, {"const": {"a": 1}}, {"const": [1, "a"]}],
     "enum": [{"enum": [1, "a", None]}, {"enum": [{}, [], {"a": 1}, [[1]]]}, {"enum": [0, False]}],
     "minimum": [{"minimum": 1}],

@@ -51,6 +51,24 @@ def branches(schema: Any) -> list[Conjunction]:
     return Normaliser(document).branches((SignedSchema(document.root),))
 
 
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(
+    ("value", "denied"),
+    [
+        ({"type": ["null", "boolean"]}, {"type": "string", "pattern": "x$"}),
+        ({"anyOf": [{"type": "string", "enum": ["k"]}, {"type": "null"}]}, {"type": "string", "enum": ["x"]}),
+        ({"anyOf": [{"type": "number"}, {"const": None}]}, {"type": "string", "const": "x"}),
+        ({"type": ["string", "null"]}, {"type": "string", "enum": ["x"]}),
+    ],
+)
+def test_what_is_denied_of_other_values_adds_no_alternatives(value: Any, denied: Any, closed: bool) -> None:
+    """A value that is no string meets the denial of a string in one way, however many strings are denied."""
+    strings = [json.loads(json.dumps(denied).replace("x", f"x{index}")) for index in range(40)]
+    document = Document({**value, "allOf": [{"not": each} for each in strings]})
+    found = Normaliser(document, open_objects=not closed).branches((SignedSchema(document.root),))
+    assert 1 <= len(found) <= 2
+
+
 @pytest.mark.parametrize("name", SAME)
 def test_ways_to_say_the_same(name: str) -> None:
     """All take the same values, alone, below a member, and under a negation; ``jsonschema`` says so too."""
