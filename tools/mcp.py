@@ -17,7 +17,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from typing import Any
 
 from toolgrammar.core.conversation import ImagePart, Part, TextPart
@@ -309,7 +308,7 @@ def _bound(tool: Tool, call: Callable[[str, dict[str, Any]], Any], prefix: str) 
     async def run(**arguments: Any) -> Any:
         return result_from_mcp(await call(tool.name, arguments), tool)
 
-    return replace(tool, name=prefix + tool.name, function=run)
+    return tool.changed(name=prefix + tool.name, function=run)
 
 
 def _part(block: Mapping[str, Any]) -> Part:

@@ -138,7 +138,7 @@ class Tool:
 
     def of_today(self) -> Tool:
         """Return the same tool with the bounds that such dates have today; itself, if there are none."""
-        return replace(self, parameters=of_today(self.parameters)) if self.names_a_day else self
+        return self.changed(parameters=of_today(self.parameters)) if self.names_a_day else self
 
     def to_openai(self) -> dict[str, Any]:
         """Return the tool as an OpenAI-style dict with its full schema."""
@@ -153,7 +153,20 @@ class Tool:
 
     def renamed(self, name: str) -> Tool:
         """Return the same tool under another name (frameworks rename tools before a model sees them)."""
-        return replace(self, name=name)
+        return self.changed(name=name)
+
+    def changed(self, **fields: Any) -> Tool:
+        """Return the same tool with other values of some fields.
+
+        Unlike `dataclasses.replace`, which converts the parameters again: they are Draft 2020-12, as
+        `to_json_schema` returns them, also if they are among the fields.
+        """
+        if "name" in fields:
+            check_name(fields["name"])
+        made = copy.copy(self)
+        made.__dict__.update(fields)
+        made.__dict__.pop("_kept_data", None)
+        return made
 
 
 class ToolList(list[Tool]):

@@ -159,7 +159,7 @@ class ToolSet:
 
     def reasoning_first(self) -> ToolSet:
         """Return this tool set with arguments that explain (``reasoning``, ...) before the others, at every depth."""
-        return self._with(replace(tool, parameters=reasoning_first(tool.parameters)) for tool in self)
+        return self._with(tool.changed(parameters=reasoning_first(tool.parameters)) for tool in self)
 
     @classmethod
     def from_typescript(
@@ -718,7 +718,7 @@ def _merged(first: Tool, second: Tool) -> Tool:
             place=Place(tool=first.name),
         )
     if first.function is None and first.model is None:
-        return replace(first, function=second.function, model=second.model, binder=second.binder)
+        return first.changed(function=second.function, model=second.model, binder=second.binder)
     return first
 
 

@@ -7,7 +7,6 @@ write a module with a `recognise` and add it to `RECOGNISERS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from inspect import isfunction
 from types import ModuleType
 from typing import Any
@@ -53,7 +52,7 @@ def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
         skipped += found.skipped if isinstance(found, ToolList) else ()
     if skip:
         warn_of_skipped(skipped)
-    return ToolList((replace(tool, optional=True) for tool in tools) if skip else tools, skipped)
+    return ToolList((tool.changed(optional=True) for tool in tools) if skip else tools, skipped)
 
 
 def _read(source: Any) -> list[Tool] | _Parts:

@@ -24,6 +24,7 @@ from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.json_pointer import escape, resolve_local, unescape
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 
+from ..dialects import to_json_schema
 from ..tool import Tool, ToolList
 from .openapi_requests import Body, Parameter, Request, Sender, is_json
 from .swagger import as_openapi_3
@@ -187,13 +188,13 @@ class _Operation:
         schema = {"type": "object", "properties": properties, **({"required": required} if required else {})}
         texts = [self.body.get("summary"), self.body.get("description")]
         request_of = Request(self.name, self.method, self.path, tuple(parameters), body)
-        return Tool(
+        tool = Tool(
             self.name,
             "\n\n".join(dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())),
-            self.document.standalone(schema, self.pointer),
             function=None if sender is None else sender.function(request_of),
             optional=optional,
         )
+        return tool.changed(parameters=self.document.standalone(schema, self.pointer))
 
     def _resolve(self, source: Any) -> Mapping[str, Any]:
         """Return an object of the document, after its references."""
@@ -372,8 +373,12 @@ class _Document:
             ) from None
 
     def standalone(self, schema: dict[str, Any], pointer: str) -> dict[str, Any]:
-        """Return a schema with everything that it refers to in its own ``$defs``."""
+        """Return a schema with everything that it refers to in its own ``$defs``, as Draft 2020-12.
+
+        The schemas there are shared with the other tools of the document.
+        """
         body, waiting = self._read(schema, pointer)
+        body = to_json_schema(body)
         definitions: dict[str, Any] = {}
         queue = list(waiting)
         for reference in queue:
@@ -384,10 +389,18 @@ class _Document:
         return {**body, "$defs": definitions} if definitions else dict(body)
 
     def _definition(self, reference: str, pointer: str) -> tuple[Any, tuple[str, ...]]:
-        """Return the schema that a reference leads to, read once for all operations, and the references in it."""
-        if reference not in self._definitions:
-            self._definitions[reference] = self._read(self.find(reference, pointer), pointer)
-        return self._definitions[reference]
+        """Return the schema that a reference leads to, and the references in it; read and converted once for all
+        operations."""
+        found = self._definitions.get(reference)
+        if found is None:
+            schema, references = self._read(self.find(reference, pointer), pointer)
+            try:
+                found = to_json_schema(schema), references
+            except (SchemaError, LimitError) as error:
+                where = f"/$defs/{escape(self._name(reference))}{error.place.pointer or ''}"
+                raise type(error)(error.message, hint=error.hint, place=replace(error.place, pointer=where)) from error
+            self._definitions[reference] = found
+        return found
 
     def _name(self, reference: str) -> str:
         """Return the name in ``$defs`` for what a reference leads to: the same in all tools of the document."""

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import SchemaError
-from toolgrammar.tools import Tool, ToolSet, tools_from_openapi
+from toolgrammar.tools import Tool, ToolSet, dialects, tools_from_openapi
 
 PETS: dict[str, Any] = {
     "openapi": "3.0.3",
@@ -590,3 +590,56 @@ def test_without_a_client_nothing_is_sent() -> None:
     failed = ToolSet([tool]).execute({"name": "listPets", "arguments": {}}, timeout=20)
     assert failed.code == "tool_failed"
     assert "Connect" in (failed.error or "")
+
+
+def test_components_are_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many operations share its components, a document is converted about once; each tool has its closure."""
+    count = 0
+    convert = dialects._Converter.convert
+
+    def counted(self: Any, schema: Any, steps: Any) -> Any:
+        nonlocal count
+        count += 1
+        return convert(self, schema, steps)
+
+    monkeypatch.setattr(dialects._Converter, "convert", counted)
+    chain = {
+        f"C{index}": {
+            "type": "object",
+            "properties": {
+                "next": {"$ref": f"#/components/schemas/C{index + 1}"},
+                "n": {"type": "number", "nullable": True},
+            },
+        }
+        for index in range(40)
+    }
+    chain["C40"] = {"type": "object", "properties": {"first": {"$ref": "#/components/schemas/C0"}}}
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/C0"}}}}
+    paths = {f"/p{index}": {"post": {"operationId": f"p{index}", "requestBody": body}} for index in range(50)}
+    tools = tools_from_openapi({"openapi": "3.0.3", "paths": paths, "components": {"schemas": chain}})
+    assert count < 50 * 4 + 41 * 4
+    assert all(len(tool.parameters["$defs"]) == 41 for tool in tools)
+    assert tools[7].parameters["$defs"]["C3"]["properties"]["n"] == {"type": ["number", "null"]}
+    assert Tool("p7", parameters=tools[7].parameters).parameters == tools[7].parameters
+    assert len(ToolSet(tools)) == 50
+
+
+def test_a_component_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    """Each operation that needs it is left out, with the place in the component."""
+    schemas = {"Bad": {"type": "object", "properties": {"a": {"type": "nonsense"}}}, "Good": {"type": "string"}}
+    paths = {
+        f"/{index}/{name}": {
+            "post": {
+                "operationId": f"{name}{index}",
+                "requestBody": {"content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}},
+            }
+        }
+        for name in schemas
+        for index in range(2)
+    }
+    tools = tools_from_openapi({"openapi": "3.1.0", "paths": paths, "components": {"schemas": schemas}})
+    assert [tool.name for tool in tools] == ["Good0", "Good1"]
+    assert [(error.place.tool, error.place.pointer) for error in tools.skipped] == [
+        ("Bad0", "/$defs/Bad/properties/a/type"),
+        ("Bad1", "/$defs/Bad/properties/a/type"),
+    ]
