@@ -44,9 +44,15 @@ def learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> WireF
         probed: its turns.
         likely: formats that its text points to, which are tried first.
     """
-    return _learned(template, probed, likely) or (
-        _learned(template, _without_repr(probed), likely) if "{'" in probed.turns.get("nested", "") else None
-    )
+    found = _learned(template, probed, likely)
+    if found is None and "{'" in probed.turns.get("nested", ""):
+        found = _learned(template, _without_repr(probed), likely)
+    start, end, last = probed.text
+    if not isinstance(found, TemplateFormat) or not start or (found.text_start, found.text_end) == (start, end):
+        return found
+    ends = tuple(dict.fromkeys((*found.end_tokens, *([last] if last else ()))))
+    frames = tuple(dict.fromkeys((*found.frames, *([last] if last else ()))))
+    return replace(found, text_start=start, text_end=end, end_tokens=ends, frames=frames)
 
 
 def _without_repr(probed: Probe) -> Probe:

@@ -68,11 +68,13 @@ class Probe:
             that the template refuses or writes in part only.
         ids: the ids of the calls as the template was given them.
         thinking: the markers around reasoning before a call.
+        text: the markup around a turn of text, and the marker that ends such a turn; all empty if there is none.
     """
 
     turns: Mapping[str, str]
     ids: tuple[str, ...]
     thinking: ReasoningMarkers | None = None
+    text: tuple[str, str, str] = ("", "", "")
 
 
 def probe(template: str, ends: Sequence[str]) -> Probe | None:
@@ -127,7 +129,35 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
     ids = turn["tool_calls"][0]["id"], second["tool_calls"][-1]["id"]
     whole = written("", (_FLAT,), "Thinking so.") or ""
     begun = prompt.rpartition("Question.")[2]
-    return Probe(found, ids, _thinking(whole.rpartition("Question.")[2], begun, found["one"]))
+    thinking = _thinking(whole.rpartition("Question.")[2], begun, found["one"])
+    return Probe(found, ids, thinking, _around_text(spoken or "", prompt, ends))
+
+
+#: Control tokens, with nothing between them.
+_CONTROLS = re.compile(r"(?:<\|[^<>|\s]+\|>)+")
+
+
+def _around_text(spoken: str, prompt: str, ends: Sequence[str]) -> tuple[str, str, str]:
+    """Return the markup before and after the text of a turn that begins with a control token, and what ends the turn.
+
+    Args:
+        spoken: a conversation with a turn of text.
+        prompt: it, as it is before that turn.
+        ends: tokens that may end a turn.
+    """
+    opened = next((m.start for m in REASONING_MARKERS if m.start and prompt.rstrip().endswith(m.start.strip())), "")
+    prompt = prompt.rstrip().removesuffix(opened.strip()) if opened else prompt
+    if not spoken.startswith(prompt):
+        return "", "", ""
+    before, said, after = spoken[len(prompt) :].partition("Saying this.")
+    after = after.replace(_END, "")
+    if not said or not _CONTROLS.fullmatch(before) or not (after == "" or _CONTROLS.fullmatch(after)):
+        return "", "", ""
+    if any(marker.start and marker.start in before for marker in REASONING_MARKERS):
+        return "", "", ""
+    tokens = re.findall(r"<[^<>]+>", after)
+    last = next((number for number, token in enumerate(tokens) if token in ends), len(tokens) - 1)
+    return before, "".join(tokens[: max(last, 0)]), tokens[last] if tokens else ""
 
 
 def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
@@ -150,6 +180,8 @@ def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
     if begun >= 0:
         return _answer(whole[begun + len(rest) :], name)
     at = next((at for at in range(min(len(prompt), len(whole))) if prompt[at] != whole[at]), len(whole))
+    if at < len(prompt) and not prompt[at:].strip():  # the prompt ends with other white space than the turn begins with
+        return _answer(whole[at:].lstrip(), name)
     before, said, _ = spoken.rpartition("Saying this.")
     if "Question." in whole[at:] and said and whole.startswith(before):  # a question looks otherwise once answered
         return _answer(whole[len(before) :], name)

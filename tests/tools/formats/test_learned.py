@@ -16,6 +16,10 @@ from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format, detect_format, get_format
 from toolgrammar.tools.formats.template.format import TemplateFormat
 
+from .common import byte_vocabulary
+
+GET = ToolSet([Tool("get", "", {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})])
+
 _HEAD = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}"
 _TURNS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}<bot>{{ m.content or '' }}CALLS<end>"
@@ -319,3 +323,49 @@ def test_a_question_that_looks_otherwise_once_it_is_answered_is_no_part_of_the_t
     grammar = TOOLS.grammar(wire, tool_choice="required")
     assert grammar.matches('<call>{"name": "now", "arguments": {}}</call>')
     assert not grammar.matches('</asked><call>{"name": "now", "arguments": {}}</call>')
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "last", "opened"),
+    [
+        ("<|content|>", "", "<|stop|>", ""),
+        ("<|START_SAY|>", "<|END_SAY|>", "<|END_OF_TURN_TOKEN|>", ""),
+        ("<|START_SAY|>", "<|END_SAY|>", "<|END_OF_TURN_TOKEN|>", "<think>"),
+    ],
+)
+def test_markup_around_text_is_learned(start: str, end: str, last: str, opened: str) -> None:
+    """Where every answer stands in markers, the grammar writes them, and the parser reads the text between them."""
+    source = (
+        "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}<|{{ m.role }}|>"
+        "{% if m.tool_calls %}<|calls|>{% for c in m.tool_calls %}<|call|>" + _OBJECT + "<|done|>{% endfor %}"
+        f"{{% else %}}{start}{{{{ m.content }}}}{end}{{% endif %}}{last}{{% endfor %}}"
+        f"{{% if add_generation_prompt %}}<|assistant|>{opened}{{% endif %}}"
+    )
+    wire = detect_format(source)
+    assert wire is not None
+    grammar = GET.grammar(wire)
+    answer = f"{start}Hi.{end}"
+    assert grammar.matches(answer)
+    assert not grammar.matches("Hi.")
+    assert GET.parse(answer + last, wire).text == "Hi."
+    special = (start, end, last, "<|calls|>", "<|call|>", "<|done|>")
+    vocabulary = byte_vocabulary(filter(None, special))
+    matcher = GET.grammar(detect_format(source, vocabulary.special)).bind(vocabulary).matcher()
+    allowed = {name for name, token in vocabulary.special.items() if token in matcher.allowed_tokens()}
+    assert allowed == {start, "<|calls|>"}
+
+
+def test_a_prompt_that_ends_with_other_white_space_than_the_turn_begins_with() -> None:
+    """The header of the assistant's turn is no part of its calls."""
+    source = (
+        "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}"
+        "{% if m.tool_calls %}\nASSISTANT:\n{% for c in m.tool_calls %}<run> " + _OBJECT + "{% endfor %}\n<stop>"
+        "{% else %}\n{{ m.role | upper }}: {{ m.content }} <stop>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}\nASSISTANT: \n{% endif %}"
+    )
+    wire = detect_format(source)
+    assert wire is not None
+    call = '<run> {"name": "get", "arguments": {"n": 5}}'
+    assert GET.grammar(wire, tool_choice="required").matches(call)
+    assert [dict(call.arguments) for call in GET.parse(call, wire).tool_calls] == [{"n": 5}]
+    assert not GET.grammar(wire, tool_choice="required").matches(f"ASSISTANT:\n{call}")
