@@ -17,7 +17,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
-pytest.importorskip("sglang", reason="SGLang is not installed")
+if importlib.util.find_spec("sglang") is None:
+    pytest.skip("SGLang is not installed", allow_module_level=True)
 
 
 def _stub(name: str) -> types.ModuleType:

