@@ -1,8 +1,8 @@
 """Packages and extension modules of the build, which pyproject.toml cannot list.
 
-The library is complete without a compiled module. With Cython and a C compiler, the modules in ``COMPILED`` are built
-as extensions of the same name, beside their source; otherwise, or with ``TOOLGRAMMAR_NO_EXTENSIONS=1`` in the
-environment, the wheel is pure Python.
+The modules in ``COMPILED`` are built as extensions of the same name, beside their source. They run as Python too, much
+slower: ``TOOLGRAMMAR_PURE=1`` in the environment builds that form. Without it a machine that cannot compile gets an
+error, not the slow form.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 import runpy
 import sys
 import tempfile
+import threading
 from pathlib import Path
-from typing import Any
 
 from setuptools import Extension, find_namespace_packages, setup
 from setuptools.command.build_ext import build_ext
@@ -37,6 +37,13 @@ PROCESSES = os.cpu_count() or 1
 
 #: Compiler options: no symbols for a debugger, which take a quarter of the time and most of the space.
 OPTIONS = [] if sys.platform == "win32" else ["-g0"]
+
+#: What is said where the extensions cannot be built.
+CANNOT = """toolgrammar: {}. Either
+  - install a C compiler (Debian: apt-get install gcc python3-dev; macOS: xcode-select --install; Windows: the Build
+    Tools for Visual Studio), and install again, or
+  - set TOOLGRAMMAR_PURE=1 in the environment, and install again: without compiled modules a new schema takes many
+    times longer. What is written is the same."""
 
 
 def packages() -> list[str]:
@@ -93,55 +100,74 @@ def declarations() -> str:
     return str(folder)
 
 
-def extensions() -> list[Any]:
-    """Return the extensions to build; none if they are switched off or cannot be built."""
-    if os.environ.get("TOOLGRAMMAR_NO_EXTENSIONS", "") not in ("", "0"):
+def is_pure() -> bool:
+    """Return True if the form without extensions is asked for (by the older name of the variable too)."""
+    return any(os.environ.get(name, "") not in ("", "0") for name in ("TOOLGRAMMAR_PURE", "TOOLGRAMMAR_NO_EXTENSIONS"))
+
+
+def _size(path: str) -> int:
+    return Path(path).stat().st_size if Path(path).is_file() else 0
+
+
+def extensions() -> list[Extension]:
+    """Return the extensions by their Python sources; none if the pure form is asked for.
+
+    Nothing is translated here: this runs whenever the project's metadata is asked for.
+    """
+    if is_pure():
         return []
-    sources = [path for path in COMPILED if Path(path).is_file()]
-    try:
-        from Cython.Build import cythonize
-    except ImportError:
-        print("toolgrammar: Cython is not installed, so this is a pure Python build", file=sys.stderr)
-        return []
-    if not compiler_works():
-        print("toolgrammar: no working C compiler, so this is a pure Python build", file=sys.stderr)
-        return []
-    modules = [
-        Extension("toolgrammar." + path.removesuffix(".py").replace("/", "."), [path], extra_compile_args=OPTIONS)
+    sources = [*(path for path in COMPILED if Path(path).is_file()), "core/compiled/_cython.c"]
+    sources.sort(key=_size, reverse=True)  # the long ones first: so all processes end at about the same time
+    return [
+        Extension("toolgrammar." + path.rpartition(".")[0].replace("/", "."), [path], extra_compile_args=OPTIONS)
         for path in sources
     ]
-    modules.append(Extension(SHARED, ["core/compiled/_cython.c"], extra_compile_args=OPTIONS))
-    return list(
-        cythonize(
-            modules,
+
+
+class Build(build_ext):
+    """Build of every extension, with a line for each; a compiled module may need another, so none is left out."""
+
+    def run(self) -> None:
+        """Translate all modules, and compile them.
+
+        Raises:
+            SystemExit: that is not possible here; says what to do.
+        """
+        if not self.extensions:
+            return
+        try:
+            from Cython.Build import cythonize
+        except ImportError:
+            raise SystemExit(CANNOT.format("Cython is not installed")) from None
+        if not compiler_works():
+            raise SystemExit(CANNOT.format("there is no working C compiler, or Python's headers are missing"))
+        print(f"toolgrammar: {len(self.extensions)} modules are translated to C and compiled", flush=True)
+        translated = cythonize(
+            self.extensions,
             build_dir="build/cython",
             language_level=3,
             include_path=[declarations()],
             shared_utility_qualified_name=SHARED,
             nthreads=PROCESSES if multiprocessing.get_start_method() == "fork" else 0,  # others run this file again
         )
-    )
+        known = {extension.name: extension for extension in self.extensions}
+        for extension in translated:  # what setuptools noted of an extension stays with it
+            vars(known[extension.name]).update(vars(extension))
+        self.done = 0
+        self.lock = threading.Lock()
+        super().run()
 
-
-class AllOrNone(build_ext):
-    """Build of every extension, or of none: a compiled module may need another."""
-
-    def build_extensions(self) -> None:
-        """Build all extensions; if one fails, remove the others, so that the wheel is pure Python."""
-        from setuptools.errors import BaseError, CCompilerError
-
-        try:
-            super().build_extensions()
-        except (BaseError, CCompilerError, OSError) as error:
-            for extension in self.extensions:
-                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
-            self.extensions.clear()
-            print(f"toolgrammar: {error}, so this is a pure Python build", file=sys.stderr)
+    def build_extension(self, extension: Extension) -> None:
+        """Compile one module, and say so."""
+        super().build_extension(extension)
+        with self.lock:
+            self.done += 1
+            print(f"toolgrammar: compiled {self.done} of {len(self.extensions)}: {extension.name}", flush=True)
 
 
 setup(
     packages=packages(),
     ext_modules=extensions(),
-    cmdclass={"build_ext": AllOrNone},
+    cmdclass={"build_ext": Build},
     options={"build_ext": {"parallel": PROCESSES}},
 )

@@ -150,6 +150,57 @@ def chart(title: str, styles: Sequence[Line], rows: Sequence[tuple[str, Sequence
     return "\n".join([*out, "</svg>", ""])
 
 
+@dataclass(frozen=True)
+class Bars:
+    """Bars below one another, on a logarithmic scale.
+
+    Attributes:
+        title: what is compared.
+        values: microseconds by name.
+    """
+
+    title: str
+    values: Mapping[str, float]
+
+
+BAR, BAR_GAP, NAMES = 22, 12, 104
+
+
+def bars(title: str, panels: Sequence[Bars], ours: str) -> str:
+    """Panels of bars side by side, each with its value; shorter is better.
+
+    Args:
+        title: read out where the picture cannot be seen.
+        panels: from left to right.
+        ours: the name whose bars are coloured.
+    """
+    count = max(len(each.values) for each in panels)
+    height = 64 + count * (BAR + BAR_GAP)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        ' role="img" font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">',
+        f"<title>{escape(title)}</title>",
+        f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#ffffff"/>',
+    ]
+    width = (WIDTH - LEFT - RIGHT - GAP * (len(panels) - 1)) / len(panels)
+    for index, panel in enumerate(panels):
+        left = 24 + index * (width + GAP)
+        low = math.floor(math.log10(min(panel.values.values())))
+        span = math.ceil(math.log10(max(panel.values.values()))) - low
+        room = width - NAMES - 70
+        out.append(text(left, 30, f"{panel.title} (median, logarithmic)", size=15, font_weight="600"))
+        for row, (name, value) in enumerate(panel.values.items()):
+            top = 50 + row * (BAR + BAR_GAP)
+            length = room * (math.log10(value) - low) / span
+            colour = "#1a5fb4" if name == ours else "#b3bac2"
+            out.append(text(left, top + 16, name, size=14))
+            box = f'x="{left + NAMES:.1f}" y="{top}" width="{length:.1f}" height="{BAR}" rx="3"'
+            out.append(f'<rect {box} fill="{colour}"/>')
+            shown = micros(float(f"{value:.2g}"))
+            out.append(text(left + NAMES + length + 8, top + 16, shown, size=14, font_weight="600"))
+    return "\n".join([*out, "</svg>", ""])
+
+
 def micros(value: float) -> str:
     """A time given in microseconds, in the unit that suits it."""
     for bound, unit in ((1e6, "s"), (1e3, "ms")):

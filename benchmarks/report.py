@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from figure import Line, Panel, chart
+from figure import Bars, Line, Panel, bars, chart
 from results_io import table
 
 HERE = Path(__file__).resolve().parent
@@ -29,6 +29,7 @@ DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
 PAGES = (DOCS / "performance.md", DOCS / "formats.md", DOCS / "repair.md", DOCS / "text-grammars.md")
 PICTURE = DOCS / "images" / "growth.svg"
+COSTS = DOCS / "images" / "costs.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
 MB = 2**20
@@ -561,7 +562,58 @@ def sglang_engine(result: Result) -> str:
     return table(("backend", *columns), rows)
 
 
+#: The results that the summary is made of.
+SUMMARISED = ("maskbench", "real_model")
+
+
+def summary(results: Result) -> str:
+    """What a token, a schema and a call cost, beside others: the picture, and two short tables."""
+    found: Mapping[str, Any] = results["maskbench"]["engines"]
+    mask, first = "mask_and_accept_us", "compile_and_first_mask_us"
+    of = f"{results['maskbench']['schemas']:,}"
+    rows = [
+        ["a mask and its token, median", *(f"{figures(each['common'][mask]['p50'])} µs" for each in found.values())],
+        ["the same, mean", *(f"{figures(each['common'][mask]['mean'])} µs" for each in found.values())],
+        ["the same, 99th percentile", *(f"{figures(each['common'][mask]['p99'])} µs" for each in found.values())],
+        ["a new schema up to its first mask, median",
+         *(f"{figures(each['common'][first]['p50'])} µs" for each in found.values())],
+        [f"schemas compiled, of {of}", *(each["schemas_compiled"] for each in found.values())],
+        ["invalid texts accepted", *(each["instances"]["too_lax"] for each in found.values())],
+        ["valid texts refused", *(each["instances"]["too_strict"] for each in found.values())],
+        ["memory of the process", *(f"{each['peak_memory_mb']:,} MB" for each in found.values())],
+    ]  # fmt: skip
+    ways: Mapping[str, Any] = results["real_model"]["ways"]
+    shown = ("grammar", "xgrammar's masks", "llguidance's masks", "free text, parsed")
+    calls = [
+        ["toolgrammar" if way == "grammar" else way, ways[way]["valid"], ways[way]["cut"], ways[way]["passes"],
+         f"{ways[way]['seconds']:,.0f} s"]
+        for way in shown
+    ]  # fmt: skip
+    asked = results["real_model"]["requests"]
+    return "\n\n".join(
+        (
+            f"![Median cost of a mask and of a new schema, by engine](images/{COSTS.name})",
+            table(("", *(f"{name} {each['version']}" for name, each in found.items())), rows),
+            f"{asked} requests to `{results['real_model']['model']}`, one call each:",
+            table(("", "valid calls, ended", "closed by the budget", "forward passes", "processor time"), calls),
+        )
+    )
+
+
+def costs_picture(result: Result) -> str:
+    """The picture of the summary, as SVG."""
+    engines = result["engines"]
+
+    def panel(title: str, key: str) -> Bars:
+        return Bars(title, {name: found["common"][key]["p50"] for name, found in engines.items()})
+
+    both = (panel("A mask and its token", "mask_and_accept_us"),
+            panel("A new schema, up to its first mask", "compile_and_first_mask_us"))  # fmt: skip
+    return bars("Median cost of a mask and of a new schema, by engine", both, "toolgrammar")
+
+
 TABLES: dict[str, Callable[[Result], str]] = {
+    "summary": summary,
     "maskbench": masks,
     "maskbench_order": masks,
     "maskbench_peers": masks,
@@ -594,7 +646,10 @@ TABLES: dict[str, Callable[[Result], str]] = {
 
 
 def kept(name: str) -> Result | None:
-    """A result, if it is kept."""
+    """A result, if it is kept; that of the summary is several."""
+    if name == "summary":
+        results = {each: kept(each) for each in SUMMARISED}
+        return None if None in results.values() else results
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
@@ -626,6 +681,8 @@ def main() -> int:
     texts = {page: written(page.read_text(encoding="utf-8")) for page in PAGES}
     if (result := kept("growth")) is not None:
         texts[PICTURE] = growth_picture(result)
+    if (result := kept("maskbench")) is not None:
+        texts[COSTS] = costs_picture(result)
     stale = [path for path, text in texts.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
     for path in stale:
         if not options.check:

@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -50,15 +51,33 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; numbers are written with thousands separators."""
-    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    """A Markdown table; numbers are written with thousands separators, and columns of them stand at the right."""
+    lines = ["| " + " | ".join(columns) + " |", ""]
     for row in rows:
         cells = [
             f"{each:,.2f}" if isinstance(each, float) else f"{each:,}" if isinstance(each, int) else str(each)
             for each in row
         ]
         lines.append("| " + " | ".join(cells) + " |")
+    lines[1] = separator(lines[2:], len(columns))
     return "\n".join(lines)
+
+
+#: A number as tables have it, with a unit or an interval after it.
+NUMBER = re.compile(r"[-–+]?\d[\d,.]*(?:%|x| ?(?:µs|ms|s|MB))?(?: \([^)]*\))?")
+
+
+def separator(rows: Sequence[str], count: int) -> str:
+    """The line below the headings of a table: columns of numbers are aligned to the right."""
+    columns: list[list[str]] = [[] for _ in range(count)]
+    for row in rows:
+        for column, cell in zip(columns, row.strip().strip("|").split("|"), strict=False):
+            column.append(cell.strip())
+    marks = []
+    for index, column in enumerate(columns):
+        cells = [cell for cell in column if cell]
+        marks.append("---:" if index and cells and all(map(NUMBER.fullmatch, cells)) else "---")
+    return "|" + "|".join(marks) + "|"
 
 
 def show(name: str, report: dict[str, Any], rendered: str, *, keep: bool) -> None:

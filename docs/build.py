@@ -1,7 +1,8 @@
 """Builder of the documentation site: stages pages and sources in a folder, and runs Zensical there.
 
     python -m venv .ci/docs-venv
-    .ci/docs-venv/bin/pip install --group docs          # pip 25.1 or newer
+    .ci/docs-venv/bin/pip install -U pip                # 25.1 or newer, for --group
+    .ci/docs-venv/bin/pip install --group docs
     .ci/docs-venv/bin/python docs/build.py              # writes build/site/site; a warning is an error
     .ci/docs-venv/bin/python docs/build.py --serve      # serves it on http://localhost:8000
 
@@ -44,7 +45,10 @@ def stage(folder: Path) -> None:
     """Write the site's sources into a folder: configuration, pages, and the modules that the reference describes."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
-    shutil.copy(ROOT / "zensical.toml", folder)
+    version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert version is not None
+    settings = (ROOT / "zensical.toml").read_text(encoding="utf-8").replace("{version}", version[1])
+    (folder / "zensical.toml").write_text(settings, encoding="utf-8")
     for package in ("core", "tools", "adapters"):
         skipped = shutil.ignore_patterns("*.so", "*.pyd", "*.c", "*.pyi", "__pycache__", "data")
         shutil.copytree(ROOT / package, folder / "source" / "toolgrammar" / package, ignore=skipped)

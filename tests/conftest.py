@@ -229,7 +229,7 @@ def built_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="session")
 def pure_wheel(source_tree: Path, tmp_path_factory: pytest.TempPathFactory) -> BuiltWheel:
     """The wheel of a machine without a C compiler."""
-    return _build(source_tree, tmp_path_factory.mktemp("pure-wheel"), TOOLGRAMMAR_NO_EXTENSIONS="1")
+    return _build(source_tree, tmp_path_factory.mktemp("pure-wheel"), TOOLGRAMMAR_PURE="1")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -121,18 +122,54 @@ def test_pure_wheel_gives_the_same_masks(built_wheel: Any, pure_wheel: Any) -> N
     assert interpreted.split(" ", 1)[1] == ordinary.split(" ", 1)[1]
 
 
-def test_build_survives_a_broken_compiler(source_tree: Path, tmp_path: Path) -> None:
-    """Where the C compiler is missing, the build says so and gives a pure wheel."""
-    environment = {**os.environ, "CC": str(tmp_path / "no-such-compiler"), "CXX": str(tmp_path / "no-such-compiler")}
-    result = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source_tree)],
-        env=environment,
+def _build(kind: str, tree: Path, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Build a wheel or a source archive."""
+    return subprocess.run(
+        [sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "--outdir", str(folder), str(tree)],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
+
+
+def test_build_without_a_compiler_names_the_ways_out(source_tree: Path, tmp_path: Path) -> None:
+    """Where no C compiler works, the build fails with both ways out; one of them gives a pure wheel there."""
+    broken = dict.fromkeys(("CC", "CXX"), str(tmp_path / "no-such-compiler"))
+    result = _build("wheel", source_tree, tmp_path, **broken)
+    output = result.stdout + result.stderr
+    assert result.returncode != 0 and not list(tmp_path.glob("*.whl"))
+    assert "no working C compiler" in output and "TOOLGRAMMAR_PURE=1" in output and "apt-get install gcc" in output
+    result = _build("wheel", source_tree, tmp_path, **broken, TOOLGRAMMAR_PURE="1")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "no working C compiler" in result.stdout + result.stderr
     (wheel,) = tmp_path.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
+
+
+def test_source_archive(source_tree: Path, tmp_path: Path) -> None:
+    """The source archive is made without translating a module, and has all that a build and a reader need."""
+    tree = tmp_path / "tree"
+    shutil.copytree(source_tree, tree, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    for name in ("docs", "examples"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("CHANGELOG.md", "MANIFEST.in"):
+        shutil.copy(ROOT / name, tree)
+    result = _build("sdist", tree, tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert not (tree / "build").exists(), "an archive needs nothing built"
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for name in ("setup.py", "CHANGELOG.md", "docs/index.md", "docs/images/trace.png", "examples/openai_client.py"):
+        assert name in names
+    assert {f"core/{name.replace('.', '/')}.py" for name in COMPILED} <= names
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "core").rglob("*.pxd")} <= names
+    assert not [name for name in names if name.startswith("tests") or name.endswith((".so", ".c"))]
+
+
+def test_every_compiled_module_is_told(built_wheel: Any) -> None:
+    """While it compiles, the build says which module is done and how many there are."""
+    if has_compiler():
+        told = re.findall(r"toolgrammar: compiled (\d+) of (\d+): ", built_wheel.log)
+        assert [int(number) for number, _ in told] == [*range(1, len(COMPILED) + 2)]
+        assert {int(whole) for _, whole in told} == {len(COMPILED) + 1}
