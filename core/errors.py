@@ -14,6 +14,7 @@
     ├── LimitError                  a stated limit was hit (size, depth, states, time)
     ├── DecodingError               generation could not continue
     │   ├── BudgetError                 the shortest valid output does not fit in the budget
+    │   │   └── CutAnswerError              the budget closed values of an answer before their end
     │   ├── ContextOverflowError        the prompt does not fit in the model's context window
     │   └── CancelledError              the caller asked to stop
     │       └── GenerationTimeoutError      the ``timeout`` of the answer is over    (TimeoutError)
@@ -42,6 +43,7 @@ Every error has a ``code`` (a stable slug), a ``place`` in the user's input, a `
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,31 @@ class DecodingError(ToolGrammarError, code="decoding"):
 
 class BudgetError(DecodingError, code="budget"):
     """The shortest valid output does not fit in the token budget."""
+
+
+class CutAnswerError(BudgetError, code="cut_answer"):
+    """The value of an answer is valid, but the token budget, or a repetition, closed it before the model was done.
+
+    Args:
+        message: what was cut, and where.
+        hint: what the caller can do about it.
+        place: the first value that was cut.
+        value: the value as it is.
+        cut: JSON pointers of all values that were cut.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        place: Place | None = None,
+        value: Any = None,
+        cut: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message, hint=hint, place=place)
+        self.value = value
+        self.cut = cut
 
 
 class ContextOverflowError(DecodingError, code="context_overflow"):

@@ -59,6 +59,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "vocabulary": lambda: Vocabulary([], eos=[]),
     "limit": lambda: Grammar.from_json_schema(NESTED).program,
     "budget": lambda: load_model("embedded").generate("x", json_mode=JsonMode({"const": "a" * 99}), max_tokens=2),
+    "cut_answer": lambda: ScriptedModel(['"a long text"']).generate_json("x", {"type": "string"}, max_tokens=8),
     "context_overflow": lambda: load_model("embedded", context_window=8).generate("a long prompt, too long by far"),
     "cancelled": lambda: ScriptedModel(["x"]).generate("x", GenerateParams(cancel=lambda: True)),
     "timeout": lambda: ScriptedModel(["x"]).generate("x", timeout=0.0),

@@ -68,16 +68,27 @@ def ask_until_valid(
             text = generation.text if mode.constrained_decoding else json.dumps(value, ensure_ascii=False)
             message = replace(generation.message, content=text)
             trace = generation.trace and replace(generation.trace, earlier=tuple(refused))
-            return replace(generation, message=message, finish_reason="stop", usage=usage, trace=trace)
+            reason = generation.finish_reason if generation.cut else "stop"
+            return replace(generation, message=message, finish_reason=reason, usage=usage, trace=trace)
         if generation.trace is not None:
             refused.append(replace(generation.trace, problems=tuple(wrong)))
         _LOG.info("answer %d of at most %d of %s is not valid; problems: %d", attempt, attempts, name, len(wrong))
         _LOG.debug("problems of answer %d: %s", attempt, wrong)
         again = "That is not valid: " + "; ".join(wrong[:5]) + ". Answer with JSON alone that is."
         messages = (*messages, generation.message, Message("user", again))
+    if mode.constrained_decoding and mode.strict:  # its JSON was valid
+        raise InvalidArgumentsError(
+            f"no answer passed the validators of {getattr(mode.schema, '__name__', mode.schema)}, of {attempts} that "
+            f"were asked for: {'; '.join(wrong[:3])}",
+            hint="put what the validators ask for into the schema, or into the prompt",
+        )
+    hint = (
+        "give the value's constraints in the prompt, too"
+        if mode.constrained_decoding
+        else "use constrained_decoding=True"
+    )
     raise InvalidArgumentsError(
-        f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}",
-        hint="use constrained_decoding=True, and a schema with all constraints on the value",
+        f"the model's answer is not valid JSON for the schema: {'; '.join(wrong[:3])}", hint=hint
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from threading import Event, Lock, Thread
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..conversation.events import Generation, TokenWritten
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from .params import GenerateParams
 
 _LOG = logger_of("models")
+
+#: Seconds of writing after which a log says how far an answer is.
+SECONDS_OF_SILENCE = 5
 
 #: Newlines that models write between reasoning and answer; they belong to neither.
 _NEWLINES = r"\n{0,2}"
@@ -61,6 +65,8 @@ class Writer:
         has_read = False
         tells_tokens = plan.params.trace or plan.params.logprobs is not None
         tokens: list[TokenWritten] = []
+        begun = told = monotonic()
+        written = 0
         with closing(decoding.steps()) as steps:
             while True:
                 try:
@@ -72,7 +78,11 @@ class Writer:
                     with nullcontext() if has_read else self._warm_beside(decoding.matcher.constraint):
                         logits = yield step
                     has_read = True
+                    if monotonic() - told >= SECONDS_OF_SILENCE:
+                        told = monotonic()
+                        _LOG.info("%s: %d tokens in %.0f s", self._backend.name, written, told - begun)
                     continue
+                written += 1
                 if tells_tokens:
                     token = TokenWritten(**vars(step))
                     yield token

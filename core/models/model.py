@@ -17,7 +17,7 @@ from uuid import uuid4
 from ..constraint_cache import ConstraintCache
 from ..conversation.events import Event, Finish, Generation, TextDelta
 from ..conversation.messages import Message
-from ..errors import CancelledError, ModelError
+from ..errors import CancelledError, CutAnswerError, ModelError, Place
 from ..generation.backend import Backend, BatchBackend
 from ..generation.deadline import Deadline
 from ..generation.driver import ForwardLock, Item, run_one
@@ -215,6 +215,8 @@ class Model(ABC):
         prompt: Prompt,
         schema: type[T],
         params: GenerateParams | None = None,
+        *,
+        allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> T: ...
 
@@ -224,6 +226,8 @@ class Model(ABC):
         prompt: Prompt,
         schema: Any = None,
         params: GenerateParams | None = None,
+        *,
+        allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Any: ...
 
@@ -232,26 +236,31 @@ class Model(ABC):
         prompt: Prompt,
         schema: Any = None,
         params: GenerateParams | None = None,
+        *,
+        allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Any:
         """Generate JSON of some shape, and return its value; for a Pydantic class or Python type, an instance.
 
-        Where the token budget is short the value is closed validly, as everywhere; ``on_budget="error"`` refuses that,
-        and ``generate(..., output_type=...)`` tells which values were cut.
+        Where the token budget is short the value is closed validly, as everywhere, but it is not what the model meant:
+        `CutAnswerError` has the value, and says which parts of it were cut. ``on_budget="error"`` ends earlier, without
+        a value.
 
         Args:
             prompt: as for `stream`.
             schema: a JSON Schema, a Pydantic class, a Python type, or a `Grammar` of JSON; the option ``output_type``
                 is the same. None is the schema of ``json_mode``.
             params: how to generate; ``json_mode`` says how strict to be.
+            allow_cut: return a value that was cut like any other.
             **options: fields of `GenerateParams`, over those of ``params``.
 
         Raises:
+            CutAnswerError: the token budget, or a repetition, closed the value before the model was done.
             InvalidArgumentsError: the answer was not valid, also when the model was asked again: of a model that was
                 not constrained, or by a validator of the type that its JSON Schema does not show.
         """
         request = _json_request(prompt, schema, params, options)
-        return _value(request, self._whole(request))
+        return _value(request, self._whole(request), allow_cut)
 
     @overload
     async def agenerate_json(
@@ -259,6 +268,8 @@ class Model(ABC):
         prompt: Prompt,
         schema: type[T],
         params: GenerateParams | None = None,
+        *,
+        allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> T: ...
 
@@ -268,6 +279,8 @@ class Model(ABC):
         prompt: Prompt,
         schema: Any = None,
         params: GenerateParams | None = None,
+        *,
+        allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Any: ...
 
@@ -276,11 +289,13 @@ class Model(ABC):
         prompt: Prompt,
         schema: Any = None,
         params: GenerateParams | None = None,
+        *,
+        allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Any:
         """Like `generate_json`, without blocking the event loop."""
         request = _json_request(prompt, schema, params, options)
-        return _value(request, await self._awhole(request))
+        return _value(request, await self._awhole(request), allow_cut)
 
     def _whole(self, request: Request) -> Generation:
         whole: Generation | None = None
@@ -773,10 +788,25 @@ def _json_request(prompt: Prompt, schema: Any, params: GenerateParams | None, op
     return Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True)
 
 
-def _value(request: Request, whole: Generation) -> Any:
-    """Return the value of a JSON answer, as an instance of the Python type that was asked for."""
+def _value(request: Request, whole: Generation, allow_cut: bool) -> Any:
+    """Return the value of a JSON answer, as an instance of the Python type that was asked for.
+
+    Raises:
+        CutAnswerError: it was cut, and that is not allowed.
+    """
     mode: Any = request.params.json_mode
-    return converted(read_value(whole.text), mode.schema)[0]
+    value = converted(read_value(whole.text), mode.schema)[0]
+    if whole.cut and not allow_cut:
+        why = "the token budget ended" if whole.repeated is None else f"the model repeated {whole.repeated!r}"
+        more = "" if len(whole.cut) == 1 else f"; {len(whole.cut)} values were cut"
+        raise CutAnswerError(
+            f"{why} inside the answer{more}",
+            hint="raise max_tokens, or bound the lengths in the schema; allow_cut=True takes the value as it is",
+            place=Place(pointer=whole.cut[0]),
+            value=value,
+            cut=whole.cut,
+        )
+    return value
 
 
 def _requests(

@@ -95,7 +95,8 @@ def test_the_interpreted_form_needs_no_cython() -> None:
 
 #: Writes over a large vocabulary, whose index is kept in a folder.
 LARGE = """
-import hashlib, sys
+import hashlib, logging, sys
+logging.basicConfig()
 sys.path.insert(0, sys.argv[1])
 import vocabularies
 from toolgrammar.core import Grammar, Vocabulary

@@ -18,6 +18,7 @@ from toolgrammar.core import (
     CallEnd,
     CancelledError,
     ContextOverflowError,
+    CutAnswerError,
     Finish,
     GenerateParams,
     Grammar,
@@ -32,6 +33,7 @@ from toolgrammar.core import (
     UnknownOptionError,
     load_model,
 )
+from toolgrammar.core.generation import write
 from toolgrammar.core.models.embedded.model import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
@@ -290,6 +292,48 @@ def test_tools_are_whatever_describes_tools(tools: Any, name: str, choice: str) 
     for events in (streamed, list(model.stream("x", **options))):
         assert [event.call.name for event in events if isinstance(event, CallEnd)] == [name]
     assert model.count_tokens("x", tools) > model.count_tokens("x")
+
+
+class Story(BaseModel):
+    """A text without end."""
+
+    title: str
+
+
+@pytest.mark.parametrize("shape", [Story, Story.model_json_schema(), Grammar.from_json_schema(Story)], ids=str)
+def test_a_cut_value_is_an_error_that_has_it(shape: Any) -> None:
+    """`generate_json` returns no value that the budget cut, unless that is allowed; the error has the value."""
+    text = '{"title": "A long story of a short budget"}'
+
+    def ask(*, asynchronous: bool, **options: Any) -> Any:
+        model = ScriptedModel([text])
+        if asynchronous:
+            return asyncio.run(model.agenerate_json("x", shape, **options))
+        return model.generate_json("x", shape, **options)
+
+    for asynchronous in (False, True):
+        whole = ask(asynchronous=asynchronous)
+        with pytest.raises(CutAnswerError, match="the token budget ended inside the answer") as caught:
+            ask(asynchronous=asynchronous, max_tokens=24)
+        value = ask(asynchronous=asynchronous, max_tokens=24, allow_cut=True)
+        assert caught.value.value == value != whole and type(value) is type(whole)
+        assert caught.value.cut == ("/title",) and isinstance(caught.value, BudgetError)
+
+
+def test_a_repeated_value_is_cut() -> None:
+    """A string that was closed since the model repeated itself counts as cut, and the error says so."""
+    model = ScriptedModel(['{"title": "' + "ab" * 999 + '"}'])
+    with pytest.raises(CutAnswerError, match=r"the model repeated '(ab|ba)'"):
+        model.generate_json("x", Story, max_repetition=100)
+
+
+def test_a_long_answer_gives_signs_of_life(caplog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an answer is written, the log says at intervals how far it is."""
+    monkeypatch.setattr(write, "SECONDS_OF_SILENCE", 0)
+    with caplog.at_level("INFO", "toolgrammar.models"):
+        ScriptedModel(['{"title": "A long story"}']).generate_json("x", Story)
+    told = [record.getMessage() for record in caplog.records if " tokens in " in record.getMessage()]
+    assert len(told) > 5 and told[0].startswith("scripted: ")
 
 
 def test_json_mode_true_is_any_json() -> None:
