@@ -14,6 +14,19 @@ ROOT = "toolgrammar"
 logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
+def report(logger: logging.Logger, message: str, *arguments: object) -> None:
+    """Log an error that must be seen: it goes to the console if the application has configured no logging."""
+    logger.error(message, *arguments)
+    above: logging.Logger | None = logger
+    while above is not None:
+        if any(not isinstance(handler, logging.NullHandler) for handler in above.handlers):
+            return
+        above = above.parent if above.propagate else None
+    if logging.lastResort is not None and logger.isEnabledFor(logging.ERROR):
+        record = logger.makeRecord(logger.name, logging.ERROR, "", 0, message, arguments, None)
+        logging.lastResort.handle(record)
+
+
 def logger_of(room: str) -> logging.Logger:
     """Return the logger ``toolgrammar.ROOM``.
 

@@ -27,7 +27,7 @@ from .messages import (
     SELECT,
     errors,
     function_call,
-    openai_tool,
+    openai_tools,
     sampling,
     selection,
     to_messages,
@@ -56,6 +56,28 @@ _events = logging.getLogger(EVENT_LOGGER_NAME)
 
 ToolChoice = Union[Tool, Literal["auto", "required", "none"]]
 JsonOutput = Union[bool, "type[BaseModel]", None]
+
+
+def _in_extra(
+    tool_choice: Any, json_output: JsonOutput, extra: Mapping[str, Any]
+) -> tuple[Any, JsonOutput, Mapping[str, Any]]:
+    """Return the arguments of a call with what is among the extra ones in OpenAI's form.
+
+    Raises:
+        ModelError: something is given twice, or in no known form.
+    """
+    left = dict(extra)
+    choice, form = left.pop("tool_choice", None), left.pop("response_format", None)
+    if (choice is not None and tool_choice != "auto") or (form is not None and json_output):
+        name = "json_output" if form is not None and json_output else "tool_choice"
+        raise ModelError(f"{name} is given twice", hint=f"give it as {name}=, and not in extra_create_args")
+    if isinstance(form, type):
+        json_output = form
+    elif form == {"type": "json_object"}:
+        json_output = True
+    elif form is not None and form != {"type": "text"}:
+        left["output_type"] = _shared.schema_in(form)
+    return tool_choice if choice is None else choice, json_output, left
 
 
 class ToolGrammarClientConfig(BaseModel):
@@ -148,7 +170,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             tool_choice: ``"auto"``, ``"required"``, ``"none"``, or one of ``tools`` (or its name) that must be called.
             json_output: a Pydantic class that a text answer must match, or True for any JSON object. Where a validator
                 of the class objects, the model is asked again with its message, twice at most.
-            extra_create_args: overrides of the client's own arguments.
+            extra_create_args: overrides of the client's own arguments; also ``tool_choice`` and ``response_format`` as
+                OpenAI has them, which earlier versions of AutoGen gave so.
             cancellation_token: stops the model within one step.
 
         Raises:
@@ -157,7 +180,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             asyncio.CancelledError: the token was cancelled.
         """
         with _shared.translated(errors):
-            request = self._request(messages, tools, tool_choice, json_output, extra_create_args, cancellation_token)
+            tool_choice, json_output, extra = _in_extra(tool_choice, json_output, extra_create_args)
+            request = self._request(messages, tools, tool_choice, json_output, extra, cancellation_token)
             answer = asyncio.ensure_future(request.agenerate())
             if cancellation_token is not None:
                 cancellation_token.link_future(answer)
@@ -190,7 +214,8 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
         _events.info(LLMStreamStartEvent(messages=[message.model_dump(mode="json") for message in messages]))
         collected = _shared.Collector()
         with _shared.translated(errors):
-            request = self._request(messages, tools, tool_choice, json_output, extra_create_args, cancellation_token)
+            tool_choice, json_output, extra = _in_extra(tool_choice, json_output, extra_create_args)
+            request = self._request(messages, tools, tool_choice, json_output, extra, cancellation_token)
             events: Any = request.astream()
             async with aclosing(events):
                 async for event in events:
@@ -242,9 +267,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
             schema = {"type": "object"} if json_output is True else _shared.closed(json_output)
             schema = with_speakers(schema, conversation)
         shape = self._shape(json_output, extra)
-        params = self._loaded.with_tools(
-            sampling(arguments), [openai_tool(tool) for tool in tools], asked, schema, shape
-        )
+        params = self._loaded.with_tools(sampling(arguments), openai_tools(tools), asked, schema, shape)
         if params.tools is not None:
             if "parallel_tool_calls" in arguments:
                 return params
@@ -299,7 +322,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """Return the number of tokens of the prompt, by the model's tokenizer and template."""
-        tool_set = self._loaded.tools([openai_tool(tool) for tool in tools])
+        tool_set = self._loaded.tools(openai_tools(tools))
         return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolgrammar.core.conversation import FinishReason, Message, Part, TextPart, ToolCall
-from toolgrammar.core.errors import CancelledError, GenerationTimeoutError, ModelError
+from toolgrammar.core.errors import CancelledError, GenerationTimeoutError, ModelError, UnknownToolError
 from toolgrammar.core.generation import GenerateParams
 
 from .. import _shared
@@ -75,13 +76,56 @@ def token_logprob(token: Mapping[str, Any]) -> ChatCompletionTokenLogprob:
 def errors() -> Sequence[_shared.Translation]:
     """Return which of our errors AutoGen acts on by another name.
 
-    It has no errors of its own for models. Cancelled calls are asyncio's; timeouts and connections are Python's
-    ``TimeoutError`` and ``ConnectionError`` already.
+    It has no errors of its own for models. Cancelled calls are asyncio's, and a tool that is not in the list is a
+    ``ValueError``; timeouts and connections are Python's ``TimeoutError`` and ``ConnectionError`` already.
     """
     return (
         _shared.Translation((GenerationTimeoutError,), TimeoutError),
         _shared.Translation((CancelledError,), asyncio.CancelledError),
+        _shared.Translation((UnknownToolError,), ValueError),
     )
+
+
+def openai_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
+    """Return tools as OpenAI-style dicts, without those whose schema has lost its definitions.
+
+    AutoGen's ``McpWorkbench`` drops ``$defs``, so nobody can tell what arguments such a tool takes. The others stay
+    usable; a warning names the tool.
+    """
+    made = []
+    for tool in tools:
+        if not isinstance(tool, Mapping) or (lost := _lost_definition(tool.get("parameters"))) is None:
+            made.append(openai_tool(tool))
+            continue
+        warnings.warn(
+            f"the tool {tool['name']!r} is left out: its schema refers to {lost!r}, and has no such definition. "
+            "AutoGen's McpWorkbench drops the definitions of MCP tools; toolgrammar's page on AutoGen shows how to "
+            "keep them",
+            stacklevel=2,
+        )
+    return made
+
+
+def _lost_definition(schema: Any) -> str | None:
+    """Return a reference of a schema to definitions that it does not have at all; None if there is none."""
+    if not isinstance(schema, Mapping):
+        return None
+    left: list[Any] = [schema]
+    seen: dict[int, Any] = {}  # AutoGen makes schemas that hold themselves
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if isinstance(value, Mapping):
+            reference = value.get("$ref")
+            path = reference.split("/") if isinstance(reference, str) else []
+            if len(path) > 2 and path[0] == "#" and path[1] in ("$defs", "definitions") and path[1] not in schema:
+                return str(reference)
+            left += (one for one in value.values() if isinstance(one, (Mapping, list)))
+        elif isinstance(value, list):
+            left += (one for one in value if isinstance(one, (Mapping, list)))
+    return None
 
 
 def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
@@ -110,7 +154,8 @@ def _to_messages(message: LLMMessage) -> list[Message]:
             return [Message("assistant", message.content, reasoning=message.thought, name=message.source)]
         calls = tuple(_shared.past_call(call.id, call.name, call.arguments) for call in message.content)
         return [Message("assistant", reasoning=message.thought, tool_calls=calls, name=message.source)]
-    assert isinstance(message, FunctionExecutionResultMessage)
+    if not isinstance(message, FunctionExecutionResultMessage):
+        raise ValueError(f"unknown message type: {type(message).__name__}")  # as AutoGen's own clients say
     return [
         Message("tool", result.content, tool_call_id=result.call_id, name=result.name, is_error=bool(result.is_error))
         for result in message.content

@@ -439,7 +439,7 @@ class ChatToolGrammar(BaseChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         with _shared.translated(table.errors):
             request = self._request(messages, stop, kwargs)
-            chunks = table.Chunks(_answer(request))
+            chunks = table.Chunks(_answer(request), blocks=self.output_version == "v1")
             stream: Any = request.stream()
             with closing(stream) as events:
                 for event in events:
@@ -457,7 +457,7 @@ class ChatToolGrammar(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         with _shared.translated(table.errors):
             request = self._request(messages, stop, kwargs)
-            chunks = table.Chunks(_answer(request))
+            chunks = table.Chunks(_answer(request), blocks=self.output_version == "v1")
             stream: Any = request.astream()
             async with aclosing(stream) as events:
                 async for event in events:

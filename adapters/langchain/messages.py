@@ -216,11 +216,17 @@ class Answer:
 class Chunks:
     """Conversion of events into chunks: text or one piece of a call each, and the metadata in the last.
 
+    Args:
+        answer: their metadata.
+        blocks: text and reasoning are content blocks, with indices of their own: LangChain numbers blocks that have
+            none from 0, as calls are numbered, and would add the first text to the first call.
+
     Law: the chunks of a stream add up to the message of `Answer.result`, but for the form of calls that must not run.
     """
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Answer, *, blocks: bool = False) -> None:
         self._answer = answer
+        self._blocks = blocks
         self._tokens = None if answer.vocabulary is None else _shared.TextTokens(answer.vocabulary)
         self._cut: list[str] = []
 
@@ -229,12 +235,14 @@ class Chunks:
         if isinstance(event, TokenWritten) and self._tokens is not None:
             self._tokens.add(event)
         if isinstance(event, TextDelta):
+            content = self._content("text", event.text)
             if self._tokens is None:
-                return _chunk(content=event.text)
+                return _chunk(content=content)
             tokens = self._tokens.told(self._tokens.take(event.text))
-            return _chunk(content=event.text, response_metadata={"logprobs": _logprobs(tokens)})
+            return _chunk(content=content, response_metadata={"logprobs": _logprobs(tokens)})
         if isinstance(event, ReasoningDelta):
-            return _chunk(content="", additional_kwargs={"reasoning_content": event.text})
+            content = self._content("reasoning", event.text) if self._blocks else ""
+            return _chunk(content=content, additional_kwargs={"reasoning_content": event.text})
         if isinstance(event, CallStart):
             return _call_chunk(name=event.name, args="", id=event.id, index=event.index)
         if isinstance(event, ArgumentsDelta):
@@ -253,6 +261,9 @@ class Chunks:
             usage = usage_of(event.usage)
             return _chunk(content="", response_metadata=metadata, usage_metadata=usage, chunk_position="last")
         return []
+
+    def _content(self, kind: str, text: str) -> Any:
+        return [{"type": kind, kind: text, "index": f"lc_{kind}"}] if self._blocks else text
 
 
 def _logprobs(tokens: list[dict[str, Any]]) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, cast
+from types import UnionType
+from typing import Any, cast, get_origin
 
 from toolgrammar.core.errors import ModelError
 
@@ -40,11 +41,15 @@ def asking(
     Args:
         model: a chat model, with or without bound settings.
     """
+    schema = _plain(schema)
     traced = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
     name: str | None = None
     if strict is not None:
         kwargs = {"strict": strict, **kwargs}
     with _shared.translated(table.errors):
+        if get_origin(schema) is not None or isinstance(schema, UnionType):
+            hint = f"ChatToolGrammar(...).bind(output_type={_shown(schema)}) gives a message whose text is such a value"
+            raise ModelError(f"{_shown(schema)} is neither a class nor a JSON Schema", hint=hint)
         if schema is None and method != "json_mode":
             raise ModelError(f"method {method!r} needs a schema", hint="only 'json_mode' may do without one")
         if method == "function_calling":
@@ -63,6 +68,23 @@ def asking(
         else:
             raise ModelError(f"unknown method {method!r}", hint="'json_schema', 'json_mode' or 'function_calling'")
     return answering(bound, parser_of(schema, name), include_raw=include_raw, allow_cut=allow_cut)
+
+
+def _plain(schema: Any) -> Any:
+    """Return the JSON Schema in a dict of OpenAI's ``response_format``, or in its inner one; others as they are."""
+    if not isinstance(schema, Mapping):
+        return schema
+    inner = schema.get("json_schema") if schema.get("type") == "json_schema" else schema
+    if not isinstance(inner, Mapping) or not isinstance(inner.get("schema"), Mapping):
+        return schema
+    if not set(inner) <= {"name", "description", "strict", "schema"}:
+        return schema
+    named = {"title": inner.get("name"), "description": inner.get("description")}
+    return {**inner["schema"], **{key: value for key, value in named.items() if value is not None}}
+
+
+def _shown(kind: Any) -> str:
+    return str(kind).replace("typing.", "")
 
 
 def parser_of(schema: Any, tool: str | None) -> Runnable[Any, Any]:

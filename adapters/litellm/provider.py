@@ -16,7 +16,7 @@ from .. import _shared
 
 try:
     import litellm as _litellm
-    from litellm.utils import custom_llm_setup
+    from litellm import utils as _utils
 except ImportError as error:
     raise _shared.missing("litellm", "litellm") from error
 
@@ -25,6 +25,7 @@ from ..server.in_process import BASE_URL, InProcess
 from ..server.limits import Limits
 
 litellm: Any = _litellm  # its types do not say what it exports
+utils: Any = _utils
 
 #: The part of a model's name before the slash.
 PROVIDER = "toolgrammar"
@@ -72,7 +73,7 @@ def register(
     provider = ToolGrammarProvider(models, defaults=defaults, limits=limits)
     others = [entry for entry in litellm.custom_provider_map if entry["provider"] != PROVIDER]
     litellm.custom_provider_map = [*others, {"provider": PROVIDER, "custom_handler": provider}]
-    custom_llm_setup()  # else LiteLLM knows the provider from the first request on, and nothing of it before
+    utils.custom_llm_setup()  # else LiteLLM knows the provider from the first request on, and nothing of it before
     for name in [name for name in litellm.model_cost if name.startswith(f"{PROVIDER}/")]:
         del litellm.model_cost[name]
     litellm.register_model({f"{PROVIDER}/{name}": facts for name, facts in provider.facts().items()})

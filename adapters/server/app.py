@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation
 from toolgrammar.core.errors import SchemaWarning
 from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.logs import logger_of
+from toolgrammar.core.logs import logger_of, report
 from toolgrammar.core.models import Model
 
 from .asked import Asked, Served
@@ -119,6 +119,7 @@ class _Server:
             messages.MESSAGES,
             messages.COUNT_TOKENS,
             ollama.CHAT,
+            ollama.GENERATE,
         )
         routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in protocols]
         routes += [
@@ -313,7 +314,8 @@ class _Server:
         failure = failure_of(error, names)
         record.status, record.error = failure.status, failure.code
         if failure.code == "internal":
-            _logger.error("%s in a request of %s", type(error).__name__, record.path)
+            hint = "the logger toolgrammar.server has the traceback at the level DEBUG"
+            report(_logger, "internal error: %s in a request of %s; %s", type(error).__name__, record.path, hint)
             _logger.debug("what went wrong", exc_info=error)
         return failure
 

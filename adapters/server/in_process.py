@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from starlette.applications import Starlette
 
 from toolgrammar.core.event_loop import EventLoop
+
+from .asked import Served
 
 #: Address of the application in its clients; nothing is sent there.
 BASE_URL = "http://toolgrammar.invalid"
@@ -30,6 +33,8 @@ class _Start:
 class InProcess:
     """An application, and the transports by which clients reach it.
 
+    It is closed when nobody holds it any more: frameworks are handed clients that nobody closes.
+
     Args:
         app: the application.
         http: the module ``httpx``, or ``httpx2``, whose clients use the transports.
@@ -39,6 +44,8 @@ class InProcess:
         self._app = app
         self._http = http
         self._loop = EventLoop()
+        # At the end of the process the event loop itself ends what is open.
+        weakref.finalize(self, _free, self._loop, app.state.served).atexit = False
         self._sync_body = type("_Body", (_SyncBody, http.SyncByteStream), {})
         self._async_body = type("_Body", (_AsyncBody, http.AsyncByteStream), {})
 
@@ -71,6 +78,12 @@ class InProcess:
 
     def _response(self, request: Any, start: _Start, stream: Any) -> Any:
         return self._http.Response(start.status, headers=start.headers, stream=stream, request=request)
+
+
+def _free(loop: EventLoop, served: Served) -> None:
+    """Free what an application in this process held, without waiting."""
+    loop.close(wait=False)
+    served.close()
 
 
 async def _exchange(app: Starlette, request: Any, body: bytes) -> AsyncGenerator[_Start | bytes, None]:

@@ -158,6 +158,23 @@ _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
         },
         ["messages"],
     ),
+    "/api/generate": (
+        "Answer one message, or go on with a text, as Ollama does",
+        {
+            "prompt": _TEXT,
+            "system": _TEXT,
+            "raw": _FLAG,
+            "images": _LIST,
+            "format": {"type": ["string", "object"]},
+            "options": _OBJECT,
+            "think": {"anyOf": [_FLAG, _EFFORT]},
+            "stream": _FLAG,
+            "logprobs": _FLAG,
+            "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
+            "toolgrammar": _SAMPLING["toolgrammar"],
+        },
+        [],
+    ),
     "/api/chat": (
         "Answer a conversation, as Ollama's chat",
         {

@@ -1,4 +1,4 @@
-"""Ollama's chat: ``POST /api/chat``, and what its clients ask besides.
+"""Ollama's chat and its completions: ``POST /api/chat``, ``POST /api/generate``, and what its clients ask besides.
 
 Sources: the types of the ``ollama`` package, version 0.6; Ollama's own description of its API. ``tool_choice`` is ours:
 Ollama has none.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timezone
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,7 @@ from toolgrammar.core.conversation import (
     TokenWritten,
     ToolCall,
 )
-from toolgrammar.core.models import Model
+from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
 from ..asked import Asked, Served, closed_schema, own_options, require_images, thinking_of, tools_of
@@ -91,6 +91,20 @@ class Chat(Protocol):
         require_images(model, messages, "messages")
         tools = tools_of(fields)
         choice = fields.one_of("tool_choice", (str, dict))
+        return self._asked(fields, served, name, messages, tools, choice)
+
+    def _asked(
+        self,
+        fields: Fields,
+        served: Served,
+        name: str,
+        messages: tuple[Message, ...],
+        tools: Sequence[dict[str, Any]] = (),
+        choice: Any = None,
+        prefix: str | None = None,
+    ) -> Asked:
+        """Return a request with the fields that both endpoints have."""
+        model = served.model(name)
         options = {**_sampling(fields.inner("options") or Fields({}), model), "thinking": _thinking(fields, model)}
         schema = None
         if fields.has("format"):
@@ -101,7 +115,7 @@ class Chat(Protocol):
                 schema = {"type": "object"} if form == "json" else closed_schema(Fields({"format": form}), "format")
         stream = fields.flag("stream", True)
         fields.ignore("keep_alive")
-        options |= {**own_options(fields), "logprobs": asked_logprobs(fields, model)}
+        options |= {**own_options(fields), "logprobs": asked_logprobs(fields, model), "prefix": prefix}
         fields.end()
         params = served.params(name, options, tools, choice, schema)
         vocabulary = None if params.logprobs is None else model.vocabulary
@@ -110,7 +124,7 @@ class Chat(Protocol):
     def whole(self, asked: Asked, answers: Sequence[Generation]) -> dict[str, Any]:
         """Return a response. A call that the token budget cut is left out: clients run what they see."""
         (answer,) = answers
-        message: dict[str, Any] = {"role": "assistant", "content": answer.text}
+        message: dict[str, Any] = {"content": answer.text}
         if answer.message.reasoning:
             message["thinking"] = answer.message.reasoning
         calls = [_call(call) for call in answer.tool_calls if _shared.problem(call) is None]
@@ -119,18 +133,63 @@ class Chat(Protocol):
         cut = _shared.cut_places(answer.message, answer.cut)
         end = _end(asked, answer.finish_reason, answer, cut)
         told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text)
-        return {**_head(asked), "message": message, **({} if told is None else {"logprobs": told}), **end}
+        return {**_head(asked), **self.said(message), **({} if told is None else {"logprobs": told}), **end}
+
+    @staticmethod
+    def said(message: dict[str, Any]) -> dict[str, Any]:
+        """Return a piece of a message, or the whole of it, as the endpoint has it."""
+        return {"message": {"role": "assistant", **message}}
 
     def stream(self, asked: Asked) -> StreamWriter:
         """Return the writer of lines."""
-        return _Lines(asked)
+        return _Lines(asked, self.said)
 
     def error(self, failure: Failure) -> dict[str, Any]:
         """Return an error in Ollama's form."""
         return {"error": failure.message}
 
 
+class Generate(Chat):
+    """Ollama's completions: one message, or with ``raw`` a text that the model goes on with."""
+
+    path = "/api/generate"
+
+    def read(self, fields: Fields, served: Served) -> Asked:
+        """Return a request in the neutral form."""
+        fields.required("model")
+        name = fields.text("model")
+        model = served.model(name)
+        prompt, system = fields.text("prompt", ""), fields.text("system")
+        images = _images(fields)
+        is_raw = fields.flag("raw")
+        hint = "give the whole prompt, with raw"
+        fields.refuse("template", "", hint=hint)
+        fields.refuse("context", [], hint="send the conversation to /api/chat")
+        fields.refuse("suffix", "", hint="only the end of a text can be asked for")
+        if is_raw:
+            if system or images or not isinstance(model, LocalModel):
+                what = "this model is on a server" if not (system or images) else "a raw prompt has nothing beside it"
+                raise RequestError(what, field="raw", hint="leave raw out")
+            return self._asked(fields, served, name, (), prefix=prompt or None)
+        content: Any = (TextPart(prompt), *images) if images else prompt
+        messages = (*([Message("system", system)] if system else []), Message("user", content))
+        require_images(model, messages, "images")
+        return self._asked(fields, served, name, messages if prompt or images else ())
+
+    def immediate(self, asked: Asked, served: Served) -> dict[str, Any] | None:
+        """Return what a request without a prompt gets: it asks for the model to be loaded, which it is."""
+        if asked.messages or asked.params.prefix:
+            return None
+        return {**_head(asked), "response": "", "done": True, "done_reason": "load"}
+
+    @staticmethod
+    def said(message: dict[str, Any]) -> dict[str, Any]:
+        """Return a piece of an answer, or the whole of it."""
+        return {"response": message["content"], **({"thinking": message["thinking"]} if "thinking" in message else {})}
+
+
 CHAT = Chat()
+GENERATE = Generate()
 
 
 def facts_of(name: str, model: Model) -> dict[str, Any]:
@@ -210,11 +269,7 @@ def _thinking(fields: Fields, model: Model) -> Any:
     return thinking_of(Fields({"think": value}), "think", model)
 
 
-def _read_message(fields: Fields) -> Message:
-    role = fields.word("role", ("system", "user", "assistant", "tool"))
-    if not role:
-        fields.required("role")
-    text = fields.text("content", "")
+def _images(fields: Fields) -> list[ImagePart]:
     images = []
     for index, data in enumerate(fields.items("images")):
         try:
@@ -222,6 +277,15 @@ def _read_message(fields: Fields) -> Message:
         except (binascii.Error, TypeError, ValueError):
             path = f"{fields.path('images')}[{index}]"
             raise RequestError(f"{path} is not base64", field=path) from None
+    return images
+
+
+def _read_message(fields: Fields) -> Message:
+    role = fields.word("role", ("system", "user", "assistant", "tool"))
+    if not role:
+        fields.required("role")
+    text = fields.text("content", "")
+    images = _images(fields)
     calls = []
     for call in fields.objects("tool_calls"):
         call_id = call.text("id")
@@ -250,8 +314,9 @@ def _read_message(fields: Fields) -> Message:
 class _Lines(StreamWriter):
     """Writer of lines of JSON; a call comes when it is whole, as Ollama's own do."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Asked, said: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._asked = asked
+        self._said = said
         self._cut: list[str] = []
         vocabulary = asked.details["vocabulary"]
         self._tokens = None if vocabulary is None else _shared.TextTokens(vocabulary)
@@ -287,5 +352,4 @@ class _Lines(StreamWriter):
         yield line({"error": failure.message})
 
     def _line(self, message: dict[str, Any], end: Any = ()) -> str:
-        said = {"role": "assistant", **message}
-        return line({**_head(self._asked), "message": said, **(dict(end) or {"done": False})})
+        return line({**_head(self._asked), **self._said(message), **(dict(end) or {"done": False})})

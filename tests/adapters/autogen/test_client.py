@@ -169,6 +169,47 @@ async def test_extra_arguments_override() -> None:
     assert (await client.create(HELLO, extra_create_args={"stop": ["three"]})).content == "one two "
 
 
+class Number(BaseModel):
+    """A number."""
+
+    number: int
+
+
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "number", "schema": Number.model_json_schema()}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_extra_arguments_in_the_form_of_openai(stream: bool) -> None:
+    """A tool choice and a response format among the extra arguments are met, as AutoGen's own tests give them."""
+
+    async def create(**arguments: Any) -> Any:
+        client = scripted("No.")
+        if stream:
+            return [one async for one in client.create_stream(HELLO, **arguments)][-1]
+        return await client.create(HELLO, **arguments)
+
+    for choice in ("required", {"type": "function", "function": {"name": "turn"}}):
+        asked: Any = {"tool_choice": choice, "parallel_tool_calls": False}
+        result = await create(tools=[TURN], extra_create_args=asked)
+        assert result.content[0].name == "turn"
+    for form in (Number, SCHEMA):
+        Number.model_validate_json((await create(extra_create_args={"response_format": form})).content)
+    assert (await create(extra_create_args={"response_format": {"type": "json_object"}})).content.startswith("{")
+    assert (await create(extra_create_args={"response_format": {"type": "text"}})).content == "No."
+    for twice in ({"tool_choice": "auto"}, {"response_format": Number}):
+        with pytest.raises(ModelError, match="given twice"):
+            await create(tools=[TURN], tool_choice="none", json_output=True, extra_create_args=twice)
+
+
+async def test_errors_are_of_the_kinds_that_autogen_names() -> None:
+    """A tool that is not in the list, and a message of no known kind, are a ``ValueError`` that says so."""
+    with pytest.raises(ValueError, match="turn"):
+        await scripted("x").create(HELLO, tools=[GROW], tool_choice=TURN)
+    unknown: Any = ["hello"]
+    with pytest.raises(ValueError, match="unknown message type: str"):
+        await scripted("x").create(unknown)
+
+
 async def test_handoffs_come_alone(call: Call) -> None:
     """With a handoff among the tools one call is made, since AutoGen acts on the first only; unless asked otherwise."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -116,6 +117,57 @@ async def test_mcp_server(call: Call, tmp_path: Path) -> None:
     assert messages[-1].content == "Five."
     (results,) = [message.content for message in messages if isinstance(message, ToolCallExecutionEvent)]
     assert "5 EUR" in results[0].content
+
+
+NESTED_SERVER = """
+from mcp.server.fastmcp import FastMCP
+from pydantic import BaseModel
+server = FastMCP("trees")
+class Node(BaseModel):
+    value: int
+    children: list["Node"] = []
+@server.tool()
+def tree(root: Node) -> str:
+    "Add up a tree."
+    return str(root.value + sum(child.value for child in root.children))
+@server.tool()
+def double(number: int) -> str:
+    "Double."
+    return str(2 * number)
+server.run()
+"""
+
+
+class WholeWorkbench(McpWorkbench):
+    """As in the documentation: AutoGen's workbench with the schemas of the server as they are."""
+
+    async def list_tools(self) -> Any:
+        """Return the tools."""
+        tools: Any = await super().list_tools()
+        listed = await (await self._actor.call("list_tools", None))
+        for tool, whole in zip(tools, listed.tools, strict=True):
+            tool["parameters"] = whole.inputSchema
+        return tools
+
+
+@pytest.mark.parametrize("kind", [McpWorkbench, WholeWorkbench])
+async def test_mcp_tools_without_their_definitions(call: Call, tmp_path: Path, kind: Any) -> None:
+    """A tool whose definitions AutoGen's workbench lost is left out with a warning, and the others work; with the whole
+    schemas it works, too."""
+    (tmp_path / "server.py").write_text(NESTED_SERVER)
+    parameters = StdioServerParams(command=sys.executable, args=[str(tmp_path / "server.py")], read_timeout_seconds=60)
+    is_whole = kind is WholeWorkbench
+    wanted = call("tree", root={"value": 1, "children": [{"value": 2, "children": []}]}) if is_whole else None
+    client = scripted([wanted or call("double", number=2), "Done."])
+    async with kind(parameters) as workbench:
+        agent = AssistantAgent("clerk", client, workbench=workbench, reflect_on_tool_use=True)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            messages = (await agent.run(task="go")).messages
+    told = [str(one.message) for one in caught if "left out" in str(one.message)]
+    assert bool(told) != is_whole and all("'tree'" in one and "McpWorkbench" in one for one in told)
+    (results,) = [message.content for message in messages if isinstance(message, ToolCallExecutionEvent)]
+    assert ("3" if is_whole else "4") in results[0].content and not results[0].is_error
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # AutoGen warns of loading tools from data

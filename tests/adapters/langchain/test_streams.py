@@ -137,6 +137,33 @@ async def test_every_way_to_stream(reply: str | Message, way: str) -> None:
 
 @pytest.mark.skipif(not hasattr(ChatToolGrammar, "stream_events"), reason="LangChain's events of a model came later")
 @pytest.mark.filterwarnings("ignore:.*beta")
+@pytest.mark.asyncio
+@pytest.mark.parametrize("version", ["v0", "v1"])
+@pytest.mark.parametrize("reply", ["I add.", "", "<think>\nHm.\n</think>\n\n", "<think>\nHm.\n</think>\n\nI add."])
+@pytest.mark.parametrize("calls", [0, 1, 2])
+async def test_content_blocks_of_a_stream(version: Any, reply: str, calls: int) -> None:
+    """Whatever an answer has, the standard blocks of a stream are those of the whole answer, in both versions."""
+    made = [ToolCall("", "set_heat", {"degrees": degrees, "unit": "celsius", "boost": False}) for degrees in (1, 2)]
+    text = reply + get_format("hermes").render("", made[:calls])
+    if not text:
+        return
+    model = ChatToolGrammar(model=ScriptedModel([text] * 3), output_version=version, thinking="auto")
+    bound = model.bind_tools([set_heat])
+
+    def blocks(message: AIMessage) -> list[dict[str, Any]]:
+        return [{name: value for name, value in block.items() if name not in ("id", "index")} for block in
+                message.content_blocks]  # fmt: skip
+
+    whole = bound.invoke("x")
+    total = joined(list(bound.stream("x")))
+    atotal = joined([chunk async for chunk in bound.astream("x")])
+    kinds = [block["type"] for block in blocks(whole)]
+    assert kinds.count("tool_call") == calls and ("text" in kinds) == ("I add." in reply)
+    for one in (total, atotal):
+        assert blocks(one) == blocks(whole) and one.text == whole.text
+        assert [call["args"] for call in one.tool_calls] == [call["args"] for call in whole.tool_calls]
+
+
 def test_events_of_calls() -> None:
     """LangChain's events end with the same calls, and a cut call is none there either."""
     for reply in REPLIES[1:]:

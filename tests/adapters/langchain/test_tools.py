@@ -6,7 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from langchain_core import exceptions
@@ -20,7 +20,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.tools import StructuredTool, Tool, tool
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
 from toolgrammar.adapters.langchain import ChatToolGrammar
@@ -336,6 +336,25 @@ def test_standard_content_blocks(call: Call, thinking: Model) -> None:
 # -- structured answers --------------------------------------------------------------------------------------------
 
 TREE = '{"value": 1, "children": [{"value": 2, "children": []}]}'
+
+
+@pytest.mark.parametrize("method", ["json_schema", "json_mode", "function_calling"])
+@pytest.mark.parametrize("has_envelope", [False, True])
+def test_structured_output_in_the_form_of_openai(method: str, has_envelope: bool) -> None:
+    """A schema with its name, as OpenAI's ``response_format`` has it, is that schema, by each method."""
+    schema = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]}
+    inner = {"name": "seven", "strict": True, "schema": schema}
+    given = {"type": "json_schema", "json_schema": inner} if has_envelope else inner
+    assert scripted("No.").with_structured_output(given, method=method).invoke("x") == {"n": 7}
+
+
+@pytest.mark.parametrize("shape", [list[int], Literal["a", "b"], int | str])
+def test_structured_output_of_other_types(shape: Any) -> None:
+    """What LangChain has no schema for is refused with the way to ask for it, which works."""
+    with pytest.raises(ModelError, match=r"bind\(output_type=") as caught:
+        scripted("No.").with_structured_output(shape)
+    assert str(shape).replace("typing.", "") in str(caught.value)
+    TypeAdapter(shape).validate_json(scripted("No.").bind(output_type=shape).invoke("x").text)
 
 
 @pytest.mark.parametrize("method", ["json_schema", "json_mode", "function_calling"])

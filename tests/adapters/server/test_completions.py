@@ -146,19 +146,19 @@ FORMS = ['root ::= "(" root* ")"', {"syntax": "lark", "definition": 'start: "(" 
 
 @pytest.mark.parametrize("form", [*FORMS, Grammar.from_gbnf(FORMS[0]).dumps()], ids=["gbnf", "lark", "dumps"])
 @pytest.mark.parametrize(
-    "path", ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"]
+    "path", ["/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat", "/api/generate"]
 )
 def test_the_field_grammar(http: Callable[..., httpx.Client], noise: Model, path: str, form: Any) -> None:
     """Every protocol takes a grammar, as text, as an object, or as data; the answer is one of its texts."""
     body: dict[str, Any] = {"model": "noise", "max_tokens": 30, "grammar": form, "stream": False}
     messages = [{"role": "user", "content": "x"}]
-    if path == "/v1/completions":
+    if path in ("/v1/completions", "/api/generate"):
         body["prompt"] = "x"
     elif path == "/v1/responses":
         body |= {"input": "x", "max_output_tokens": body.pop("max_tokens")}
     else:
         body["messages"] = messages
-    if path == "/api/chat":
+    if path in ("/api/chat", "/api/generate"):
         body["options"] = {"num_predict": body.pop("max_tokens"), "grammar": body.pop("grammar")}
     answer = http({"noise": noise}).post(path, json=body)
     assert answer.status_code == 200, answer.text

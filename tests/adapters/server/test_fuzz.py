@@ -72,6 +72,10 @@ BODIES: dict[str, dict[str, Any]] = {
         "tools": [openai_tool("book")], "options": {"temperature": 0.5, "num_predict": 100, "stop": ["x"]},
         "stream": False, "think": False, "keep_alive": "5m",
     },
+    "/api/generate": {
+        "model": "m", "prompt": "Hello", "system": "Be brief.", "options": {"temperature": 0.5, "num_predict": 100},
+        "format": "json", "stream": False, "think": False, "raw": False, "keep_alive": "5m",
+    },
     "/api/show": {"model": "m", "verbose": True},
 }  # fmt: skip
 

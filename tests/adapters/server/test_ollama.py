@@ -49,6 +49,25 @@ def test_a_whole_conversation(client: Callable[..., ollama.Client], call: Callab
     assert lines[0].message.tool_calls and lines[0].message.tool_calls[0].function.arguments["code"] == "CD456"
 
 
+def test_a_prompt_is_answered_or_gone_on_with(client: Callable[..., ollama.Client]) -> None:
+    """Whole and streamed, as a message with a system text, as a raw text, in a format; without a prompt, it is loaded."""
+    model = ScriptedModel(lambda messages: "Four.")
+    made = client({"small": model})
+    whole = made.generate("small", "2 and 2?", system="Be brief.")
+    assert whole.response == "Four." and whole.done and whole.eval_count == len("Four.")
+    lines = list(made.generate("small", "2 and 2?", stream=True))
+    assert "".join(line.response for line in lines) == "Four." and lines[-1].done
+    assert [[message.role for message in request] for request in model.requests] == [["system", "user"], ["user"]]
+    assert made.generate("small", "2 and 2 are", raw=True).response and model.requests[-1] == ()
+    Draft202012Validator(BOOKING).validate(json.loads(made.generate("small", "Book.", format=BOOKING).response))
+    loaded = made.generate("small")
+    assert (loaded.response, loaded.done_reason) == ("", "load")
+    for fields in ({"template": "x"}, {"suffix": "x"}, {"context": [1]}, {"raw": True, "system": "x"}):
+        asked: Any = {"model": "small", "prompt": "x", **fields}
+        with pytest.raises(ollama.ResponseError, match=next(iter(fields))):
+            made.generate(**asked)
+
+
 def test_formats_are_kept(client: Callable[..., ollama.Client], noise: Model) -> None:
     """Noise writes JSON of the schema, or an object."""
     made = client({"noise": noise}, defaults=GenerateParams(temperature=1.5, seed=2))
