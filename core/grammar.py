@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from .errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from .grammar_checks import checked_bounds, checked_text, checked_words
+from .grammar_checks import alternatives, checked_bounds, checked_text, checked_words
 from .grammar_firsts import first_terms, schema_compiler
 from .grammar_rules import Rule, bodies_of, check_rules, content_of, once, reached_from
 from .grammar_source import source
@@ -295,14 +296,21 @@ class Grammar:
         return cls(lambda nodes: build_word(nodes, name), ("format", name), sure=lambda: True)
 
     @classmethod
-    def from_regex(cls, pattern: str) -> Grammar:
+    def from_regex(cls, pattern: str | re.Pattern[str]) -> Grammar:
         """Return the texts that match a regular expression as a whole (ECMA-262 with the ``u`` flag), written as UTF-8.
+
+        Args:
+            pattern: the expression; a compiled one is read as Python's ``re`` reads it, with its flags.
 
         Raises:
             PatternError: malformed, or not regular (back-references).
         """
         from .regex.compile import regex_term
 
+        if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
+            from .regex.foreign import to_ecma
+
+            pattern = to_ecma(pattern, "python")
         checked_text(pattern, "a regular expression")
         regex_term(Nodes().terms, pattern, whole=True)  # errors now, not at first use
         return cls(lambda nodes: nodes.text(regex_term(nodes.terms, pattern, whole=True)), ("regex", pattern))
@@ -489,11 +497,9 @@ class Grammar:
         )
 
     @classmethod
-    def choice(cls, *parts: Grammar | str) -> Grammar:
-        """Return any one of the parts."""
-        if not parts:
-            raise GrammarError("choice() needs at least one alternative", hint="pass the alternatives as arguments")
-        made = cls._parts_of(parts)
+    def choice(cls, *parts: Grammar | str | Iterable[Grammar | str]) -> Grammar:
+        """Return any one of the parts, which may also be given as one list."""
+        made = cls._parts_of(alternatives(parts))
         return cls(lambda nodes: nodes.alt([part._node(nodes) for part in made]), ("choice", *made), parts=made)
 
     @classmethod

@@ -66,3 +66,16 @@ def checked_words(texts: Any) -> tuple[str, ...]:
     if "" in texts:
         raise GrammarError("excluding contains the empty string, which is in every text", hint="leave it out")
     return tuple(checked_text(text, "a string of excluding") for text in texts)
+
+
+def alternatives(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the parts of a choice, given one by one or as one list.
+
+    Raises:
+        GrammarError: there are none.
+    """
+    if len(parts) == 1 and isinstance(parts[0], Iterable) and not isinstance(parts[0], (str, bytes)):
+        parts = tuple(parts[0])
+    if not parts:
+        raise GrammarError("choice() needs at least one alternative", hint="pass the alternatives as arguments")
+    return parts

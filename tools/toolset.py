@@ -80,8 +80,8 @@ class ToolSet:
     Args:
         tools: a list of anything that describes a tool, or one such thing: functions, Python modules, Pydantic models,
             dataclasses, typed dicts, `Tool` objects, tool dicts of any provider (also a whole ``tools/list`` result of
-            MCP), JSON Schemas with a title, tool objects of agent frameworks and SDKs, TypeScript declarations as text,
-            OpenAPI documents, or another `ToolSet`.
+            MCP), JSON Schemas with a title, tool objects of agent frameworks and SDKs, TypeScript declarations or JSON
+            as text, OpenAPI documents, or another `ToolSet`.
         additional_properties: read argument schemas open; by default they are closed (see `close_objects`).
         max_calls: most calls in one turn when parallel calls are on; None for no bound.
         strictness: for some tools, by name, how their arguments are held to the schema: ``"closed"`` or ``"open"``, as

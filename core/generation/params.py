@@ -139,8 +139,9 @@ class GenerateParams:
             is a text that the model goes on with, no chat template around it (text completion).
         stop: strings that end a text answer; never looked for inside a tool call.
         output_type: the shape of the answer. JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
-            ``TypedDict``, ``Literal[...]``), or a JSON Schema. Any other text: a `Grammar`. It replaces
-            ``json_mode``, ``grammar`` or (beside tools) ``response_schema``; only one of these may be given.
+            ``TypedDict``, ``Literal[...]``), a list of values of which one is taken, or a JSON Schema. Any other text:
+            a `Grammar`, or its text in GBNF or Lark. It replaces ``json_mode``, ``grammar`` or (beside tools)
+            ``response_schema``; only one of these may be given.
         json_mode: the answer is JSON; True is any JSON.
         grammar: the answer is a text of this grammar: a `Grammar`, or anything that `Grammar.from_any` takes.
         tools: a tool set (``toolgrammar.tools.ToolSet``), or what one can be made of: functions, classes, tool

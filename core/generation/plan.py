@@ -7,6 +7,7 @@ output. Asking again for better JSON (``json_output.py``) changes the prompt of 
 from __future__ import annotations
 
 import json
+import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -33,6 +34,9 @@ CACHED_GRAMMARS = 64
 
 
 _LOG = logger_of("models")
+
+#: Finds a rule in a text of GBNF, EBNF or Lark.
+_RULE = re.compile(r"^\s*[?!]?[\w-]+\s*(?:::=|:(?!//))", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -253,11 +257,13 @@ def _with_shape(params: GenerateParams) -> GenerateParams:
     for name in ("grammar", "json_mode", "response_schema"):
         if getattr(params, name) is not None:
             raise _excluded("output_type", name)
-    if not (isinstance(shape, (Grammar, Mapping, bool)) or is_python_type(shape)):
-        raise ModelError(
-            f"output_type is {shape!r}",
-            hint="give a Pydantic class, a Python type, a JSON Schema (a dict or a bool) or a Grammar",
-        )
+    if isinstance(shape, str) and _RULE.search(shape):  # a grammar as text
+        return resolve_params(replace(params, output_type=None), {"grammar": shape})
+    if not (isinstance(shape, (Grammar, Mapping, bool)) or is_python_type(shape) or _are_literals(shape)):
+        hint = "give a Pydantic class, a Python type, a list of values, a JSON Schema (a dict or a bool) or a Grammar"
+        if isinstance(shape, str) and shape.lstrip()[:1] == "{":
+            hint = "json.loads(...) gives the schema of a JSON text"
+        raise ModelError(f"output_type is {shape!r}", hint=hint)
     if isinstance(shape, Grammar):
         return replace(params, output_type=None, grammar=shape)
     if params.tools is not None:
@@ -346,6 +352,15 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
     return tuple(message_of(message) if isinstance(message, Mapping) else message for message in messages)
 
 
+def _are_literals(shape: Any) -> bool:
+    """Return True for a list of values of which one is asked for."""
+    return (
+        isinstance(shape, (list, tuple))
+        and bool(shape)
+        and all(isinstance(value, (str, int, float, bool, NoneType)) for value in shape)
+    )
+
+
 def is_python_type(shape: Any) -> bool:
     """Return True if a shape is a Python type, generic alias, union or Pydantic ``TypeAdapter``, not a JSON Schema."""
     return isinstance(shape, type) or typing.get_origin(shape) is not None or hasattr(shape, "validate_json")
@@ -357,7 +372,8 @@ def schema_of_mode(mode: JsonMode, *, is_written: bool = False) -> Any:
 
 
 def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bool = False) -> Any:
-    """Return the JSON Schema of a shape: a schema itself, a Pydantic class, or any Python type; None is any JSON.
+    """Return the JSON Schema of a shape: a schema itself, a Pydantic class, any Python type, or a list of values of
+    which one is taken; None is any JSON.
 
     Args:
         shape: the shape.
@@ -370,6 +386,8 @@ def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bo
     """
     if shape is None:
         return True
+    if _are_literals(shape):
+        return {"enum": list(shape)}
     if not (is_python_type(shape) or hasattr(shape, "model_json_schema")):
         return shape
     from pydantic.errors import PydanticUserError
@@ -383,9 +401,11 @@ def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bo
             is_written=is_written,
         )
     except PydanticUserError as error:
+        reason = re.split(r"\. |\n", error.message)[0]
         raise ModelError(
-            f"the type {shape!r} has no JSON Schema: {error.message}", hint="give a JSON Schema, or another type"
-        ) from error
+            f"the type {shape!r} has no JSON Schema: {reason}",
+            hint="give a JSON Schema, a Pydantic class, a dataclass or a typed dict",
+        ) from None
 
 
 def adapter_of(shape: Any) -> Any:

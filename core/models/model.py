@@ -148,6 +148,9 @@ class Model(ABC):
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
         """Answer many requests, and return for each its whole answer or the error that ended it."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     def __enter__(self) -> Self:
         return self
 

@@ -254,6 +254,15 @@ def _may_be_narrowed(problem: SchemaError | LimitError, options: SchemaOptions) 
     )
 
 
+def _meant(given: Any) -> str:
+    """Return how to give what is no schema as one."""
+    if isinstance(given, str) and given.lstrip()[:1] == "{":
+        return "json.loads(...) gives the schema of a JSON text"
+    if isinstance(given, (list, tuple)):
+        return "one of some values is {'enum': [...]}"
+    return "give a dict, or a Pydantic class"
+
+
 def _read(
     schema: Any, options: SchemaOptions
 ) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]], Normaliser]:
@@ -261,7 +270,7 @@ def _read(
     if not isinstance(schema, (dict, bool, Mapping)):
         raise InvalidSchemaError(
             f"a schema must be an object or a boolean, not {type(schema).__name__}",
-            hint="give a dict, or a Pydantic class",
+            hint=_meant(schema),
             place=Place(pointer=""),
         )
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import Grammar, GrammarError
+from toolgrammar.core import Grammar, GrammarError, InvalidSchemaError
 
 X = Grammar.literal("x")
 
@@ -61,3 +62,48 @@ def test_operators_of_other_values(join: Callable[[], Any]) -> None:
     """The operators refuse what is neither a grammar nor a string."""
     with pytest.raises(GrammarError, match="a part of a grammar"):
         join()
+
+
+@pytest.mark.parametrize(
+    "given", [["yes", "no"], ("yes", "no"), iter(["yes", "no"])], ids=["list", "tuple", "iterator"]
+)
+def test_a_choice_takes_a_list(given: Any) -> None:
+    """The parts of a choice may be one list; an empty one is an error, as none at all."""
+    assert Grammar.choice(given) == Grammar.choice("yes", "no")
+    with pytest.raises(GrammarError, match="at least one alternative"):
+        Grammar.choice([])
+    with pytest.raises(GrammarError, match="a part of a grammar is"):
+        Grammar.choice([["yes"]])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        (re.compile("a+b?"), ["a", "aab", "b", ""]),
+        (re.compile("ab|c", re.IGNORECASE), ["AB", "aB", "C", "abc"]),
+        (re.compile(r" a  b # and so on", re.VERBOSE), ["ab", " a  b"]),
+        (re.compile("a.b", re.DOTALL), ["a\nb", "axb", "ab"]),
+        (re.compile(r"\d+\Z"), ["12", "x"]),
+    ],
+)
+def test_a_compiled_pattern_is_read_as_python_reads_it(pattern: re.Pattern[str], texts: list[str]) -> None:
+    """A compiled pattern matches what its ``fullmatch`` matches, with its flags."""
+    grammar = Grammar.from_regex(pattern)
+    assert [grammar.matches(text) for text in texts] == [pattern.fullmatch(text) is not None for text in texts]
+    with pytest.raises(GrammarError, match="not a text"):
+        Grammar.from_regex(re.compile(b"a"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ('{"type": "object"}', "json.loads(...) gives the schema of a JSON text"),
+        (["red", "blue"], "one of some values is {'enum': [...]}"),
+        (5, "give a dict, or a Pydantic class"),
+    ],
+)
+def test_what_is_no_schema_says_how_to_give_one(given: Any, hint: str) -> None:
+    """A JSON text and a list of values are no schemas; the error says how they are given."""
+    with pytest.raises(InvalidSchemaError, match="must be an object or a boolean") as caught:
+        Grammar.from_json_schema(given)
+    assert caught.value.hint == hint

@@ -494,6 +494,7 @@ def test_the_constructor_takes_whatever_from_any_takes() -> None:
     assert ToolSet(module).names == ToolSet([module]).names == ("f", "g")
     module.__all__ = ["g"]  # type: ignore[attr-defined]
     assert ToolSet(module).names == ("g",)
+    assert ToolSet(json.dumps(given)) == ToolSet(json.dumps({"tools": [given]})) == ToolSet(given)
     assert ToolSet(None) == ToolSet() == ToolSet([])
     with pytest.raises(SchemaError, match="cannot make a tool of a value of the type int"):
         ToolSet(5)

@@ -6,6 +6,7 @@ write a module with a `recognise` and add it to `RECOGNISERS`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from inspect import isfunction
 from types import ModuleType
@@ -90,6 +91,16 @@ def _module(source: Any) -> _Parts | None:
     return _Parts(getattr(source, name) for name in names)
 
 
+def _json_text(source: Any) -> _Parts | None:
+    """Return what a JSON text of tools holds."""
+    if not isinstance(source, str) or source.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return _Parts([json.loads(source)])
+    except (ValueError, RecursionError):
+        return None
+
+
 def _dict_with_list(source: Any) -> _Parts | None:
     """Return the parts of a provider's dict that holds a list of tools."""
     listed = tool_dicts.list_in(source) if isinstance(source, Mapping) else None
@@ -106,6 +117,7 @@ RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _tool,
     _list,
     _module,
+    _json_text,
     typescript.recognise,
     classes.recognise,
     openapi.recognise,

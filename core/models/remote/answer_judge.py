@@ -92,7 +92,7 @@ class Task:
                 raise ModelError("tools exclude a grammar and unconstrained JSON", hint="give one of them")
             if params.response_schema is not None and mode is not None:
                 raise ModelError("json_mode and response_schema exclude each other", hint="give one of them")
-            check_tool_choice(params.tool_choice, tools.names)  # type: ignore[union-attr]
+            check_tool_choice(params.tool_choice, tools.names)
         else:
             planner.plan(plain, None)
         schema = schema_of(params.response_schema) if params.response_schema is not None else None

@@ -8,10 +8,10 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from toolgrammar.core import (
     BudgetError,
@@ -292,6 +292,82 @@ def test_tools_are_whatever_describes_tools(tools: Any, name: str, choice: str) 
     for events in (streamed, list(model.stream("x", **options))):
         assert [event.call.name for event in events if isinstance(event, CallEnd)] == [name]
     assert model.count_tokens("x", tools) > model.count_tokens("x")
+
+
+@pytest.mark.parametrize(
+    ("shape", "text", "value"),
+    [
+        (["red", "blue"], '"blue"', "blue"),
+        (("a", 1, None, True), "null", None),
+        (Literal["red", "blue"], '"blue"', "blue"),
+    ],
+)
+def test_a_list_of_values_is_a_shape(shape: Any, text: str, value: Any) -> None:
+    """One of some values is asked for by a list of them, as by ``Literal``."""
+    assert ScriptedModel([text]).generate_json("x", shape) == value
+    assert ScriptedModel([text]).generate("x", output_type=shape).text == text
+    answer = ScriptedModel(['"green"']).generate("x", output_type=shape, max_tokens=20).text
+    assert json.loads(answer) in (*getattr(shape, "__args__", shape),)
+
+
+@pytest.mark.parametrize("text", ['root ::= "yes" | "no"', 'start: "yes" | "no"'])
+def test_a_grammar_as_text_is_a_shape(text: str) -> None:
+    """``output_type`` takes the text of a grammar, as ``grammar`` does."""
+    assert ScriptedModel(["yes"]).generate("x", output_type=text).text == "yes"
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ('{"type": "object"}', r"json.loads"),
+        ("object", "give a Pydantic class"),
+        ([{"type": "object"}], "give a Pydantic class"),
+        ("root ::= (", "grammar is malformed"),
+    ],
+)
+def test_what_is_no_shape_says_how_to_give_one(shape: Any, message: str) -> None:
+    """A schema as JSON text, a word and a grammar that is malformed are errors that say what to do."""
+    with pytest.raises(ModelError, match=message):
+        ScriptedModel(["x"]).generate("x", output_type=shape)
+
+
+class Plain:
+    """A class without fields that are known."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
+def test_a_plain_class_is_named_in_one_line() -> None:
+    """A class that Pydantic cannot read is one line and one error, with the way out."""
+    with pytest.raises(ModelError, match="has no JSON Schema") as caught:
+        ScriptedModel(["x"]).generate_json("x", list[Plain])
+    assert "\n" not in str(caught.value) and "arbitrary_types_allowed" not in str(caught.value)
+    assert caught.value.__suppress_context__ and caught.value.hint
+
+
+def test_a_model_shows_its_name() -> None:
+    """The representation of a model is its class and name."""
+    assert repr(ScriptedModel(["x"])) == "ScriptedModel('scripted')"
+    assert repr(load_model("embedded")) == "LocalModel('embedded')"
+
+
+def test_validators_that_object_are_named() -> None:
+    """The error after validators that always object says that, and not that the JSON was not valid."""
+
+    class Even(BaseModel):
+        number: int
+
+        @field_validator("number")
+        @classmethod
+        def even(cls, value: int) -> int:
+            raise ValueError("must be even")
+
+    with pytest.raises(
+        InvalidArgumentsError, match=r"no answer passed the validators of Even, of 3 .*must be even"
+    ) as caught:
+        ScriptedModel(['{"number": 1}'] * 3).generate_json("x", Even)
+    assert "constrained_decoding" not in str(caught.value)
 
 
 class Story(BaseModel):
