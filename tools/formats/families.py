@@ -106,6 +106,7 @@ _MISTRAL_V11 = TemplateFormat(
     names=r"[a-zA-Z0-9_-]{1,64}",
     ids="[a-zA-Z0-9]{9}",
     call_id="$id",
+    thinking=reasoning.THINK,  # of the first Magistral, as text
     result="[TOOL_RESULTS]$id[TOOL_CONTENT]$content[/TOOL_RESULTS]",
     signs=("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"),
 )

@@ -26,7 +26,8 @@ from .template.arguments import arguments_grammar
 from .template.format import TemplateFormat, check_argument_name, unspellable
 from .template.parser import Syntax, TemplateParser
 
-_BARE_NAME = r"[A-Za-z0-9_$.\-\u00c0-\u1fff\u3040-\ud7ff]+"
+_BARE_WORD = r"[A-Za-z0-9_$.\-\u00c0-\u1fff\u3040-\ud7ff]+"
+_BARE_NAME = rf"{_BARE_WORD}(?: +{_BARE_WORD})*"
 
 
 @dataclass(frozen=True)

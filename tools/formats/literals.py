@@ -13,7 +13,7 @@ from .stream import TextBuffer, marker_search
 _WORDS = {"True": True, "False": False, "None": None, "true": True, "false": False, "null": None}
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:_[0-9]+)*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"[^\W\d]\w*")
-_BARE_KEY = re.compile(r"""[^\s{}\[\]():,"'<]+""")
+_BARE_KEY = re.compile(r"""[^\s{}\[\]():,"'<]+(?: +[^\s{}\[\]():,"'<]+)*""")
 _SPACE = re.compile(r"\s*")
 _PLAIN = re.compile(r"[\w\s.,:+\-]*")
 _PLAIN_BARE = re.compile(r"[^<']*")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
@@ -67,7 +66,8 @@ class ArgumentsObject:
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name."""
-        return (name.encode(),) if re.fullmatch(self.style.names, name) else ()
+        spelled = self.style.spelled(name)
+        return () if spelled is None else (spelled.encode(),)
 
     def name(self, names: int) -> int:
         """Return the texts of the names of a term."""

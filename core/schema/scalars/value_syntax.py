@@ -37,6 +37,9 @@ _OPENING, _CLOSING = b"{[(", b"}])"
 #: Maximum number of characters of a name in YAML: escaped, they have to fit into the 1,024 of an implicit key.
 MAX_YAML_NAME = 150
 
+#: What a literal of Python holds as such: all but NUL and the ends of lines.
+_PYTHON_PLAIN = ((0x01, 0x09), (0x0B, 0x0C), (0x0E, 0x10FFFF))
+
 #: Python's escapes of one letter, for characters that a literal cannot have unescaped.
 _ESCAPES = {0x07: "a", 0x08: "b", 0x09: "t", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x0D: "r", 0x5C: "\\"}
 
@@ -77,6 +80,7 @@ class Arguments:
             never mistaken for one of them.
         python_words: true, false and null, as whole values, are ``True``, ``False`` and ``None`` too.
         after_name_by_type: the markup between a name and a value of these JSON types, where that differs by type.
+        escapes: pairs of a character and its spelling in names; the first comes first.
         block: the markup around a string that may contain ``raw_end``, but not the block's end; no other string begins
             with the block's beginning. None: there is none.
     """
@@ -90,7 +94,16 @@ class Arguments:
     after_name_raw: Mark | None = None
     python_words: bool = False
     after_name_by_type: tuple[tuple[str, Mark], ...] = ()
+    escapes: tuple[tuple[str, str], ...] = ()
     block: tuple[Mark, Mark] | None = None
+
+    def spelled(self, name: str) -> str | None:
+        """Return the text of a name; None if it cannot be written."""
+        if not re.fullmatch(self.names, name):
+            return None
+        for char, text in self.escapes:
+            name = name.replace(char, text)
+        return name
 
 
 @dataclass(frozen=True)
@@ -160,7 +173,8 @@ class ValueSyntax(ABC):
 class PythonSyntax(ValueSyntax):
     """Python's literals, with either kind of quotes.
 
-    Characters are escaped only where they must be, with the shortest escape (``\\n``, ``\\x00``).
+    A character that Python allows in quotes stands for itself; control characters, and those that it does not allow,
+    may be escaped, in the shortest way (``\\n``, ``\\x00``).
     """
 
     true = b"True"
@@ -230,7 +244,7 @@ class BareSyntax(ValueSyntax):
     def names_before(self, text: bytes) -> list[str]:
         """Return the names before a colon."""
         quote = CONTROL if self.quote[1] else self.quote[0].encode()
-        return _names(text, ((quote, b""),))[1]
+        return _names(text, ((quote, b""),), spaced=True)[1]
 
     def items_before(self, text: bytes) -> list[Any]:
         """Raise `NotImplementedError`: formats with this syntax refuse ``uniqueItems``."""
@@ -403,7 +417,7 @@ def _spelling(plain: CharSet, escapes: tuple[tuple[str, str], ...]) -> Spelling:
 
 
 def _plain(quote: str) -> CharSet:
-    return CharSet(((0x20, 0x10FFFF),)) & ~CharSet.of("\\" + quote)
+    return CharSet(_PYTHON_PLAIN) & ~CharSet.of("\\" + quote)
 
 
 def _escape(code: int) -> str:
@@ -434,7 +448,7 @@ def python_string(text: str, quote: str = '"') -> str:
 # -- reading back ----------------------------------------------------------------------------------------------
 
 
-def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...]) -> tuple[int, list[str]]:
+def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool = False) -> tuple[int, list[str]]:
     """Return the index of the innermost bracket that is open at the end, or -1, and the names directly in it.
 
     The text is read backwards, as in `toolgrammar.core.language.lookback`: the last quote closes a string, which begins
@@ -443,7 +457,9 @@ def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...]) -> tuple[int, l
     Args:
         text: a text that does not end inside a string.
         quotes: each kind of quotes, and its escape character (empty: it has none).
+        spaced: names without quotes may hold spaces, and none stands before them.
     """
+    stops = b",{(" if spaced else b",{(" + _SPACE
     names: list[str] = []
     depth = 0
     at = len(text)
@@ -474,7 +490,7 @@ def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...]) -> tuple[int, l
             continue
         elif named and depth == 0:
             end = at + 1
-            while at > 0 and text[at - 1 : at] not in b",{(" + _SPACE:
+            while at > 0 and text[at - 1 : at] not in stops:
                 at -= 1
             names.append(text[at:end].decode())
         named = False

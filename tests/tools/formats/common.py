@@ -54,9 +54,9 @@ def key_names(wire: WireFormat) -> st.SearchStrategy[str]:
     if isinstance(wire, PythonicCalls):
         return st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,7}", fullmatch=True)
     if isinstance(wire, BareCalls):
-        return st.from_regex(r"[A-Za-z0-9_$.\-]{1,8}", fullmatch=True)
+        return st.from_regex(r"[A-Za-z0-9_$.\-]{1,8}(?: [a-z]{1,3})?", fullmatch=True)
     if isinstance(wire, XmlCalls):
-        return names.filter(lambda name: re.fullmatch(r"""[^\s<>"'=]+""", name) is not None)
+        return names.filter(lambda name: wire.arguments.spelled(name) is not None)
     if isinstance(wire, NestedCalls):
         return names.filter(lambda name: re.fullmatch(wire.arguments.names, name) is not None and name != wire.item)
     return names

@@ -30,6 +30,7 @@ from .parser import XmlCallsParser, XmlSyntax
 _HOLE = re.compile(r"(\$key|\$raw|\$type|\$value)")
 _TYPES = frozenset(TYPES) - {"integer"}
 _NAME = r"""[^\s<>"'=]+"""
+_ANY_NAME = r"[^\x00-\x1f<>]+"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class XmlCalls(TemplateFormat):
             ``type`` if the template has it.
         gap: text between two arguments.
         python_words: booleans and null are written as Python has them; JSON's words are in the grammar too.
+        entities: names of arguments may hold any characters but marks of tags; ``&`` and ``"`` in them are entities.
         block: markup around a raw string that holds a character of ``block_for``, or else the markup that ends a value.
         block_for: characters for which the family writes a block; any other string may stand in one too.
     """
@@ -51,6 +53,7 @@ class XmlCalls(TemplateFormat):
     parameter_head: str = ""
     gap: str = ""
     python_words: bool = False
+    entities: bool = False
     block: tuple[str, str] | None = None
     block_for: str = ""
 
@@ -83,7 +86,8 @@ class XmlCalls(TemplateFormat):
         types = sorted(_TYPES - {"string"}) if "$type" in between else []
         says = "$raw" in between or "$type" in between
         return Arguments(
-            names=_NAME,
+            names=_ANY_NAME if self.entities else _NAME,
+            escapes=(("&", "&amp;"), ('"', "&quot;")) if self.entities else (),
             separator=mark(self.gap, control) if self.gap else (),
             before_name=mark(before, control),
             after_name=mark(between.replace("$raw", "false"), control),
@@ -103,13 +107,19 @@ class XmlCalls(TemplateFormat):
         for key, value in call.arguments.items():
             raw = isinstance(value, str)
             values = {
-                "$key": key,
+                "$key": self._key(key, call),
                 "$raw": "true" if raw else "false",
                 "$type": type_of(value),
                 "$value": self._raw(value, call) if raw else self._written(value),
             }
             parts.append("".join(values.get(piece, piece) for piece in _HOLE.split(self.parameter)))
         return self.gap.join(parts)
+
+    def _key(self, name: str, call: ToolCall) -> str:
+        spelled = self.arguments.spelled(name)
+        if spelled is None:
+            raise unspellable(self.name, f"the argument name {name!r}", call, name)
+        return spelled
 
     def _raw(self, text: str, call: ToolCall) -> str:
         ends = self.parameter_end in text
@@ -145,5 +155,6 @@ class XmlCalls(TemplateFormat):
                 self.block,
                 self.python_words,
                 self._is_open_ended,
+                self.entities,
             ),
         )

@@ -43,6 +43,7 @@ class XmlSyntax:
         block: markup around the text of a value; it may come several times, as in XML.
         python_words: booleans and null are written as Python has them.
         open_ended: no marker of its own ends a call: the end of the text does, too.
+        entities: names are written with entities of XML.
     """
 
     head: str
@@ -54,6 +55,11 @@ class XmlSyntax:
     block: tuple[str, str] | None = None
     python_words: bool = False
     open_ended: bool = False
+    entities: bool = False
+
+    def key(self, match: re.Match[str]) -> str:
+        """Return the name of the argument that a match of ``head`` begins."""
+        return html.unescape(match["key"]) if self.entities else match["key"]
 
 
 class XmlCallsParser(TemplateParser):
@@ -129,7 +135,7 @@ class XmlCallsParser(TemplateParser):
         if match is not None and match.end() - buffer.position <= MAX_HEAD:
             if match.end() == len(buffer.text) and not self._final:
                 return False  # white space that belongs to the head may follow
-            key = match["key"]
+            key = self._xml.key(match)
             groups = match.groupdict()
             marked = groups.get("raw") or {None: None, "string": "true"}.get(groups.get("type"), "false")
             self._broken.append(buffer.take(match.end()))
@@ -199,7 +205,7 @@ class XmlCallsParser(TemplateParser):
         """Yield the beginnings of other arguments in a string, as far as the tool has arguments of such names."""
         known = self._xml.declared.get(self._name, frozenset()) - {key}
         for match in self._parameter.finditer(written) if known else ():
-            if match["key"] in known and match["key"] not in self._values:
+            if (name := self._xml.key(match)) in known and name not in self._values:
                 yield match
 
     def _settle(self, events: list[Event]) -> bool:
@@ -240,7 +246,7 @@ class XmlCallsParser(TemplateParser):
                 reader.push(written)
                 divided.setdefault(name, reader.read(written))
                 if match is not None:
-                    name, start = match["key"], match.end()
+                    name, start = self._xml.key(match), match.end()
         return divided
 
 

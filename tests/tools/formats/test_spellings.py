@@ -1,0 +1,72 @@
+"""Names and characters that a format can spell, though not as they are."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from toolgrammar.core import ToolCall
+from toolgrammar.tools import Tool, ToolSet
+
+from .common import EVERY
+
+
+def tools_of(*names: str) -> ToolSet:
+    """A tool with arguments of these names, all of them texts."""
+    properties = {name: {"type": "string"} for name in names}
+    return ToolSet([Tool("save", "", {"type": "object", "properties": properties, "required": list(names)})])
+
+
+@pytest.mark.parametrize("name", ["Basic LLM Chain", "key with space", "größe von b"])
+@pytest.mark.parametrize("wire", ["gemma-4", "functiongemma"])
+def test_bare_names_may_hold_spaces(wire: str, name: str) -> None:
+    """As the templates write them; members that the schema does not declare, too."""
+    tools = tools_of(name)
+    written = EVERY[wire].render("", [ToolCall("1", "save", {name: "x"})])
+    assert f"{{{name}:" in written
+    assert tools.grammar(EVERY[wire], tool_choice="required").matches(written)
+    assert [dict(call.arguments) for call in tools.parse(written, wire).tool_calls] == [{name: "x"}]
+    open_tools = ToolSet(
+        [Tool("save", "", {"type": "object", "properties": {"o": {"type": "object", "additionalProperties": True}}})]
+    )
+    inner = EVERY[wire].render("", [ToolCall("1", "save", {"o": {"a b": 1, "c": 2}})])
+    assert open_tools.grammar(EVERY[wire], tool_choice="required").matches(inner)
+    assert not open_tools.grammar(EVERY[wire], tool_choice="required").matches(inner.replace("c:", "a b:"))
+    assert [dict(call.arguments) for call in open_tools.parse(inner, wire).tool_calls] == [{"o": {"a b": 1, "c": 2}}]
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [('say "hi"', "say &quot;hi&quot;"), ("q&a", "q&amp;a"), ("a&lt", "a&amp;lt"), ("it's = 5", "it's = 5")],
+)
+def test_names_in_attributes_are_written_with_entities(name: str, spelled: str) -> None:
+    """As Kimi K3's encoder has it: in the grammar, the parser and the history."""
+    wire, tools = EVERY["kimi-k3"], tools_of(name)
+    written = wire.render("", [ToolCall("1", "save", {name: "fish & chips"})])
+    assert f'key="{spelled}"' in written
+    grammar = tools.grammar(wire, tool_choice="required")
+    assert grammar.matches(written)
+    if spelled != name:
+        assert not grammar.matches(written.replace(spelled, name))
+    parser = tools.parser(wire)
+    events = [event for char in written for event in parser.feed(char)] + parser.close()
+    assert [dict(event.call.arguments) for event in events if hasattr(event, "call")] == [{name: "fish & chips"}]
+    assert parser.leniencies == []
+
+
+@pytest.mark.parametrize("char", [chr(code) for code in (*range(1, 0x20), 0x7F)])
+def test_a_string_of_python_holds_what_python_allows(char: str) -> None:
+    """A raw tab, for one: the grammar admits what Python reads, and the escape as well."""
+    tools = tools_of("text")
+    try:
+        is_allowed = ast.literal_eval(f'"a{char}b"') == f"a{char}b"
+    except SyntaxError:
+        is_allowed = False
+    grammar = tools.grammar("pythonic", tool_choice="required")
+    for written, admitted in ((char, is_allowed), (f"\\x{ord(char):02x}", char not in "\t\n\r\a\b\f\v\x7f")):
+        text = f'[save(text="a{written}b")]'
+        assert grammar.matches(text) is admitted
+        if admitted:
+            assert tools.parse(text, "pythonic").tool_calls[0].arguments == {"text": f"a{char}b"}
+    assert grammar.matches('[save(text="a\\tb")]')
