@@ -89,20 +89,23 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
     shape = message_shape(template)
     if not shape.writes_calls:
         return None
-    described = [tool.to_openai() for tool in TOOLS] if shape.shows_tools else []  # some templates refuse them
     question = {"role": "user", "content": "Question."}
+    for described in (*([[tool.to_openai() for tool in TOOLS]] if shape.shows_tools else []), []):
+        try:
+            prompt = render(template, [question], described, eos_token=_END, add_generation_prompt=True)
+        except Exception:  # a template may raise anything; some refuse the tools
+            continue
+        break
+    else:
+        return None
 
     def written(text: str, calls: Sequence[ToolCall], reasoning: str | None = None) -> str | None:
         turns = shaped([Message("assistant", text, tool_calls=tuple(calls), reasoning=reasoning)], shape)
         try:
             return render(template, [question, *turns], described, eos_token=_END, add_generation_prompt=False)
-        except Exception:  # a template may raise anything
+        except Exception:  # likewise
             return None
 
-    try:
-        prompt = render(template, [question], described, eos_token=_END, add_generation_prompt=True)
-    except Exception:  # likewise
-        return None
     spoken = written("Saying this.", ())
     after = spoken.rpartition("Saying this.")[2] if spoken else ""
     found: dict[str, str] = {}
