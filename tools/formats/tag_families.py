@@ -44,6 +44,7 @@ _QWEN3_CODER = XmlCalls(
     end_tokens=("<|im_end|>",),
     parameter="<parameter=$key>\n$value\n</parameter>\n",
     parameter_head=rf"<parameter={_KEY}>\n?",
+    inline_ends=True,
     thinking=reasoning.THINK,
     result="<tool_response>\n$content\n</tool_response>",
     signs=("<function=", "<parameter="),

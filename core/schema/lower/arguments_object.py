@@ -129,7 +129,7 @@ class ArgumentsObject:
         def text(within: int) -> int:
             return nodes.text(within) if grammar is None else grammar.node(nodes, within, None)
 
-        plain = without(terms, term, style.raw_end or "")
+        plain = terms.and_([term, terms.not_(style.ended(terms))])
         if style.block is None:
             return text(plain)
         begin, end = ("".join(piece for piece, _ in mark) for mark in style.block)

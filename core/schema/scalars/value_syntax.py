@@ -76,6 +76,8 @@ class Arguments:
         after_value: the markup after a value.
         raw_end: strings are written without quotes and escapes, and none contains this text, which ends a value; None:
             strings are written as inside of other values.
+        raw_follows: what follows ``raw_end``, behind white space, where it ends a value: a string may contain it before
+            anything else. Empty: it always ends one.
         after_name_raw: the markup between a name and a string, where that differs from other values: a string is then
             never mistaken for one of them.
         python_words: true, false and null, as whole values, are ``True``, ``False`` and ``None`` too.
@@ -91,6 +93,7 @@ class Arguments:
     after_name: Mark = ()
     after_value: Mark = ()
     raw_end: str | None = None
+    raw_follows: tuple[str, ...] = ()
     after_name_raw: Mark | None = None
     python_words: bool = False
     after_name_by_type: tuple[tuple[str, Mark], ...] = ()
@@ -104,6 +107,18 @@ class Arguments:
         for char, text in self.escapes:
             name = name.replace(char, text)
         return name
+
+    def ended(self, terms: Terms) -> int:
+        """Return the texts that contain the end of a raw string."""
+        parts = [terms.ALL, terms.literal(self.raw_end or "")]
+        if self.raw_follows:
+            parts += [terms.repeat(terms.chars(CharSet.of(_SPACE.decode())), 0, None), terms.words(self.raw_follows)]
+        return terms.sequence([*parts, terms.ALL])
+
+    def is_ended(self, text: str) -> bool:
+        """Return True if a text contains the end of a raw string."""
+        follows = rf"[ \t\n\r]*(?:{'|'.join(map(re.escape, self.raw_follows))})" if self.raw_follows else ""
+        return re.search(re.escape(self.raw_end or "") + follows, text) is not None
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def _spelled(wire: WireFormat, value: Any, *, outer: bool) -> bool:
     if isinstance(wire, XmlCalls) and isinstance(value, str):
         # Where the markup does not say what is a string, one that reads as another kind may be left out.
         reads = wire.arguments.after_name_raw is None and any(re.fullmatch(each, value) for each in READINGS.values())
-        return wire.parameter_end not in value and not reads
+        return not wire.arguments.is_ended(value) and not reads
     return True
 
 

@@ -64,7 +64,6 @@ POLICIES = {
     "kimi/k2i-vllm-noise-between-markers": "what stands between the markers of calls is text: nothing is lost",
     "kimi/k3-control-marker-text-in-value": "the value spells the marker that ends it: only its tokens differ",
     "llama/l4-truncated-missing-close-bracket": "a call that was whole when the text was cut is kept",
-    "qwen3-xml/q38-marker-in-arguments": "a closing tag ends the value, also within a line",
 }
 
 _AFTER = "text stands before calls, not after them"
@@ -81,7 +80,6 @@ NOT_ADMITTED = {
     "gpt-oss/harmony-compact-json": "JSON without spaces, under the white space of the other turns",
     "kimi/k3-control-marker-text-in-value": POLICIES["kimi/k3-control-marker-text-in-value"],
     "llama/l3-json-answer-not-a-call": "an answer that begins as calls do: the grammar keeps them apart",
-    "qwen3-xml/q38-marker-in-arguments": POLICIES["qwen3-xml/q38-marker-in-arguments"],
 }
 RENDERED = {
     name: fixture

@@ -70,3 +70,43 @@ def test_a_string_of_python_holds_what_python_allows(char: str) -> None:
         if admitted:
             assert tools.parse(text, "pythonic").tool_calls[0].arguments == {"text": f"a{char}b"}
     assert grammar.matches('[save(text="a\\tb")]')
+
+
+@pytest.mark.parametrize("wire", ["qwen3-coder", "mimo-2"])
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("use </parameter> here", True),
+        ("</parameter>", True),
+        ("a </parameter>\n\n</parameter>", True),
+        ("<parameter=text>\nx", True),
+        ("a</parameter>\n<par", True),
+        ("a</parameter></funct", True),
+        ("a</parameter>\n<parameter=b>", False),
+        ("a</parameter> </function>", False),
+        ("a</parameter><tool_call>", False),
+    ],
+)
+def test_a_closing_tag_within_a_text(wire: str, text: str, spelled: bool) -> None:
+    """It ends the value only where another argument or the end of the call follows, in the grammar as in the parser."""
+    union = {"type": ["string", "integer"]}
+    tools = ToolSet(
+        [
+            Tool(
+                "save",
+                "",
+                {"type": "object", "properties": {"text": {"type": "string"}, "more": union}, "required": ["text"]},
+            )
+        ]
+    )
+    call = EVERY[wire].render("", [ToolCall("1", "save", {"text": "TEXT", "more": "MORE"})])
+    for place in ("TEXT", "MORE"):
+        written = call.replace(place, text)
+        assert tools.grammar(EVERY[wire], tool_choice="required").matches(written) is spelled
+        if spelled:
+            wanted = {"text": "TEXT", "more": "MORE", {"TEXT": "text", "MORE": "more"}[place]: text}
+            for pieces in ([written], list(written)):
+                parser = tools.parser(wire)
+                events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+                assert [dict(event.call.arguments) for event in events if hasattr(event, "call")] == [wanted]
+                assert parser.leniencies == []

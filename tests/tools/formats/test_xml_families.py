@@ -119,11 +119,11 @@ def test_schemas_hold_on_the_decoded_value(family: XmlCalls) -> None:
 @each_family
 def test_what_cannot_be_spelled(family: XmlCalls) -> None:
     """A string with the closing tag (and a block's end) is refused; so are names and unnamed members, by tool and name."""
-    text = family.parameter_end + (family.block[1] if family.block else "")
+    text = family.parameter_end + (family.block[1] if family.block else "") + (*family.follows, "")[0]
     with pytest.raises(ToolGrammarError, match="cannot spell"):
         family.render("", [ToolCall("c", "edit.file", {"text": text})])
     for schema, what in (
-        ({"type": "object", "properties": {"a b": {"type": "string"}}}, "the name 'a b'"),
+        ({"type": "object", "properties": {"a <b": {"type": "string"}}}, "the name 'a <b'"),
         ({"type": "object", "additionalProperties": {"type": "string"}}, "properties that the schema does not declare"),
     ):
         with pytest.raises(UnsupportedSchemaError, match=what) as caught:

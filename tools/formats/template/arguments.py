@@ -69,11 +69,13 @@ def _ends_in_texts(
     tool: str, schema: Any, arguments: Arguments | NestedTags | None
 ) -> Iterator[UnsupportedSchemaError]:
     """Yield a report for each argument under a grammar that loses texts, because they contain what ends a raw text."""
+    raw_end: Callable[[Nodes], int] | None = None
     if isinstance(arguments, NestedTags):
         ends = ["".join(text for text, _ in arguments.mark)]
     elif arguments is not None and arguments.raw_end is not None:
         block_end = "" if arguments.block is None else "".join(text for text, _ in arguments.block[1])
-        ends = [end for end in (arguments.raw_end, block_end) if end]
+        ends = [block_end] if block_end else []
+        raw_end, ends = lambda nodes: arguments.ended(nodes.terms), [arguments.raw_end, *ends]
     else:
         return
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -81,7 +83,8 @@ def _ends_in_texts(
         if not (isinstance(value, Mapping) and GRAMMAR in value):
             continue
         nodes = Nodes()
-        within = nodes.terms.and_([containing(nodes.terms, (end,)) for end in ends])
+        parts = [containing(nodes.terms, (end,)) for end in (ends if raw_end is None else ends[1:])]
+        within = nodes.terms.and_([*parts, *([] if raw_end is None else [raw_end(nodes)])])
         try:
             if nodes.is_empty(string_grammar(value[GRAMMAR]).node(nodes, within, None)):
                 continue

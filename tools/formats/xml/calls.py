@@ -43,6 +43,8 @@ class XmlCalls(TemplateFormat):
         parameter_head: regular expression of what a parser reads before a value, with the group ``key``, and ``raw`` or
             ``type`` if the template has it.
         gap: text between two arguments.
+        inline_ends: a string may contain the tag that ends a value, unless another argument or the end of the call
+            follows.
         python_words: booleans and null are written as Python has them; JSON's words are in the grammar too.
         entities: names of arguments may hold any characters but marks of tags; ``&`` and ``"`` in them are entities.
         block: markup around a raw string that holds a character of ``block_for``, or else the markup that ends a value.
@@ -52,6 +54,7 @@ class XmlCalls(TemplateFormat):
     parameter: str = ""
     parameter_head: str = ""
     gap: str = ""
+    inline_ends: bool = False
     python_words: bool = False
     entities: bool = False
     block: tuple[str, str] | None = None
@@ -74,6 +77,12 @@ class XmlCalls(TemplateFormat):
         return tuple(own or dict.fromkeys((*re.findall("<[^<>]+>", self.separator), *self.end_tokens)))
 
     @property
+    def follows(self) -> tuple[str, ...]:
+        """What follows the tag that ends a value, where a string may contain it; else nothing."""
+        head = re.match(r"\s*(<[\w:]+)", self.parameter) if self.inline_ends else None
+        return () if head is None else (head[1], *self.call_ends, *self.triggers, *self.end_tokens)
+
+    @property
     def _is_open_ended(self) -> bool:
         return not (self.call.partition("$args")[2] + self.finish)
 
@@ -94,6 +103,7 @@ class XmlCalls(TemplateFormat):
             after_name_by_type=tuple((kind, mark(between.replace("$type", kind), control)) for kind in types),
             after_value=mark(after, control),
             raw_end=self.parameter_end,
+            raw_follows=self.follows,
             after_name_raw=mark(between.replace("$raw", "true").replace("$type", "string"), control) if says else None,
             python_words=self.python_words,
             block=None if self.block is None else (mark(self.block[0], control), mark(self.block[1], control)),
@@ -122,7 +132,7 @@ class XmlCalls(TemplateFormat):
         return spelled
 
     def _raw(self, text: str, call: ToolCall) -> str:
-        ends = self.parameter_end in text
+        ends = self.arguments.is_ended(text)
         if self.block is not None and self.block[1] not in text:
             if ends or text.startswith(self.block[0]) or any(char in text for char in self.block_for):
                 return text.join(self.block)
@@ -156,5 +166,6 @@ class XmlCalls(TemplateFormat):
                 self.python_words,
                 self._is_open_ended,
                 self.entities,
+                self.follows,
             ),
         )

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE, dump_json, read_json
+from toolgrammar.core.language.json_text import SPACE, SPACES, dump_json, read_json
 from toolgrammar.core.schema.lower.arguments_object import READINGS
 
 from ..leniencies import Leniency
@@ -44,6 +44,7 @@ class XmlSyntax:
         python_words: booleans and null are written as Python has them.
         open_ended: no marker of its own ends a call: the end of the text does, too.
         entities: names are written with entities of XML.
+        follows: what follows ``end``, behind white space, where it ends a string; empty: it always does.
     """
 
     head: str
@@ -56,6 +57,7 @@ class XmlSyntax:
     python_words: bool = False
     open_ended: bool = False
     entities: bool = False
+    follows: tuple[str, ...] = ()
 
     def key(self, match: re.Match[str]) -> str:
         """Return the name of the argument that a match of ``head`` begins."""
@@ -158,14 +160,29 @@ class XmlCallsParser(TemplateParser):
         value.push(text)
         if not mark:
             return self._end_without_tag(events) if self._final else False
+        is_end = not self._xml.follows or not value.may_be_raw or self._is_end(len(mark))
+        if is_end is None:
+            return False
         self._buffer.skip(len(mark))
-        if value.goes_on:
+        if value.goes_on or not is_end:
             value.push(mark)
             return True
         written = "".join(value.pieces)
         self._broken.append(written + mark)
         self._end_value(value, written.removesuffix(self._xml.padding), events)
         return True
+
+    def _is_end(self, size: int) -> bool | None:
+        """Return whether a tag of that size ends a string, by what follows; None: more text has to decide."""
+        buffer = self._buffer
+        space = SPACES.match(buffer.text, buffer.position + size)
+        at = buffer.position + size if space is None else space.end()
+        if buffer.text.startswith(self._xml.follows, at):
+            return True
+        rest = buffer.text[at : at + max(map(len, self._xml.follows))]
+        if not rest or any(each.startswith(rest) for each in self._xml.follows):
+            return True if self._final else None
+        return False
 
     def _end_value(self, value: ValueReader, written: str, events: list[Event]) -> None:
         decoded = value.read(written)
@@ -320,6 +337,11 @@ class ValueReader:
             at = found + len(mark)
             self._in_block = not self._in_block
         self._unread = text[max(at, len(text) - len(mark) + 1) :]
+
+    @property
+    def may_be_raw(self) -> bool:
+        """The text is a string without quotes, as far as is known."""
+        return self.is_raw or not self._decided
 
     @property
     def is_raw(self) -> bool:
