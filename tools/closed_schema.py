@@ -19,9 +19,10 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from toolgrammar.core.errors import LimitError
 from toolgrammar.core.json_pointer import escape, resolve_local
 from toolgrammar.core.schema.read.keywords import (
     DEFINITIONS,
@@ -57,10 +58,18 @@ def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
 
     Law: every instance of the result is an instance of ``schema``; a schema that mentions ``additionalProperties``
     in every object comes back equal.
+
+    Raises:
+        LimitError: nested too deeply.
     """
     if isinstance(schema, bool):
         return schema
-    closed: dict[str, Any] = _Closer(schema).close(schema)
+    try:
+        closed: dict[str, Any] = _Closer(schema).close(schema)
+    except RecursionError:
+        raise LimitError(
+            "the schema is nested too deeply to be closed", hint="use $ref for recursive structures"
+        ) from None
     return closed
 
 
@@ -73,13 +82,23 @@ class _Closer:
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
+        self.definitions = {
+            f"#/{key}/{escape(name)}": sub for key in DEFINITIONS for name, sub in (root.get(key) or {}).items()
+        }
+        self.anchors: dict[str, str] = {}
+        for pointer, definition in self.definitions.items():
+            if isinstance(definition, dict) and "$dynamicAnchor" in definition:
+                self.anchors.setdefault(f"#{definition['$dynamicAnchor']}", pointer)
+        self.naming, self.demanding = self._facts()
         self.parts: set[str] = set()
-        before = -1
-        while before != len(self.parts):  # a definition found to be a part makes its own references parts
-            before = len(self.parts)
-            self._find_parts(root, False)
-            for pointer, definition in self._definitions():
-                self._find_parts(definition, pointer in self.parts)
+        self._find_parts(root, False)
+        for definition in self.definitions.values():
+            self._find_parts(definition, False)
+        done: set[str] = set()
+        while found := (self.parts & self.definitions.keys()) - done:
+            done |= found
+            for pointer in found:  # a definition found to be a part makes its own references parts
+                self._find_parts(self.definitions[pointer], True)
 
     # -- closing -----------------------------------------------------------------------------------------------
 
@@ -88,11 +107,11 @@ class _Closer:
         if not isinstance(schema, dict):
             return schema
         union = _union(schema)
-        if union and "additionalProperties" not in schema and not self._names(_without(schema, union)):
+        if union and "additionalProperties" not in schema and not self._names_without(schema, union):
             result = self._open(_without(schema, union))
             result[union] = [self.close(branch) for branch in schema[union]]
             return {key: result[key] for key in schema}
-        if len(schema.get("allOf", ())) == 1 and not self._names(_without(schema, "allOf")):
+        if len(schema.get("allOf", ())) == 1 and not self._names_without(schema, "allOf"):
             result = self._open(_without(schema, "allOf"))
             result["allOf"] = [self.close(schema["allOf"][0])]
             return {key: result[key] for key in schema}
@@ -136,47 +155,72 @@ class _Closer:
             return not _ITEMS.isdisjoint(schema)
         return key in _ITEMS and self._names(schema.get("contains"))
 
-    def _names(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
-        """Return True if an object schema names properties, itself or through its parts."""
-        if not isinstance(schema, dict):
-            return False
-        if any(key in schema for key in _NAMING):
-            return True
-        parts = [sub for key in _IN_PLACE & schema.keys() for _, sub in subschemas(key, schema[key])]
-        reference = self._reference(schema)
-        if reference is not None and reference not in seen:
-            parts.append(self._resolve(reference))
-            seen = seen | {reference}
-        return any(self._names(part, seen) for part in parts)
+    def _facts(self) -> tuple[set[int], set[int]]:
+        """Return the schemas that name properties, and those of which every branch does, each by its identity.
 
-    def _may_name_nothing(self, schema: Any, seen: frozenset[str] = frozenset()) -> bool:
-        """Return True if an object may follow the schema through branches none of which names a property."""
-        if not isinstance(schema, dict):
-            return schema is not False
-        kind = schema.get("type", "object")
-        if any(key in schema for key in _NAMING) or (kind != "object" and "object" not in kind):
-            return False
-        joined = list(schema.get("allOf") or ())
-        reference = self._reference(schema)
-        if reference is not None and reference not in seen:
-            joined.append(self._resolve(reference))
-            seen = seen | {reference}
-        return all(self._may_name_nothing(part, seen) for part in joined) and all(
-            any(self._may_name_nothing(branch, seen) for branch in schema[key])
-            for key in ("anyOf", "oneOf")
-            if isinstance(schema.get(key), list)
+        Both follow from the same for the parts. Each schema is looked at once: what refers to it does not follow it,
+        as there may be exponentially many ways to it.
+        """
+        names: list[tuple[int, list[int]]] = []
+        demands: list[tuple[int, list[int]]] = [(id(False), [])]
+        seen: set[int] = set()
+        waiting: list[Any] = [self.root]
+        while waiting:
+            schema = waiting.pop()
+            if not isinstance(schema, dict) or id(schema) in seen:
+                continue
+            seen.add(id(schema))
+            kind = schema.get("type", "object")
+            if any(key in schema for key in _NAMING):
+                names.append((id(schema), []))
+                demands.append((id(schema), []))
+            elif kind != "object" and "object" not in kind:
+                demands.append((id(schema), []))
+            reference = self._reference(schema)
+            if reference is not None:
+                target = self._resolve(reference)
+                waiting.append(target)
+                names.append((id(schema), [id(target)]))
+                demands.append((id(schema), [id(target)]))
+            for key, value in schema.items():
+                inner = [sub for _, sub in subschemas(key, value)] if key in KEYWORDS else []
+                waiting += inner
+                if key in _IN_PLACE:
+                    names += [(id(schema), [id(sub)]) for sub in inner]
+                if key == "allOf":
+                    demands += [(id(schema), [id(sub)]) for sub in inner]
+                elif key in ("anyOf", "oneOf") and isinstance(value, list):
+                    demands.append((id(schema), [id(sub) for sub in inner]))
+        return _consequences(names), _consequences(demands)
+
+    def _names(self, schema: Any) -> bool:
+        """Return True if an object schema names properties, itself or through its parts."""
+        return id(schema) in self.naming
+
+    def _names_without(self, schema: Mapping[str, Any], *keys: str) -> bool:
+        """Return True if it does without these keywords."""
+        rest = _without(schema, *keys)
+        reference = self._reference(rest)
+        return (
+            any(key in rest for key in _NAMING)
+            or (reference is not None and self._names(self._resolve(reference)))
+            or any(self._names(sub) for key in _IN_PLACE & rest.keys() for _, sub in subschemas(key, rest[key]))
         )
+
+    def _may_name_nothing(self, schema: Any) -> bool:
+        """Return True if an object may follow the schema through branches none of which names a property."""
+        return id(schema) not in self.demanding
 
     def _find_parts(self, schema: Any, part: bool) -> None:
         """Note the definitions that this schema uses as parts of larger objects (``part``: it is one itself)."""
         if not isinstance(schema, dict):
             return
         reference = self._reference(schema)
-        if reference is not None and (part or self._names(_without(schema, "$ref", "$dynamicRef"))):
+        if reference is not None and (part or self._names_without(schema, "$ref", "$dynamicRef")):
             self.parts.add(reference)
         for key, value in schema.items():
             if key in _LISTS:
-                is_part = part or self._names(_without(schema, key)) or (key == "allOf" and len(value) > 1)
+                is_part = part or self._names_without(schema, key) or (key == "allOf" and len(value) > 1)
             elif key in _IN_PLACE or key in _INSIDE:
                 is_part = key in _IN_PLACE or self._has_companion(schema, key)
             else:
@@ -187,16 +231,10 @@ class _Closer:
     def _reference(self, schema: Mapping[str, Any]) -> str | None:
         """Return the pointer that a schema refers to; of a dynamic one, the definition with that anchor."""
         dynamic = schema.get("$dynamicRef")
-        for pointer, definition in self._definitions() if isinstance(dynamic, str) else ():
-            if isinstance(definition, dict) and dynamic == f"#{definition.get('$dynamicAnchor')}":
-                return pointer
+        if isinstance(dynamic, str) and dynamic in self.anchors:
+            return self.anchors[dynamic]
         reference = schema.get("$ref")
         return reference if isinstance(reference, str) else None
-
-    def _definitions(self) -> list[tuple[str, Any]]:
-        return [
-            (f"#/{key}/{escape(name)}", sub) for key in DEFINITIONS for name, sub in (self.root.get(key) or {}).items()
-        ]
 
     def _resolve(self, reference: str) -> Any:
         """Return the schema that a local reference names, None for others (a validator refuses those)."""
@@ -204,6 +242,32 @@ class _Closer:
             return resolve_local(self.root, reference)
         except LookupError:
             return None
+
+
+def _consequences(rules: Iterable[tuple[int, list[int]]]) -> set[int]:
+    """Return all that follows from rules: the head of a rule holds where its whole body does."""
+    holding: set[int] = set()
+    users: dict[int, list[int]] = {}
+    heads: list[int] = []
+    missing: list[int] = []
+    waiting: list[int] = []
+    for number, (head, body) in enumerate(rules):
+        heads.append(head)
+        missing.append(len(body))
+        for fact in body:
+            users.setdefault(fact, []).append(number)
+        if not body:
+            waiting.append(head)
+    while waiting:
+        fact = waiting.pop()
+        if fact in holding:
+            continue
+        holding.add(fact)
+        for number in users.get(fact, ()):
+            missing[number] -= 1
+            if not missing[number]:
+                waiting.append(heads[number])
+    return holding
 
 
 def _union(schema: Mapping[str, Any]) -> str | None:

@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core import Grammar, UnsatisfiableSchemaError
+from toolgrammar.core import Grammar, LimitError, UnsatisfiableSchemaError
 from toolgrammar.tools import close_objects
+
+from ..bombs import bombs, nest
+from ..counted import at_most
 
 INT = {"type": "integer"}
 A = {"type": "object", "properties": {"a": INT}}
@@ -174,3 +177,16 @@ def test_closing_only_narrows(schema: dict[str, Any]) -> None:
     closed = jsonschema.Draft202012Validator(close_objects(document))
     for value in VALUES:
         assert opened.is_valid(value) or not closed.is_valid(value)
+
+
+@pytest.mark.parametrize("schema", [pytest.param(schema, id=name) for name, schema in bombs() if name != "very deep"])
+def test_work_grows_with_the_document(schema: dict[str, Any]) -> None:
+    """Each schema of a document is looked at once, however many ways of references lead to it."""
+    with at_most(300_000):
+        close_objects(schema)
+
+
+def test_nesting_beyond_the_stack_is_a_limit() -> None:
+    """A schema that is nested too deeply for the walk is refused by an error of ours."""
+    with pytest.raises(LimitError, match="nested too deeply"):
+        close_objects(nest(lambda inner: {"type": "array", "items": inner}, True, 5_000))

@@ -19,6 +19,7 @@ class NormalForms(Protocol):
         document: where the subschemas are.
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
         one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
+        pairs: number of pairs of alternatives that were compared.
         contradictions: finds contradictions between facts.
         excluded: by two goals for one member and the depth of the search, True if the goals exclude each other.
     """
@@ -26,6 +27,7 @@ class NormalForms(Protocol):
     document: Document
     unenforced: Collection[tuple[object, str]]
     one_of_as_union: int
+    pairs: int
     contradictions: Contradictions
     excluded: dict[tuple[Goal, Goal, int], bool]
 

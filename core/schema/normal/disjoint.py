@@ -12,6 +12,9 @@ from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, 
 from .context import NormalForms
 from .strings import irregular, string_term
 
+#: Maximum number of pairs of alternatives that are compared for one grammar; beyond it, their types alone are.
+MAX_PAIRS = 200_000
+
 #: Maximum nesting of required properties inspected when proving two alternatives disjoint.
 _DEPTH = 3
 
@@ -20,11 +23,16 @@ def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequen
     """Return the types of which a value may satisfy some alternative of both sides; no value of another type does.
 
     Types, listed values, bounds, lengths, names that one side requires and the other forbids, and the values of
-    required properties are compared.
+    required properties are compared. Beyond `MAX_PAIRS`, a type that both sides have counts as one of both.
     """
+    possible = frozenset().union(*(left.types for left in lefts)) & frozenset().union(
+        *(right.types for right in rights)
+    )
     types: set[str] = set()
     for left in lefts:
         for right in rights:
+            if len(types) == len(possible) or normaliser.pairs > MAX_PAIRS:
+                return possible
             types |= _common(normaliser, left, right, _DEPTH, types)
     return frozenset(types)
 
@@ -62,6 +70,7 @@ def _common(
     normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
 ) -> set[str]:
     """Return the types of which a value may satisfy both alternatives, without those that are known already."""
+    normaliser.pairs += 1
     types = left.types & right.types
     values = right.values if left.values is None else left.values
     if values is not None:
@@ -136,7 +145,9 @@ def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> 
     exclusive = normaliser.excluded.get(key)
     if exclusive is None:
         ones, others = normaliser.branches(lefts), normaliser.branches(rights)
-        exclusive = not any(_common(normaliser, one, other, depth) for one in ones for other in others)
+        exclusive = not any(
+            normaliser.pairs > MAX_PAIRS or _common(normaliser, one, other, depth) for one in ones for other in others
+        )
         normaliser.excluded[key] = exclusive
     return exclusive
 

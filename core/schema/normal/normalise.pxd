@@ -10,6 +10,7 @@ cdef class Normaliser(Assertions):
     cdef public long long steps
     cdef public int one_of_as_union
     cdef public long long compared
+    cdef public long long pairs
     cdef readonly Contradictions contradictions
     cdef readonly dict expanded
     cdef readonly dict excluded

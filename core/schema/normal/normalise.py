@@ -93,6 +93,7 @@ class Normaliser(Assertions):
         steps: number of steps of all expansions so far.
         one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
         compared: number of pairs of options whose disjointness was examined.
+        pairs: number of pairs of their alternatives that were compared for that.
         contradictions: finder of contradictions between facts.
         expanded: the alternatives of goals, for those who ask for the same ones again.
         excluded: by two goals for one member and the depth of the search (see `common`), True if no value satisfies
@@ -112,6 +113,7 @@ class Normaliser(Assertions):
         self.steps = 0
         self.one_of_as_union = 0
         self.compared = 0
+        self.pairs = 0
         self.expanded = {}
         self.excluded = {}
         self._overlaps = {}
@@ -142,6 +144,7 @@ class Normaliser(Assertions):
             steps = ((formula, _NO_REFERENCES, ()), steps)
         todo: list = [(EVERY, steps, _UNSEEN)]
         taken: cython.longlong = 0
+        work: cython.longlong
         compounds: cython.longlong = 0
         contradictions: Contradictions = self.contradictions
         conjunction: Conjunction
@@ -150,12 +153,13 @@ class Normaliser(Assertions):
         while todo:
             conjunction, steps, seen = todo.pop()
             while steps is not None:
-                taken += 1
-                self.steps += 1
-                if taken > MAX_STEPS or self.steps > MAX_TOTAL:
-                    raise self._too_many(goal)
                 step, steps = steps
                 formula, above, scopes = step
+                work = 1 + len(scopes) if len(scopes) > 1 else 1  # each of nested scopes is reported to
+                taken += work
+                self.steps += work
+                if taken > MAX_STEPS or self.steps > MAX_TOTAL:
+                    raise self._too_many(goal)
                 # What is implied may be left out, unless it may declare members. Facts report nothing to scopes.
                 may_skip: cython.bint = (self._open_objects or "object" not in conjunction.types) and (
                     not scopes or _is_of_facts(formula)
@@ -206,6 +210,10 @@ class Normaliser(Assertions):
                     kept = tuple([each for each in seen.denied if each not in open_ones])
                     todo.append((conjunction, steps, seen._replace(denied=kept)))
                     continue
+                if len(seen.opened) > 1:
+                    work = len(seen.opened) * (1 + (len(seen.objects) + len(seen.arrays) + len(seen.contains)) // 16)
+                    taken += work
+                    self.steps += work
                 finished = settled(conjunction, seen, self) if seen.opened else conjunction
                 if finished is not None and finished.objects.any_exists:
                     finished = simplified(finished, contradictions)

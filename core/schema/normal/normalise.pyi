@@ -17,6 +17,7 @@ class Normaliser(Assertions):
     steps: int
     one_of_as_union: int
     compared: int
+    pairs: int
     contradictions: Contradictions
     expanded: dict[Goal, list[Conjunction]]
     excluded: dict[tuple[Goal, Goal, int], bool]

@@ -19,6 +19,8 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.schema import check
 
+from ...bombs import reference_bombs
+from ...counted import at_most
 from ...vocabularies import BYTES
 
 pytestmark = pytest.mark.timeout(30)
@@ -417,3 +419,20 @@ def test_a_search_for_a_value_is_not_repeated(schema: dict[str, Any]) -> None:
     texts = ("[]", "[1]", "[[1], [[]]]", "[[]]", "[[], [1]]", "[1, [1]]", "[[[]]]", "[[[1]]]")
     assert [text for text in texts if grammar.matches(text)] == ["[]", "[1]", "[[1], [[]]]"]
     assert grammar.program.store.nodes.met < 5_000
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(schema, id=name)
+        for name, schema in reference_bombs()
+        if name.startswith(("oneOf", "anyOf", "unevaluated"))
+    ],
+)
+def test_references_that_multiply_are_counted(schema: dict[str, Any]) -> None:
+    """Whatever a level of references adds, each step of the expansion and each comparison of alternatives counts."""
+    with at_most(1_500_000):
+        try:
+            Grammar.from_json_schema(schema).check()
+        except ToolGrammarError as error:
+            assert error.hint or isinstance(error, UnsatisfiableSchemaError)
