@@ -54,6 +54,9 @@ STORE_BYTES, SEED_BYTES = 60_000, 96
 #: Maximum number of states whose shortest completion is remembered.
 MAX_PLANS = 4_096
 
+#: Maximum number of places for which the ways through a string are remembered.
+MAX_WAYS = 64
+
 #: Number of nodes among which the threads of a state are searched for a common end.
 MAX_TAILS = 8
 
@@ -141,6 +144,7 @@ class LazyAutomaton:
         self._places: dict[int, list[tuple[int, int]]] = {}
         self._resolved: dict[tuple[int, ...], int] = {}
         self._plans: dict[int, Rope] = {}
+        self._ways_known: dict[tuple[int, ...], tuple[list[bytes], Iterator[bytes]]] = {}
         self._texts = ShortestTexts(weakref.proxy(self))
 
     def __del__(self) -> None:
@@ -425,7 +429,9 @@ class LazyAutomaton:
             tried.pop(atoms, None)
             return reached, data
         # Each that is refused repeats a name or an item, which has its own part of the text.
-        ways = tried.setdefault(atoms, self._ways(near))
+        if atoms not in tried:
+            tried[atoms] = self._known_ways(atoms, near)
+        ways = tried[atoms]
         for way in islice(ways, len(before) + len(data) + 1):
             reached = self.advance(near, way, before, data[:begin])
             if reached != REFUSED:
@@ -474,6 +480,24 @@ class LazyAutomaton:
             return REFUSED if way == nodes.EMPTY else self._find_closed(self.automaton.start(way), before)
         finally:
             before.suppose(b"")
+
+    def _known_ways(self, atoms: tuple[int, ...], state: int) -> Iterator[bytes]:
+        """Yield `_ways`, those that were found from the same atoms before at once: each of a hundred objects in an
+        object has the same names. They do not depend on what follows the string, but where a string is put together of
+        several nodes; so those of the state itself come last."""
+        known = self._ways_known.get(atoms)
+        if known is None:
+            if len(self._ways_known) >= MAX_WAYS:
+                self._ways_known.clear()
+            known = self._ways_known[atoms] = [], LazyAutomaton._ways(weakref.proxy(self), state)
+        found, more = known
+        at = 0
+        while at < len(found) or (way := next(more, None)) is not None:
+            if at == len(found):
+                found.append(way)
+            yield found[at]
+            at += 1
+        yield from self._ways(state)
 
     def _ways(self, state: int) -> Iterator[bytes]:
         """Yield the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first; those

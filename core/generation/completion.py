@@ -18,10 +18,14 @@ from .retokenise import has_all_bytes, no_token, spell_somehow
 
 if TYPE_CHECKING:
     from ..masks import Matcher
+    from ..vocabulary import Vocabulary
     from .backend import Backend
 
 #: Number of tokens before the part that changed which are spelled with it again, since its tokens may join with them.
 _JOINED = 16
+
+#: Length from which on a completion is not made to tell how many tokens it has, in bytes.
+_LONG = 65_536
 
 #: Runs of bytes, or single control tokens, in the text of a completion.
 _RUN = re.compile("[\0-\xff]+|[^\0-\xff]")
@@ -50,6 +54,7 @@ class Completion:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._longest = backend.vocabulary.derived(_longest)
         self._text = ""  # ends with the text that `_ids` write
         self._ids: list[int] = []  # the last token first
         self._ends: list[int] = []  # for each of them, the length of the text from it on
@@ -69,11 +74,26 @@ class Completion:
         if not held and matcher.is_accepting:
             self.leave()
             return True
+        least = len(held) + matcher.least_length()
+        if least > budget * self._longest:  # the text is not even made
+            return False
         # At most one token for each byte and control token.
-        if len(held) + matcher.shortest_length() <= budget and has_all_bytes(self._backend.vocabulary):
+        if (
+            least <= budget
+            and has_all_bytes(self._backend.vocabulary)
+            and len(held) + matcher.shortest_length() <= budget
+        ):
             self.leave()
             return True
         return self._spell(_text(self._backend, matcher, held), budget)
+
+    def needed(self, matcher: Matcher) -> tuple[int, bool]:
+        """Return the number of tokens that complete a text, and True; where making them would take long, a lower bound,
+        and False."""
+        length = matcher.least_length()
+        if length > _LONG:
+            return -(-length // self._longest), False
+        return len(complete(self._backend, matcher)), True
 
     def tokens(self, matcher: Matcher, held: bytes, budget: int) -> list[int]:
         """Return the tokens that complete the text at its present place; within the budget where `fits` was True."""
@@ -136,6 +156,10 @@ def _text(backend: Backend, matcher: Matcher, held: bytes) -> str:
         else:
             raise no_token("be completed")
     return "".join(parts)
+
+
+def _longest(vocabulary: Vocabulary) -> int:
+    return max((len(token) for token in vocabulary.tokens if token), default=1)
 
 
 def _spelled(backend: Backend, text: str) -> list[int]:

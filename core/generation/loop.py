@@ -325,9 +325,13 @@ class Decoding:
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
         least = 0 if self.reasoning is None or self.instead is not None else len(complete(self.backend, self.reasoning))
         if not self._fits(budget - least):
-            needed = least + len(complete(self.backend, self.matcher))
+            needed, is_exact = self._completion.needed(self.matcher)
+            needed += least
             way = f"set max_tokens to at least {needed}" if budget < room else "shorten the conversation"
-            raise BudgetError(f"the shortest valid output needs {needed} tokens, and the budget is {budget}", hint=way)
+            most = "" if is_exact else "at least "
+            raise BudgetError(
+                f"the shortest valid output needs {most}{needed} tokens, and the budget is {budget}", hint=way
+            )
         return budget
 
     def _write(self, budget: int) -> Steps:

@@ -510,6 +510,19 @@ class Matcher:
                 self._make_room(error, tries)
             tries += 1
 
+    def least_length(self) -> int:
+        """Return a lower bound of `shortest_length`, without making the text."""
+        if self._state == encoding.FINISHED:
+            return 0
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    return self._engine._program.plan(self._state).length
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
+
     def narrow(self, row: npt.NDArray[np.uint32], room: int) -> int:
         """Clear, in the mask of the next token, those after which the text cannot be completed within a budget.
 

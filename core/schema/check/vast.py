@@ -134,12 +134,43 @@ class LeastSizes:
     def _object(self, located: Located, schema: object, depth: cython.int) -> object:
         declared = schema.get("properties", {})
         names = self._value(schema, "required", ())
-        names = set(names) if isinstance(names, (list, tuple)) else ()  # Draft 3 has a flag
-        size = 2 + max(0, len(names) - 1) + max(0, int(self._value(schema, "minProperties", 0)) - len(names)) * 4
+        names = set(names) if isinstance(names, (list, tuple)) else set()  # Draft 3 has a flag
+        size = 1
         for name in names:
-            size += 3 + len(name)
+            size += 4 + len(name)
             size += self.least(located.below(declared[name], ("properties", name)), depth) if name in declared else 1
-        return size
+        others = max(0, int(self._value(schema, "minProperties", 0)) - len(names))
+        if others:
+            size += others * (4 + self._name(schema) + self._member(located, schema, declared, names, depth))
+        return max(2, size)
+
+    @cython.cfunc
+    def _name(self, schema: object) -> object:
+        """Return a lower bound of the length of a member's name."""
+        rule = self._value(schema, "propertyNames", None)
+        if not isinstance(rule, Mapping):
+            return 0
+        return int(self._value(rule, "minLength", 0))
+
+    @cython.cfunc
+    def _member(self, located: Located, schema: object, declared: object, names: object, depth: cython.int) -> object:
+        """Return the same as `least` for the value of a member that is not required."""
+        rest = self._value(schema, "additionalProperties", None)
+        if rest is None:
+            return 1
+        bounds = []
+        if not isinstance(rest, bool):
+            bounds.append(self._inner(located, "additionalProperties", depth))
+        elif rest:
+            return 1
+        for name in declared:
+            if name not in names:
+                bounds.append(self.least(located.below(declared[name], ("properties", name)), depth))
+        patterns = self._value(schema, "patternProperties", None)
+        if patterns is not None:
+            for pattern in patterns:
+                bounds.append(self.least(located.below(patterns[pattern], ("patternProperties", pattern)), depth))
+        return min(bounds, default=1)
 
 
 @cython.cfunc

@@ -17,6 +17,8 @@ from toolgrammar.core.models.embedded.model import TOKENIZER
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from ...counted import at_most
+
 
 def send_mail(to: list[str], subject: str, body: str, priority: Literal["low", "high"] = "low") -> str:
     """Send a mail."""
@@ -176,3 +178,11 @@ def test_a_completion_follows_the_text() -> None:
             if not tokens:
                 break
     assert fitted > 300 and denied * 50 < fitted
+
+
+def test_a_completion_far_beyond_the_budget_is_not_made() -> None:
+    """Where a lower bound of the shortest text says that it cannot fit, the text is not made to tell."""
+    inner = {"type": "object", "minProperties": 300}
+    model = load_model("embedded")
+    with pytest.raises(BudgetError, match="needs at least [0-9]+ tokens, and the budget is 2000"), at_most(200_000):
+        model.generate_json("hi", {**inner, "additionalProperties": inner}, max_tokens=2_000)

@@ -19,7 +19,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.schema import check
 
-from ...bombs import reference_bombs
+from ...bombs import count_bombs, reference_bombs
 from ...counted import at_most
 from ...vocabularies import BYTES
 
@@ -436,3 +436,31 @@ def test_references_that_multiply_are_counted(schema: dict[str, Any]) -> None:
             Grammar.from_json_schema(schema).check()
         except ToolGrammarError as error:
             assert error.hint or isinstance(error, UnsatisfiableSchemaError)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(schema, id=name)
+        for name, schema in count_bombs()
+        if "members" in name and name.startswith(("100 ", "1000 ")) and "2 deep" not in name
+    ],
+)
+def test_members_that_multiply_are_refused(schema: dict[str, Any]) -> None:
+    """Counts of members multiply through the values of undeclared members, and the lengths of their names."""
+    with pytest.raises(LimitError, match="no model writes more than 4,000,000"):
+        Grammar.from_json_schema(schema)
+
+
+def test_members_in_members_are_completed_in_linear_time() -> None:
+    """Objects in an object have the same names, which are found once: each member takes as many steps."""
+    lengths = []
+    for count in (40, 80):
+        inner = {"type": "object", "minProperties": count}
+        matcher = Grammar.from_json_schema({**inner, "additionalProperties": inner}).bind(BYTES).matcher()
+        text = matcher.shortest_completion()
+        members = json.loads(text)
+        assert len(members) == count and all(len(each) == count for each in members.values())
+        assert matcher.least_length() <= matcher.shortest_length() == len(text)
+        lengths.append(matcher.constraint.counters()["states"])
+    assert lengths[1] < 6 * lengths[0]
