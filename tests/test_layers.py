@@ -26,6 +26,7 @@ PIPELINE = (
     "core.logs",
     "core.option_names",
     "core.options",
+    "core.pauses",
     "core.pages",
     # languages
     "core.unicode",

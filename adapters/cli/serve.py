@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Seconds that running requests get to end when the server is asked to stop.
 GRACE = 30
+
+#: Seconds after these in which the server ends by itself; then the process does, whatever it is at.
+_LAST_SECONDS = 5
 
 
 def serve(
@@ -52,7 +56,7 @@ def serve(
     Endpoints: the protocols, /v1/models, /health, /ready, and /metrics for Prometheus. The first lines on standard
     output say what to give to a client. Ctrl-C or SIGTERM lets running requests end.
 
-    Exit code: 0 stopped, 2 a model cannot be loaded or the port is taken.
+    Exit code: 0 stopped, 1 stopped while requests still ran after the grace, 2 a model cannot be loaded or the port is taken.
     """
     from toolgrammar.adapters.server import Limits, create_app
     from toolgrammar.core import GenerateParams
@@ -109,6 +113,13 @@ def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: C
                 bound = self.servers[0].sockets[0].getsockname()
                 announce(f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}")
 
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            if not self.should_exit:
+                watch = threading.Timer(grace + _LAST_SECONDS, _abandon, (grace,))
+                watch.daemon = True
+                watch.start()
+            super().handle_exit(sig, frame)
+
     config = uvicorn.Config(
         app,
         host=host,
@@ -128,6 +139,13 @@ def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: C
         return
     except SystemExit:
         fail(f"cannot listen at {host}:{port}", "another process may have the port: give another --port")
+
+
+def _abandon(grace: int) -> None:
+    """End the process at once: what still runs had its time."""
+    logging.getLogger("toolgrammar.server").error("requests still ran after the grace of %d seconds: abandoned", grace)
+    logging.shutdown()
+    os._exit(1)
 
 
 def _announce(address: str, names: list[str], has_keys: bool, grace: int) -> None:

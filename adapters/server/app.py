@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import threading
 import time
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -17,17 +18,18 @@ from typing import Any, TypeVar
 
 import anyio
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation
-from toolgrammar.core.errors import SchemaWarning
+from toolgrammar.core.errors import CancelledError, SchemaWarning
 from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.generation.deadline import Deadline
 from toolgrammar.core.logs import logger_of, report
 from toolgrammar.core.models import Model
+from toolgrammar.core.pauses import ended_by
 
 from .asked import Asked, Served
 from .failures import Failure, failure_of
@@ -43,6 +45,9 @@ from .protocols.completions import COMPLETIONS
 T = TypeVar("T")
 
 _logger = logger_of("server")
+
+#: Number of threads that read requests. They take turns, as one interpreter runs them: more would not read faster.
+_READERS = 8
 
 #: Status that is logged and counted where the client left before the answer; no client sees it.
 CLIENT_LEFT = 499
@@ -111,6 +116,7 @@ class _Server:
         self._queues = {name: Queue(limits) for name in self._served}
         self._metrics = Metrics(self._queues) if metrics else None
         self._created = int(time.time())
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="toolgrammar-reader")
         self._responses = responses.Responses(responses.Memory())
         protocols: tuple[Protocol, ...] = (
             CHAT_COMPLETIONS,
@@ -146,6 +152,7 @@ class _Server:
         with ThreadPoolExecutor(workers, thread_name_prefix="toolgrammar") as pool:
             asyncio.get_running_loop().set_default_executor(pool)  # one thread for each request that runs
             yield
+            self._readers.shutdown(cancel_futures=True)
             self._served.close()
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -173,17 +180,19 @@ class _Server:
     async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
         self._authorize(request)
         body = await self._body(request)
-        asked = await run_in_threadpool(protocol.read, Fields(body), self._served)
+        deadline = Deadline.after(self._limits.answer_seconds)
+        asked = await self._read(request, deadline, lambda: protocol.read(Fields(body), self._served))
         record.model, record.stream = asked.model, asked.stream
         if not 1 <= asked.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"
             raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)
-        at_once = await run_in_threadpool(protocol.immediate, asked, self._served)
+        at_once = await self._read(request, deadline, lambda: protocol.immediate(asked, self._served))
         if at_once is not None:
             self._close(record)
             return _json(at_once)
-        if asked.params.timeout is None or asked.params.timeout > self._limits.answer_seconds:
-            asked = replace(asked, params=replace(asked.params, timeout=self._limits.answer_seconds))
+        left = round(max(deadline.end - time.monotonic(), 0.0), 3)
+        if asked.params.timeout is None or asked.params.timeout > left:
+            asked = replace(asked, params=replace(asked.params, timeout=left))
         if asked.stream:
             events = self._events(asked)
             # Before the status is sent: most of what can go wrong does so before the first event.
@@ -198,6 +207,35 @@ class _Server:
         response = protocol.whole(asked, answers)
         self._close(record)
         return _json(response)
+
+    async def _read(self, request: Request, deadline: Deadline, work: Callable[[], T]) -> T:
+        """Return what some work on a request's fields returns. It may take long: a thread of the readers does it, and
+        leaves it where the time is over or the client has left.
+
+        Raises:
+            ClientDisconnect: the client left.
+            GenerationTimeoutError: the time is over.
+        """
+        left = threading.Event()
+
+        def check() -> None:
+            if left.is_set():
+                raise CancelledError("nobody waits for the request any more")
+            deadline.check()
+
+        def run() -> T:
+            with ended_by(check):
+                check()
+                return work()
+
+        task = asyncio.get_running_loop().run_in_executor(self._readers, run)
+        try:
+            return await asyncio.wait_for(_unless_gone(request, task), deadline.end - time.monotonic())
+        except asyncio.TimeoutError:
+            deadline.check()
+            raise
+        finally:
+            left.set()
 
     def _authorize(self, request: Request) -> None:
         """Check the key of a request, in constant time.
@@ -444,7 +482,7 @@ class _Streamed(StreamingResponse):
                 await self._pieces.aclose()
 
 
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def _unless_gone(request: Request, work: Awaitable[T]) -> T:
     """Do some work, unless the client leaves before it is done.
 
     Raises:

@@ -31,6 +31,7 @@ from ..language.node_kinds import (
 from ..language.nodes import Nodes
 from ..language.shortest import preference
 from ..language.terms import Terms
+from ..pauses import pause
 from .byte_rows import ByteRows
 from .completion import NEVER, NO_TEXT, Rope, ShortestTexts, joined
 from .encoding import DEAD, DONE, LOCAL_DONE, OPENED, REFUSED, TAG
@@ -374,6 +375,7 @@ class LazyAutomaton:
         tried: dict[tuple[int, ...], Iterator[bytes]] = {}
         end = None if most is None else len(before) + most
         while not self.automaton.accepts(state):
+            pause()
             if end is None:
                 state = self._planned(state)
             elif len(before) > end:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 
 from ..conversation.events import ChoiceMade
-from ..errors import BudgetError, ContextOverflowError, DecodingError
+from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError, GenerationTimeoutError
 from .choices import MAX_BRANCHES, place_at, spelled_words
 from .completion import Completion, complete
 from .deadline import Deadline
@@ -229,7 +229,10 @@ class Decoding:
     def _until_cancelled(self) -> Steps:
         try:
             yield from self._steps()
-        except _CancelledWhileWaiting:
+        except GenerationTimeoutError:
+            raise
+        except (_CancelledWhileWaiting, CancelledError):  # while it waited for logits, or in long work
+            self.reason = "cancelled"
             self._write_sent()
 
     def _steps(self) -> Steps:

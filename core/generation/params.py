@@ -169,7 +169,7 @@ class GenerateParams:
         masses: tell for each value how much of the model's probability the grammar left, in ``Generation.masses`` and
             the `Finish`.
         trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
-        cancel: polled at each step; returning True ends the generation.
+        cancel: polled at each step, and now and then in a long one; returning True ends the generation.
         timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed
             or not, raises `GenerationTimeoutError` (a `TimeoutError`).
     """

@@ -13,6 +13,7 @@ may be thousands of levels deep."""
 from __future__ import annotations
 
 from ..errors import GrammarError, LimitError
+from ..pauses import pause
 from .terms import MAX_TERMS
 
 try:
@@ -197,6 +198,8 @@ class Nodes:
         node: cython.int = self._count
         if node >= self._room:
             raise LimitError(f"the grammar needs more than {node_kinds.MAX_NODES:,} states", hint="split the schema")
+        if not node & 1023:
+            pause()
         at: cython.int = node * node_kinds.WIDTH
         if node == self._cells_room:
             self._cells = more(self._cells, at, 2 * at)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..errors import LimitError
+from ..pauses import pause
 from ..unicode.charset import CharSet
 
 try:
@@ -214,6 +215,8 @@ class Terms:
                 f"a pattern or enumeration needs more than {term_kinds.MAX_TERMS:,} automaton states",
                 hint="simplify the pattern, or bound its repetitions",
             )
+        if not number & 1023:
+            pause()
         if number == self.term_room:
             self.kind = more(self.kind, number, 2 * number)
             self.traits = more(self.traits, number, 2 * number)

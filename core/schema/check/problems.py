@@ -21,6 +21,7 @@ from ...errors import (
     ToolGrammarError,
     UnsupportedSchemaError,
 )
+from ...pauses import pause
 from ...text_grammars.strings import string_grammar
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
@@ -234,7 +235,11 @@ class _Pass:
         """Return all problems, and set what the document knows by its check."""
         clean: cython.bint = True
         located: Located
+        visited: cython.longlong = 0
         while self.todo:
+            visited += 1
+            if not visited & 255:
+                pause()
             located, positive = self.todo.pop()
             if type(located.schema) is not bool and not self._visit(located, positive):
                 clean = False

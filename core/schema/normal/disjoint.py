@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
+from ...pauses import pause
 from ...regex.compile import regex_term
 from ..read.located import SignedSchema
 from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, type_of
@@ -71,6 +72,8 @@ def _common(
 ) -> set[str]:
     """Return the types of which a value may satisfy both alternatives, without those that are known already."""
     normaliser.pairs += 1
+    if not normaliser.pairs & 255:
+        pause()
     types = left.types & right.types
     values = right.values if left.values is None else left.values
     if values is not None:

@@ -16,6 +16,7 @@ from typing import Union
 from weakref import proxy
 
 from ...errors import InvalidSchemaError, LimitError, Place
+from ...pauses import pause
 from ..read.keywords import APPLICATORS, REFERENCES, TYPES
 from .assertions import asserted, types_of
 from .clauses import clauses, simplified
@@ -158,6 +159,8 @@ class Normaliser(Assertions):
                 work = 1 + len(scopes) if len(scopes) > 1 else 1  # each of nested scopes is reported to
                 taken += work
                 self.steps += work
+                if self.steps & 255 < work:
+                    pause()
                 if taken > MAX_STEPS or self.steps > MAX_TOTAL:
                     raise self._too_many(goal)
                 # What is implied may be left out, unless it may declare members. Facts report nothing to scopes.
