@@ -2,16 +2,18 @@
 
 The dialect is that of ``apply_chat_template`` in transformers: trimmed blocks, loop controls, a ``tojson`` that escapes
 nothing, ``raise_exception``, ``strftime_now`` and the ``generation`` block. A template is a program that comes with a
-model: it runs in Jinja's immutable sandbox, its loops and macros count their rounds, and its texts their characters.
+model: it runs in Jinja's immutable sandbox, its loops and macros count their rounds, and its texts their characters:
+each of them, and all together. Where a width or a count makes a text long, it is looked at before.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+import re
 import threading
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, wraps
 from typing import Any
 
 from ..errors import ModelError
@@ -19,8 +21,36 @@ from ..errors import ModelError
 #: Maximum rounds of the loops and macros of one rendering.
 MAX_ROUNDS = 1_000_000
 
-#: Maximum length of a text that a template makes, in characters.
-MAX_TEXT = 1 << 26
+#: Maximum length of a text that a template makes, in characters, and of a prompt.
+MAX_TEXT = 1 << 24
+
+#: Maximum number of characters of all texts that one rendering makes on the way.
+MAX_WORK = 1 << 28
+
+#: Maximum number of values in what is written as a text: lists may hold one another many times.
+MAX_VALUES = 1 << 20
+
+#: Filters that take long for long texts: characters of their texts count so many times, and these are no longer.
+SLOW_FILTERS, SLOW_WEIGHT, MAX_SLOW = ("pprint", "striptags", "urlize", "wordwrap", "xmlattr"), 100, 100_000
+
+#: Methods of texts, and filters, whose first argument is a width.
+_WIDE = ("center", "ljust", "rjust", "zfill", "indent", "batch", "slice")
+
+#: Filters that write whatever they are given as a text.
+_WRITING = (
+    "e",
+    "escape",
+    "format",
+    "forceescape",
+    "join",
+    "replace",
+    "string",
+    "tojson",
+    "trim",
+    "upper",
+    "lower",
+    "title",
+)
 
 
 @lru_cache(maxsize=256)
@@ -60,7 +90,8 @@ def _environment() -> Any:
 
     class Template(jinja2.Template):
         def render(self, *args: Any, **variables: Any) -> str:
-            rounds.count, rounds.given = 0, (args, variables)
+            rounds.count = rounds.work = 0
+            rounds.given = args, variables
             pieces, size = [], 0
             for piece in self.generate(*args, **variables):
                 size += len(piece)
@@ -69,10 +100,49 @@ def _environment() -> Any:
                 pieces.append(piece)
             return "".join(pieces)
 
-    def bounded(text: Any) -> Any:
-        if isinstance(text, str) and len(text) > MAX_TEXT:
-            raise SecurityError("the template makes a text that is too long")
-        return text
+    def charge(work: int) -> None:
+        rounds.work = getattr(rounds, "work", 0) + work
+        if rounds.work > MAX_WORK:
+            raise SecurityError("the template takes too long")
+
+    def bounded(made: Any) -> Any:
+        if isinstance(made, (str, bytes, list, tuple)):
+            if len(made) > (MAX_TEXT if isinstance(made, (str, bytes)) else MAX_VALUES):
+                raise SecurityError("the template makes a text or list that is too long")
+            charge(len(made))
+        return made
+
+    def writable(value: Any) -> Any:
+        if isinstance(value, (list, tuple, dict)):
+            charge(_weight(value))
+        return value
+
+    def checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a filter that looks at its arguments before it makes a text, and at what it made."""
+        given = 1 if hasattr(function, "jinja_pass_arg") else 0  # where Jinja's own argument comes first
+
+        @wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            value, rest = args[given], args[given + 1 :]
+            if name in _WRITING or name in SLOW_FILTERS:
+                for each in (value, *rest, *named.values()):
+                    writable(each)
+            if name in SLOW_FILTERS:
+                if len(str(value)) > MAX_SLOW:
+                    raise SecurityError(f"the template gives a long text to the filter {name}")
+                charge(SLOW_WEIGHT * len(str(value)))
+            elif name == "format":
+                _check_length(_formatted(str(value), (*rest, *named.values())))
+            elif name == "replace":
+                _check_length(_replaced(str(value), rest, named))
+            elif name == "join":
+                _check_length(_joined([*rest, named.get("d", "")][0], value))
+            elif name in _WIDE:
+                lines = str(value).count("\n") + 1 if name == "indent" else 1
+                _check_length(lines * sum(map(_width, (*rest, *named.values()))))
+            return bounded(function(*args, **named))
+
+        return call
 
     class Counted(NodeTransformer):
         """Counts the rounds of loops and macros, and the characters that ``~`` joins."""
@@ -104,7 +174,27 @@ def _environment() -> Any:
 
         @staticmethod
         def join(*parts: Any) -> Any:
-            return bounded("".join(map(str, parts)))
+            return bounded("".join(str(writable(part)) for part in parts))
+
+        def call(self, context: Any, function: Any, *args: Any, **named: Any) -> Any:
+            method = getattr(function, "__wrapped__", function)  # the sandbox wraps `format`
+            owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+            if isinstance(owner, (str, bytes)):
+                for each in (*args, *named.values()):
+                    writable(each)
+                if name in _WIDE:
+                    _check_length(sum(map(_width, args)))
+                elif name == "expandtabs":
+                    _check_length((owner.count("\t" if isinstance(owner, str) else b"\t")) * sum(map(_width, args)))
+                elif name == "replace":
+                    _check_length(_replaced(owner, args, named))
+                elif name in ("format", "format_map"):
+                    _check_length(_formatted(str(owner), (*args, *named.values())))
+                elif name == "join" and args:
+                    _check_length(_joined(owner, args[0]))
+                elif name == "translate" and args and isinstance(args[0], Mapping):
+                    _check_length(len(owner) * max(map(_width, args[0].values()), default=0))
+            return bounded(super().call(context, function, *args, **named))
 
         def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
             if type(obj) is list and attr in _CHANGES:
@@ -114,8 +204,7 @@ def _environment() -> Any:
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
             if operator == "*" and (not _is_number(left) or not _is_number(right)):
                 sizes = [value if _is_number(value) else len(value) for value in (left, right)]
-                if sizes[0] * sizes[1] > MAX_TEXT:
-                    raise SecurityError("the template makes a text that is too long")
+                _check_length(sizes[0] * sizes[1])
             elif operator == "**" and not (_is_number(left) and _is_number(right) and abs(left) < 1e6 and right < 64):
                 raise SecurityError("the template raises to too high a power")
             elif operator == "%" and isinstance(left, str):
@@ -125,8 +214,12 @@ def _environment() -> Any:
     def refuse(message: str) -> None:
         raise jinja2.TemplateError(message)
 
-    environment = Environment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation])
+    environment = Environment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation], finalize=writable
+    )
     environment.filters["tojson"] = _to_json
+    environment.filters = {name: checked(each, name) for name, each in environment.filters.items()}
+    del environment.globals["lipsum"]  # makes texts of any length, and no chat template needs it
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return environment
@@ -151,6 +244,72 @@ def _lists(value: Any) -> Iterator[list[Any]]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float))
+
+
+def _check_length(length: float) -> None:
+    """Refuse a text before it is made.
+
+    Raises:
+        SecurityError: it is too long.
+    """
+    from jinja2.exceptions import SecurityError
+
+    if length > MAX_TEXT:
+        raise SecurityError("the template makes a text that is too long")
+
+
+def _width(value: Any) -> float:
+    """Return how many characters, or items, an argument may ask for."""
+    return abs(value) if _is_number(value) else len(value) if isinstance(value, (str, bytes)) else 0
+
+
+def _formatted(text: str, args: tuple[Any, ...]) -> float:
+    """Return how many characters the widths in a format ask for, those that arguments give included."""
+    widths = sum(float(digits) for digits in re.findall(r"[0-9]+", text))
+    given = max((_width(value) for each in args for value in _flat(each)), default=0)
+    return widths + (text.count("{") + text.count("%")) * given
+
+
+def _flat(value: Any) -> list[Any]:
+    return [*value.values()] if isinstance(value, Mapping) else [value]
+
+
+def _joined(separator: Any, values: Any) -> float:
+    """Return a bound of the characters that a separator adds between values."""
+    return _width(separator) * len(values) if hasattr(values, "__len__") and not _is_number(separator) else 0
+
+
+def _replaced(text: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> int:
+    """Return a bound of the length of a text in which another is replaced."""
+    old, new = [*args, *named.values(), "", ""][:2]
+    if not isinstance(old, type(text)) or not isinstance(new, type(text)):
+        return 0
+    return len(text) + (text.count(old) * len(new))
+
+
+def _weight(value: Any) -> int:
+    """Return the number of values, and of characters, in a value that is to be written; each counts as often as it is
+    written.
+
+    Raises:
+        SecurityError: there are too many.
+    """
+    from jinja2.exceptions import SecurityError
+
+    waiting, count, size = [value], 0, 0
+    while waiting:
+        each = waiting.pop()
+        count += 1
+        if isinstance(each, Mapping):
+            waiting += each.values()
+            size += sum(len(str(name)) for name in each)
+        elif isinstance(each, (list, tuple)):
+            waiting += each
+        elif isinstance(each, (str, bytes)):
+            size += len(each)
+        if count + len(waiting) > MAX_VALUES or size > MAX_TEXT:
+            raise SecurityError("the template writes a value that is too large")
+    return count + size
 
 
 def _to_json(

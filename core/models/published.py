@@ -80,7 +80,7 @@ PUBLISHED = {SMOLLM2.name: SMOLLM2}
 def find(model: PublishedModel) -> Path | None:
     """Return the file of a model in the cache or in the installed package; None if it is in neither."""
     folder = _folder()
-    if folder is not None and _has_size(kept := folder / model.file_name, model.size):
+    if folder is not None and _is_verified(kept := folder / model.file_name, model):
         return kept
     with contextlib.suppress(PackageNotFoundError, OSError):
         installed = Path(str(distribution(model.package).locate_file(model.member)))
@@ -124,6 +124,7 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
                 given = Path(source) if source is not None else _downloaded(model, Path(work), progress)
                 kept = folder / model.file_name
                 os.replace(_extracted(model, given, Path(work) / "file"), kept)
+                _note_verified(kept, model)
                 return kept
     except OSError as error:
         raise ModelError(
@@ -141,6 +142,37 @@ def _has_size(path: Path, size: int) -> bool:
         return path.stat().st_size == size
     except OSError:
         return False
+
+
+def _is_verified(path: Path, model: PublishedModel) -> bool:
+    """Return True if a kept file is the model's: all of it was read since it was last written (a note says so)."""
+    try:
+        if path.stat().st_size != model.size:
+            return False
+        note = _note(path)
+        if note.is_file() and note.read_text(encoding="ascii", errors="replace") == _noted(path, model):
+            return True
+        if _sha256(path) != model.sha256:
+            return False
+    except OSError:
+        return False
+    _note_verified(path, model)
+    return True
+
+
+def _note(path: Path) -> Path:
+    return path.with_name(f"{path.name}.checked")
+
+
+def _noted(path: Path, model: PublishedModel) -> str:
+    found = path.stat()
+    return f"{model.sha256} {found.st_size} {found.st_mtime_ns}\n"
+
+
+def _note_verified(path: Path, model: PublishedModel) -> None:
+    """Note that a kept file was read and is the model's, as long as nobody writes it."""
+    with contextlib.suppress(OSError):  # a folder that only others may write
+        _note(path).write_text(_noted(path, model), encoding="ascii")
 
 
 def _sha256(path: Path) -> str:

