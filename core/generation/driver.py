@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Union
 import numpy as np
 
 from ..conversation.events import Event, Generation
+from ..errors import CancelledError
+from ..pauses import ended_by
 from .backend import Session, closed_error
+from .deadline import Deadline
 from .loop import Forward
 
 if TYPE_CHECKING:
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
     Logits = npt.NDArray[np.float32]
     Work = Generator[Union["Item", "Forward", "Released"], Union[Logits, None], None]
+
+#: Minimum time between two looks, in long work, at whether a request is over.
+CHECK_SECONDS = 0.05
 
 #: Items of a request: its events, then the whole of it.
 Item = Union[Event, Generation]
@@ -63,6 +69,35 @@ class ForwardLock:
         """Wait for the forward pass that is running, and refuse all others."""
         with self._lock:
             self._is_closed = True
+
+
+def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
+    """Run a generation; a long step of it ends early if the request is cancelled, or its time is over."""
+    if cancel is None and deadline.seconds is None:
+        yield from work
+        return
+    checked = time.monotonic()
+
+    def check() -> None:
+        nonlocal checked
+        if time.monotonic() < checked + CHECK_SECONDS:
+            return
+        checked = time.monotonic()
+        if cancel is not None and cancel():
+            raise CancelledError("the generation was cancelled")
+        deadline.check()
+
+    logits: Logits | None = None
+    try:
+        while True:
+            with ended_by(check):
+                try:
+                    item = work.send(logits)
+                except StopIteration:
+                    return
+            logits = yield item
+    finally:
+        work.close()
 
 
 def look_ahead(session: Session, forward: Forward) -> Logits:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from ..conversation.messages import Message
 from ..errors import CancelledError, CutAnswerError, ModelError, Place
 from ..generation.backend import Backend, BatchBackend
 from ..generation.deadline import Deadline
-from ..generation.driver import ForwardLock, Item, run_one
+from ..generation.driver import ForwardLock, Item, run_one, watched
 from ..generation.json_output import ask_until_valid, converted, read_value, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface
@@ -29,7 +28,6 @@ from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_param
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..masks.warming import WARM_SECONDS
-from ..pauses import ended_by
 from .history import message_shape
 from .reasoning import plan_reasoning
 from .scoring import Choice, Score, Scorer, choice_of
@@ -45,9 +43,6 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
-
-#: Minimum time between two looks, in long work, at whether a request is over.
-_CHECK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -659,34 +654,8 @@ class LocalModel(Model):
 
     def _work(self, request: Request) -> Work:
         """Plan a request, and write its answer; each step of it ends early if the request is over."""
-        deadline, cancel = Deadline.after(request.params.timeout), request.params.cancel
-        work = self._written(request, deadline)
-        if cancel is None and deadline.seconds is None:
-            yield from work
-            return
-
-        checked = time.monotonic()
-
-        def check() -> None:
-            nonlocal checked
-            if time.monotonic() < checked + _CHECK_SECONDS:
-                return
-            checked = time.monotonic()
-            if cancel is not None and cancel():
-                raise CancelledError("the generation was cancelled")
-            deadline.check()
-
-        logits: Logits | None = None
-        try:
-            while True:
-                with ended_by(check):
-                    try:
-                        item = work.send(logits)
-                    except StopIteration:
-                        return
-                logits = yield item
-        finally:
-            work.close()
+        deadline = Deadline.after(request.params.timeout)
+        yield from watched(self._written(request, deadline), request.params.cancel, deadline)
 
     def _written(self, request: Request, deadline: Deadline) -> Work:
         """Plan a request, and write its answer; JSON that a grammar does not wholly hold is asked for until valid."""

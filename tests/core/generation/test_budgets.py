@@ -184,5 +184,5 @@ def test_a_completion_far_beyond_the_budget_is_not_made() -> None:
     """Where a lower bound of the shortest text says that it cannot fit, the text is not made to tell."""
     inner = {"type": "object", "minProperties": 300}
     model = load_model("embedded")
-    with pytest.raises(BudgetError, match="needs at least [0-9]+ tokens, and the budget is 2000"), at_most(200_000):
+    with pytest.raises(BudgetError, match=r"needs at least [0-9]+ tokens, and the budget is 2000"), at_most(200_000):
         model.generate_json("hi", {**inner, "additionalProperties": inner}, max_tokens=2_000)
