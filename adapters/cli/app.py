@@ -39,11 +39,15 @@ def _root(
     """Exact constrained generation of tool calls."""
 
 
-for _command in (demo, check, sample, match, repair):
-    add(app, _command)
+add(app, demo)
+add(app, check)
+add(app, sample)
+add(app, match)
+add(app, repair)
 app.add_typer(model, name="model")
-for _command in (chat, bench, serve):
-    add(app, _command)
+add(app, chat)
+add(app, bench)
+add(app, serve)
 add(app, vllm, context_settings=PASSED_ON)
 
 
