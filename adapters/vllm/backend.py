@@ -21,7 +21,7 @@ from vllm.v1.structured_output.backend_types import (
 )
 from vllm.v1.structured_output.request import get_structured_output_key
 
-from toolgrammar.core import Constraint, ConstraintCache, Vocabulary
+from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary
 from toolgrammar.core.logs import logger_of
 
 from .cuts import cut_places
@@ -64,7 +64,7 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         asked = wanted(request_type.name, grammar_spec, self._model)
         for narrowed in asked.grammar.narrowed:
             _LOG.info("narrowed: %s", narrowed)
-        constraint = self._cache.bind(asked.grammar, self.spelling.vocabulary)
+        constraint = self.bind(asked.grammar)
         stop = frozenset(stop_token_ids or ())
         ends = self._ends.get(stop)
         if ends is None:
@@ -72,6 +72,10 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
                 self._ends.clear()
             ends = self._ends[stop] = Ends(self.spelling, stop)
         return ToolGrammarSequence(self, constraint, ends, asked)
+
+    def bind(self, grammar: Grammar) -> Constraint:
+        """Return a grammar over the model's vocabulary; equal ones share it."""
+        return self._cache.bind(grammar, self.spelling.vocabulary)
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         """Return the bitmask of a whole batch; see the contract."""
@@ -156,16 +160,35 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
             places, more = [""], {"shortest": self.shortest}
         elif self._request.status == RequestStatus.FINISHED_LENGTH_CAPPED and not (self._over or self.is_whole):
             places = [""]
-        elif self.closed_at is None or self.closed_at > len(self.tokens):
+        elif (closed_at := self._cut_at()) is None or closed_at > len(self.tokens):
             return
         else:
             parser = None if asked.make_parser is None else asked.make_parser()
-            places = cut_places(self._spelling.vocabulary, self.tokens, self.closed_at, parser, asked.is_json)
+            places = cut_places(self._spelling.vocabulary, self.tokens, closed_at, parser, asked.is_json)
         if places:
             self._request.stop_reason = json.dumps({"toolgrammar": {"cut": places, **more}})
             if self._request.status == RequestStatus.FINISHED_STOPPED:
                 self._request.status = RequestStatus.FINISHED_LENGTH_CAPPED
                 self.hides_end = True
+
+    def _cut_at(self) -> int | None:
+        """Return `closed_at`; of a JSON answer beside tools what it is without them: that no call fitted is no cut."""
+        if self.closed_at is None or self._asked.make_answer is None:
+            return self.closed_at
+        try:
+            constraint = self._backend.bind(self._asked.make_answer())
+            alone = Sequence(constraint, self._spelling, self._ends)
+            alone.room = lambda: max(0, self._limit - self._before - alone.steps)
+            row = np.zeros(constraint.words, np.uint32)
+            for token in (*self.tokens, None):
+                alone.fill(row)
+                if alone.closed_at is not None or token is None:
+                    return alone.closed_at
+                if not alone.accept((token,)):  # a call
+                    break
+        except ToolGrammarError as error:
+            _LOG.info("a cut is named from the first mask that was narrowed: %s", error)
+        return self.closed_at
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """Return the drafts that the grammar takes; in the place of placeholders, the text that it forces."""

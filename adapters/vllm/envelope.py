@@ -65,11 +65,13 @@ class Wanted:
         grammar: the language of the answer.
         make_parser: makes a parser of tool calls; None if the answer has none.
         is_json: a text answer is JSON.
+        make_answer: makes the language of an answer without calls, where that is JSON beside calls; else None.
     """
 
     grammar: Grammar
     make_parser: Callable[[], OutputParser] | None = None
     is_json: bool = False
+    make_answer: Callable[[], Grammar] | None = None
 
 
 def envelope(
@@ -146,15 +148,18 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
     tool_set = _tool_set(json.dumps([tool for tool, called in zip(tools, names, strict=True) if called in allowed]))
     special = () if model.vocabulary is None else model.vocabulary.special
     wire = choose_format(name, model.chat_template, special)
-    grammar = tool_set.grammar(
-        wire,
-        tool_choice=chosen,
-        parallel=fields["parallel_tool_calls"],
-        response_schema=schema,
-        reasoning=fields["thinking"],
-    )
+    parallel, reasoning = fields["parallel_tool_calls"], fields["thinking"]
+
+    def language(choice: Any) -> Grammar:
+        return tool_set.grammar(
+            wire, tool_choice=choice, parallel=parallel, response_schema=schema, reasoning=reasoning
+        )
+
     return Wanted(
-        grammar, lambda: tool_set.parser(wire, response_schema=schema, reasoning=fields["thinking"]), schema is not None
+        language(chosen),
+        lambda: tool_set.parser(wire, response_schema=schema, reasoning=reasoning),
+        schema is not None,
+        None if schema is None else lambda: language("none"),
     )
 
 

@@ -254,6 +254,31 @@ def test_the_end_of_an_answer_that_the_budget_narrowed_is_not_sent(manager: Any)
     assert json.loads(one.stop_reason)["toolgrammar"]["cut"]
 
 
+@pytest.mark.parametrize(("written", "is_cut"), [(b'"ab"', False), (b'"' + b"ab" * 4 + b'"', True)])
+def test_an_answer_is_not_cut_because_no_call_fits(manager: Any, written: bytes, is_cut: bool) -> None:
+    """Beside tools whose calls need more than the budget, a JSON answer is cut only where it has no room itself."""
+    asked = envelope(TOOLS, response_schema={"type": "string", "pattern": "^([ab]{2}|[ab]{8}|[ab]{90})$"})
+    made = manager()
+    tokens = load_model("embedded").vocabulary.tokens
+    (one,) = started(made, [request(0, 14, grammar=asked)]).values()
+    grammar = one.structured_output_request.grammar
+    row = np.zeros(128, np.uint32)
+    for byte in written:
+        grammar.fill(row)
+        token = tokens.index(bytes([byte]))
+        assert token in choices(row)
+        one.append_output_token_ids(token)
+        assert grammar.accept_tokens(one.request_id, [token])
+    grammar.fill(row)
+    assert grammar.closed_at == 0 and EOS in choices(row)
+    one.append_output_token_ids(EOS)
+    one.status = RequestStatus.FINISHED_STOPPED
+    sent = [EOS]
+    assert made.accept_tokens(one, sent)
+    assert (one.stop_reason is not None, sent == []) == (is_cut, is_cut)
+    assert (one.status == RequestStatus.FINISHED_LENGTH_CAPPED) == is_cut
+
+
 def test_drafts_are_for_forced_text_alone(manager: Any) -> None:
     """Placeholders become the text that the grammar forces; where there is none, and without a grammar, no draft."""
     made = manager(4, speculative=SimpleNamespace(method="custom_class", model="toolgrammar.adapters.vllm.drafts.X"))
