@@ -97,9 +97,12 @@ COMPLETIONS: Table = {
     "user": ("me", NOTHING),
 }
 RESPONSES: Table = {
+    "access_programs": ({"type": "x"}, "access_programs"),
     "background": (True, "background"),
+    "background_options": ({"type": "x"}, "background_options"),
     "context_management": ([{"type": "compaction"}], "context_management"),
     "conversation": ("c", "conversation"),
+    "image": ({"type": "x"}, "image"),
     "include": (["file_search_call.results"], "include[0]"),
     "input": ("Other", WORKS),
     "instructions": ("Be brief.", WORKS),
@@ -308,6 +311,8 @@ def test_a_parameter_works_or_is_named(endpoint: str, field: str) -> None:
     make, name, base, table = ENDPOINTS[endpoint]
     value, outcome = table[field]
     with make(name, base) as (model, create, _):
+        if name != "options" and field not in inspect.signature(create).parameters:
+            pytest.skip(f"the installed SDK has no parameter {field}")
         plain = create(**base)
         before = model.asked[-1]
         failures = (openai.APIStatusError, anthropic.APIStatusError, ollama.ResponseError)
