@@ -188,6 +188,26 @@ OLLAMA: Table = {
     "options": ({"temperature": 0.7}, WORKS),
     "keep_alive": (5, NOTHING),
 }
+GENERATE: Table = {
+    "model": ("nothing", "model"),
+    "prompt": ("Other", WORKS),
+    "suffix": ("end", "suffix"),
+    "system": ("Be brief.", WORKS),
+    "template": ("{{ .Prompt }}", "template"),
+    "context": ([1, 2], "context"),
+    "stream": (True, WORKS),
+    "think": (False, WORKS),
+    "logprobs": (True, WORKS),
+    "top_logprobs": (2, "top_logprobs"),
+    "raw": (True, WORKS),
+    "format": ("json", WORKS),
+    "images": ([b"x"], "images"),
+    "options": ({"temperature": 0.7}, WORKS),
+    "keep_alive": (5, NOTHING),
+    "width": (8, "width"),
+    "height": (8, "height"),
+    "steps": (2, "steps"),
+}
 OLLAMA_OPTIONS: Table = {
     **{
         name: (value, NOTHING)
@@ -274,7 +294,7 @@ def ollama_endpoint(name: str, base: Mapping[str, Any]) -> Iterator[tuple[Record
         return client.chat(**fields)
 
     try:
-        yield model, chat if name == "options" else client.chat, base
+        yield model, chat if name == "options" else getattr(client, name), base
     finally:
         process.close()
 
@@ -288,6 +308,7 @@ ENDPOINTS: dict[str, tuple[Any, str, Mapping[str, Any], Table]] = {
     "beta messages": (anthropic_endpoint, "beta.messages.create", {**CONVERSATION, "max_tokens": 200}, BETA),
     "count tokens": (anthropic_endpoint, "messages.count_tokens", CONVERSATION, COUNT),
     "ollama": (ollama_endpoint, "chat", CONVERSATION, OLLAMA),
+    "ollama generate": (ollama_endpoint, "generate", {"model": "m", "prompt": "Hello"}, GENERATE),
     "ollama options": (ollama_endpoint, "options", CONVERSATION, OLLAMA_OPTIONS),
 }
 CASES = [(endpoint, name) for endpoint, (*_, table) in ENDPOINTS.items() for name in table]
