@@ -356,16 +356,22 @@ def written(render: Renderer, case: Case) -> tuple[str, bool]:
             begin = best.rfind(rest) + len(rest)
         else:
             at = next((n for n in range(min(len(prompt), len(best))) if prompt[n] != best[n]), len(best))
+            if at < len(prompt) and not prompt[at:].strip():  # the prompt ends with other white space
+                return _without_end(best[at:].lstrip(), case), opened
             begin = max(best.rfind(mark, 0, at) + len(mark) for mark in (">", "\n", "]"))
             if "What is new?" in best[begin:]:  # the question looks otherwise once it is answered
                 spoken = render([USER, {"role": "assistant", "content": "Saying this."}]).rpartition("Saying this.")[0]
                 begin = len(spoken) if best.startswith(spoken) else begin
-    body = best[begin:]
+    return _without_end(best[begin:], case), opened
+
+
+def _without_end(body: str, case: Case) -> str:
+    """Return a turn without what ends it."""
     values = [value for value in leaves(case.calls[-1][1]) if isinstance(value, str) and len(value) > 3]
     words = [case.calls[-1][0], *values]
     last = max(body.rfind(word) for word in words)
     cuts = [at for mark in _CLOSERS if (at := body.find(mark, last)) >= 0]
-    return (body[: min(cuts)] if cuts else body), opened
+    return body[: min(cuts)] if cuts else body
 
 
 def can_write(render: Renderer, case: Case) -> bool:
