@@ -34,7 +34,7 @@
         ├── UnknownToolError            its name is not one of the given tools
         ├── InvalidArgumentsError       its arguments do not match the tool's schema
         ├── ToolTimeoutError            the tool took too long
-        └── ParseError                  the text is not in the wire format
+        └── ParseError                  the text cannot be read as what it was to be
 
 Every error has a ``code`` (a stable slug), a ``place`` in the user's input, a ``hint`` that says what to do, and
 ``retryable``: True if the same request may succeed later. All errors can be pickled.
@@ -294,7 +294,7 @@ class ToolTimeoutError(ToolCallError, TimeoutError, code="tool_timeout", retryab
 
 
 class ParseError(ToolCallError, ValueError, code="parse"):
-    """The text is not in the wire format it was parsed as."""
+    """The text cannot be read as what it was to be: JSON, a call."""
 
 
 class SchemaWarning(UserWarning):

@@ -77,7 +77,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "unknown_tool": lambda: TOOLS.validate(ToolCall("1", "subtract", {})),
     "invalid_arguments": lambda: TOOLS.validate(ToolCall("1", "add", {"a": 1})),
     "tool_timeout": lambda: TOOLS.call(ToolCall("1", "wait", {"seconds": 0.5}), timeout=0.01),
-    "parse": lambda: TOOLS.parse('<tool_call>\n{"name": "add", "argu'),
+    "parse": lambda: TOOLS.repair("Hello."),
     "tool_call": lambda: TOOLS.call(ToolCall("1", "add", {"a": 1, "b": 2}, error="malformed call: x")),
 }
 GROUPS = {"error", "schema"}

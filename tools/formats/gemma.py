@@ -22,7 +22,7 @@ from toolgrammar.core.schema.scalars.value_syntax import BareSyntax
 from ..tool import Tool
 from .base import TurnSpec
 from .literals import LiteralReader, Literals
-from .template.arguments import arguments_grammar
+from .template.arguments import arguments_grammar, without_names
 from .template.format import TemplateFormat, check_argument_name, unspellable
 from .template.parser import Syntax, TemplateParser
 
@@ -43,13 +43,16 @@ class BareCalls(TemplateFormat):
     null: str = "null"
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        for part in every_schema(tool.parameters):
+        schema, left_out = tool.parameters, ()
+        if not turn.schema(tool)[1]:
+            schema, left_out = without_names(schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name)
+        for part in every_schema(schema):
             _check(part, tool.name)
         control = self.quote in self.special and self.quote not in self.as_text
         syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
-        plain = Tool(tool.name, tool.description, map_schemas(tool.parameters, _sorted))
+        plain = Tool(tool.name, tool.description, map_schemas(schema, _sorted))
         compact = replace(turn, whitespace="compact")
-        return arguments_grammar(plain, compact, syntax=syntax)
+        return arguments_grammar(plain, compact, syntax=syntax, narrowed=left_out)
 
     def _render_arguments(self, call: ToolCall) -> str:
         def string(text: str) -> str:

@@ -144,7 +144,7 @@ def test_malformed_elements(body: str, problem: str) -> None:
 def test_own_names_only() -> None:
     """Names that tags cannot have, and undeclared ones, are refused for the arguments themselves, by name."""
     with pytest.raises(ToolGrammarError, match="the name 'x y'"):
-        tools(**{"x y": WORD}).grammar(M3)
+        ToolSet([Tool("f", "", {"type": "object", "properties": {"x y": WORD}, "required": ["x y"]})]).grammar(M3)
     open_tool = Tool("f", "", {"type": "object", "additionalProperties": WORD})
     with pytest.raises(ToolGrammarError, match="does not declare"):
         ToolSet([open_tool]).grammar(M3)

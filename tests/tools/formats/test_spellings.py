@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from toolgrammar.core import ToolCall
+from toolgrammar.core import ToolCall, UnsupportedSchemaError
 from toolgrammar.tools import Tool, ToolSet
 
 from .common import EVERY
@@ -110,3 +110,29 @@ def test_a_closing_tag_within_a_text(wire: str, text: str, spelled: bool) -> Non
                 events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
                 assert [dict(event.call.arguments) for event in events if hasattr(event, "call")] == [wanted]
                 assert parser.leniencies == []
+
+
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        ("glm-4.7", "a b"),
+        ("qwen3-coder", "a=b"),
+        ("kimi-k3", "<a>"),
+        ("gemma-4", "a,b"),
+        ("llama-4", "a-b"),
+        ("minimax-m3", "a b"),
+    ],
+)
+def test_an_optional_argument_that_cannot_be_spelled_is_left_out(wire: str, name: str) -> None:
+    """And named in ``narrowed``; the other tools of the set, and this one, can be called. A required one is an error."""
+    properties = {"n": {"type": "integer"}, name: {"type": "string"}}
+    tools = ToolSet([Tool("f", "", {"type": "object", "properties": properties}), Tool("g", "", {})])
+    grammar = tools.grammar(EVERY[wire], tool_choice="required")
+    for call in (ToolCall("1", "f", {"n": 5}), ToolCall("1", "f", {}), ToolCall("1", "g", {})):
+        assert grammar.matches(EVERY[wire].render("", [call]))
+    (report,) = grammar.narrowed
+    assert (report.place.tool, report.place.parameter) == ("f", name)
+    assert name in (report.left_out or "")
+    demanded = ToolSet([Tool("f", "", {"type": "object", "properties": properties, "required": [name]})])
+    with pytest.raises(UnsupportedSchemaError):
+        demanded.grammar(EVERY[wire], tool_choice="required")

@@ -123,7 +123,7 @@ def test_what_cannot_be_spelled(family: XmlCalls) -> None:
     with pytest.raises(ToolGrammarError, match="cannot spell"):
         family.render("", [ToolCall("c", "edit.file", {"text": text})])
     for schema, what in (
-        ({"type": "object", "properties": {"a <b": {"type": "string"}}}, "the name 'a <b'"),
+        ({"type": "object", "properties": {"a <b": {"type": "string"}}, "required": ["a <b"]}, "the name 'a <b'"),
         ({"type": "object", "additionalProperties": {"type": "string"}}, "properties that the schema does not declare"),
     ):
         with pytest.raises(UnsupportedSchemaError, match=what) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -23,25 +24,39 @@ _ANY_KIND = frozenset(TYPES)
 
 
 def arguments_grammar(
-    tool: Tool, turn: TurnSpec, *, syntax: ValueSyntax | None = None, arguments: Arguments | NestedTags | None = None
+    tool: Tool,
+    turn: TurnSpec,
+    *,
+    syntax: ValueSyntax | None = None,
+    arguments: Arguments | NestedTags | None = None,
+    narrowed: tuple[UnsupportedSchemaError, ...] = (),
 ) -> Grammar:
     """Return the grammar of a tool's arguments in a value syntax other than one JSON object.
+
+    Args:
+        tool: the tool.
+        turn: the specification of the turn.
+        syntax: of the values; None: JSON.
+        arguments: the markup around them; None: they are one object.
+        narrowed: what was left out of the tool's schema before.
 
     Raises:
         SchemaError: its schema cannot be enforced in that syntax; names the tool.
     """
     schema, additional = turn.schema(tool)
-    narrowed: tuple[UnsupportedSchemaError, ...] = ()
     in_tags = isinstance(arguments, NestedTags) or (arguments is not None and arguments.raw_end is not None)
     if in_tags and not additional and _names_nothing(schema):
         schema = {**schema, "additionalProperties": False}
-        narrowed = (
+        narrowed += (
             UnsupportedSchemaError(
                 "tags need the names of the arguments: this tool is called without any",
                 hint="declare its properties, or choose a JSON format for this tool, such as hermes",
                 place=Place(tool=tool.name, keyword="type"),
             ),
         )
+    if arguments is not None and not additional:
+        schema, left_out = without_names(schema, lambda name: _is_spelled(arguments, name), tool.name)
+        narrowed += left_out
     options = SchemaOptions(
         # Marks and bare names leave no room for other spaces.
         whitespace=turn.whitespace if syntax is None or turn.whitespace == "compact" else "single",
@@ -63,6 +78,44 @@ def arguments_grammar(
         specials=compiled.controls,
         narrowed=(*compiled.narrowed, *narrowed, *_ends_in_texts(tool.name, schema, arguments)),
     )
+
+
+def _is_spelled(arguments: Arguments | NestedTags, name: str) -> bool:
+    if isinstance(arguments, NestedTags):
+        return re.fullmatch(arguments.names, name) is not None
+    return arguments.spelled(name) is not None
+
+
+#: Keywords beside which an optional property can be left out of a closed object: nothing else speaks of it.
+_PLAIN = frozenset({"type", "title", "description", "$schema", "$defs", "properties", "required"})
+
+
+def without_names(
+    schema: Any, is_spelled: Callable[[str], bool], tool: str
+) -> tuple[Any, tuple[UnsupportedSchemaError, ...]]:
+    """Return the schema of a tool's arguments without optional ones whose names a format cannot write, and a report for
+    each of them. The calls that are left are valid: such an argument is never given.
+    """
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties", False) is not False:
+        return schema, ()
+    if not schema.keys() <= _PLAIN | {"additionalProperties"}:
+        return schema, ()
+    required = schema.get("required", ())
+    names = [name for name in properties if name not in required and not is_spelled(name)]
+    if not names:
+        return schema, ()
+    kept = {name: value for name, value in properties.items() if name not in names}
+    reports = (
+        UnsupportedSchemaError(
+            f"this format cannot write the name {name!r}",
+            hint="rename it, or choose a JSON format for this tool, such as hermes",
+            place=Place(tool=tool, parameter=name, keyword="properties"),
+            left_out=f"calls with the argument {name!r}",
+        )
+        for name in names
+    )
+    return {**schema, "properties": kept, "additionalProperties": False}, tuple(reports)
 
 
 def _ends_in_texts(
