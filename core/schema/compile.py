@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from time import thread_time
 from typing import Any, TypeVar
 
 from ..errors import (
@@ -18,6 +19,7 @@ from ..errors import (
 from ..language.nodes import Nodes
 from .check.explore import explore
 from .check.problems import DynamicReferences, problems
+from .check.unsatisfiable import MAX_SECONDS, contradictions, unsatisfiable
 from .lower.lowering import Lowering
 from .lower.nested_arguments import Reading
 from .normal.inhabited import Inhabited
@@ -87,11 +89,12 @@ class CompiledSchema:
 
         If only the values that are left out could satisfy it, the error says which.
         """
-        from .check.unsatisfiable import unsatisfiable
-
         exact = self.unenforced.union(self.narrowed_keys)
+        end = thread_time() + MAX_SECONDS
         if self.narrowed and not self._with(exact, _is_empty):
             for narrowed, key in zip(self.narrowed[:MAX_BLAMED], self.narrowed_keys, strict=False):
+                if thread_time() > end:
+                    break
                 if not self._with(self.unenforced | {key}, _is_empty):
                     return _only_left_out(narrowed)
             return _only_left_out(self.narrowed[0])
@@ -100,8 +103,6 @@ class CompiledSchema:
     def contradictions(self) -> tuple[list[UnsatisfiableSchemaError], list[UnsatisfiableSchemaError]]:
         """Return all reasons why no value can satisfy the schema (none if one can), and why none can satisfy parts of
         it. Keywords that are narrowed count as if they held for all values."""
-        from .check.unsatisfiable import contradictions
-
         return self._with(self.unenforced.union(self.narrowed_keys), contradictions)
 
     def _with(self, unenforced: frozenset[tuple[object, str]], ask: Callable[[Lowering, Nodes], T]) -> T:

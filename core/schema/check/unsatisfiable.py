@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from time import thread_time
 from typing import Any
 
 from ...errors import Place, ToolGrammarError, UnsatisfiableSchemaError
@@ -17,6 +18,9 @@ MAX_TRIALS = 40
 
 #: Maximum number of steps that a schema's expansion may have taken, and of its entries, for these trials.
 MAX_STEPS, MAX_ENTRIES = 2_000, 5_000
+
+#: Maximum time of all trials for one error, in seconds of the thread: a request may wait for it.
+MAX_SECONDS = 1.0
 
 #: Maximum number of subschemas whose values are looked for.
 MAX_PLACES = 2_000
@@ -72,8 +76,8 @@ class _Search:
         self.subject = "no value can satisfy the schema"
         self._seen: set[object] = set()
         self._trials = 0
+        self._end = 0.0
         self._kept: list[Any] = []  # schemas that were tried: what is known of them goes by their identity
-        self._is_quick = lowering.normaliser.steps < MAX_STEPS and self.document.entries < MAX_ENTRIES
 
     def errors(self, located: Located) -> list[UnsatisfiableSchemaError]:
         """Return the reasons why no value can satisfy a subschema, at the innermost places that show them; none if all
@@ -144,7 +148,9 @@ class _Search:
 
     def _trial(self, located: Located, schema: Mapping[str, Any]) -> bool:
         """Return True if a schema, in the place of another, has no value either; False if that is not looked for."""
-        if not self._is_quick or self._trials >= MAX_TRIALS:
+        self._end = self._end if self._trials else thread_time() + MAX_SECONDS
+        is_small = self.lowering.normaliser.steps < MAX_STEPS and self.document.entries < MAX_ENTRIES
+        if not is_small or self._trials >= MAX_TRIALS or thread_time() > self._end:
             return False
         self._trials += 1
         self._kept.append(schema)

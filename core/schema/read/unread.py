@@ -222,13 +222,17 @@ def _nearest(name: str, known: Mapping[str, str], foreign: Mapping[str, str]) ->
 #: Maximum number of keywords that one warning names.
 MAX_NAMED = 5
 
+#: Maximum number of keywords that are compared with those that exist, where no report was asked for: the schema may be
+#: anybody's.
+MAX_EXAMINED = 500
+
 
 def misspelt(schema: Any, *, formats: bool = True) -> list[Unread]:
     """Return the first keywords and formats of a schema that look like others that exist."""
     if not isinstance(schema, Mapping):
         return []
-    found = (each for each in unread(schema, Document(schema).age, formats=formats) if each.hint)
-    return list(islice(found, MAX_NAMED))
+    examined = islice(unread(schema, Document(schema).age, formats=formats), MAX_EXAMINED)
+    return list(islice((each for each in examined if each.hint), MAX_NAMED))
 
 
 def warn_of_misspelt(found: Sequence[Unread], subject: str) -> None:

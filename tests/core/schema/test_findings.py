@@ -9,6 +9,7 @@ import pytest
 
 from toolgrammar.core import Grammar, SchemaError, SchemaWarning, UnsatisfiableSchemaError, UnsupportedSchemaError
 from toolgrammar.core.schema.findings import findings
+from toolgrammar.core.schema.read import unread as unread_module
 from toolgrammar.core.schema.read.keywords import KEYWORDS
 from toolgrammar.core.schema.read.unread import misspelt, nearest_format, nearest_keyword
 from toolgrammar.core.schema.scalars.formats import ENFORCED
@@ -158,6 +159,14 @@ def test_generate_json_warns_once_for_a_schema() -> None:
     with pytest.warns(SchemaWarning, match="did you mean 'minLength'"):
         model.generate_json("x", schema)
     model.generate_json("x", schema)
+
+
+def test_few_keywords_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schema of a request with a great many unknown keywords is not compared word by word to its end."""
+    compared: list[str] = []
+    monkeypatch.setattr(unread_module, "nearest_keyword", compared.append)
+    assert misspelt({f"word{number}": 1 for number in range(100_000)}) == []
+    assert len(compared) == unread_module.MAX_EXAMINED
 
 
 @pytest.mark.parametrize("schema", [3, None, [], "x"])
