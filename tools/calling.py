@@ -157,8 +157,8 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
         )
     if tool.function is not None:
         function = tool.function
-        arguments = tool.binder(call.arguments) if tool.binder is not None else dict(call.arguments)
-        return lambda: function(**arguments)
+        positional, named = ((), dict(call.arguments)) if tool.binder is None else tool.binder(call.arguments)
+        return lambda: function(*positional, **named)
     if tool.model is not None:
         instance = _build(tool, tool.model, call)
         return lambda: instance

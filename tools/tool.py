@@ -38,7 +38,8 @@ class Tool:
             are ``$ref``, never expanded. Given in another dialect it is converted (see `to_json_schema`).
         function: what to call, or None for a tool that is only described.
         model: the class that the arguments build (a Pydantic model, dataclass or typed dict), or None.
-        binder: turns decoded arguments into the keyword arguments of ``function``; None passes them as they are.
+        binder: turns decoded arguments into the positional and the keyword arguments of ``function``; None passes them
+            by name as they are.
         title: a name for people, or empty.
         output_schema: JSON Schema of what the tool returns, where its source says it (MCP), or None.
         annotations: what its source says of its behaviour (MCP's ``readOnlyHint`` and so on): claims, not facts.
@@ -54,7 +55,9 @@ class Tool:
     parameters: dict[str, Any] = field(default_factory=dict, hash=False)
     function: Callable[..., Any] | None = None
     model: type[Any] | None = None
-    binder: Callable[[Mapping[str, Any]], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    binder: Callable[[Mapping[str, Any]], tuple[Sequence[Any], dict[str, Any]]] | None = field(
+        default=None, repr=False, compare=False
+    )
     title: str = field(default="", repr=False, compare=False)
     output_schema: dict[str, Any] | None = field(default=None, repr=False, compare=False)
     annotations: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)

@@ -36,6 +36,7 @@ def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
     tools: list[Tool] = []
     skipped: list[ToolGrammarError] = []
     waiting = [source]
+    opened: dict[int, Any] = {}
     while waiting:
         part = waiting.pop()
         try:
@@ -46,8 +47,10 @@ def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
             skipped.append(error)
             continue
         if isinstance(found, _Parts):
-            # An object that occurs several times counts once.
-            waiting += reversed({id(item): item for item in found}.values())
+            # An object that occurs several times counts once, and a list may hold itself.
+            if id(part) not in opened:
+                opened[id(part)] = part
+                waiting += reversed({id(item): item for item in found}.values())
             continue
         tools += found
         skipped += found.skipped if isinstance(found, ToolList) else ()

@@ -5,8 +5,9 @@ What each parameter becomes:
 * annotated: whatever Pydantic makes of the annotation (``Literal``, ``Enum``, ``TypedDict``, dataclasses, models,
   ``Optional``, ``Annotated[..., Field(...)]``); with a default it is optional, and the default is in the schema;
 * not annotated: any JSON value is acceptable;
+* ``*items: T``: an array of ``T``, which may be left out;
 * ``**options: Unpack[SomeTypedDict]``: one parameter for each key;
-* ``*args``, other ``**kwargs`` and positional-only parameters: refused, since arguments are named JSON values;
+* other ``**options: T``: further parameters of any name (``additionalProperties``);
 * ``self`` and ``cls`` of a bound method are bound already; an unbound method is refused.
 
 Descriptions come from ``Field(description=...)``, ``Annotated[..., Doc(...)]`` (PEP 727) or ``Annotated[..., "text"]``,
@@ -46,6 +47,7 @@ _REQUIRED = (
     typing_extensions.NotRequired,
     getattr(typing, "NotRequired", typing_extensions.NotRequired),
 )
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _ABSENT: Any = object()
 
 
@@ -97,14 +99,19 @@ def tool_from_function(
             "a lambda has no name", hint="define a function with def, or pass a name", place=Place(tool=name)
         )
     documentation = read_docstring(inspect.getdoc(target))
-    parameters = _parameters(function, target, name)
+    signature = _signature(function, name)
+    parameters = _parameters(signature, target, name)
     model = _arguments_model(name, parameters, documentation.parameters)
+    schema = _schema(model, name, parameters)
+    more = _of_kind(signature, inspect.Parameter.VAR_KEYWORD)
+    if more in parameters:
+        schema = _with_more(schema, more, _taken(target, signature))
     return Tool(
         name=name,
         description=description if description is not None else documentation.description,
-        parameters=_schema(model, name, parameters),
+        parameters=schema,
         function=function,
-        binder=functools.partial(_bind, model, parameters, name),
+        binder=functools.partial(_bind, model, parameters, signature, name),
     )
 
 
@@ -119,16 +126,19 @@ def is_function(source: object) -> bool:
     return inspect.isfunction(source) or inspect.ismethod(source) or inspect.isbuiltin(source)
 
 
-def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters that a model may fill, with evaluated annotations."""
+def _signature(function: Callable[..., Any], tool: str) -> inspect.Signature:
     try:
-        signature = inspect.signature(function)
+        return inspect.signature(function)
     except (TypeError, ValueError) as error:
         raise SchemaError(
             "the function has no signature that Python can read",
             hint="wrap it in a function with annotated parameters",
             place=Place(tool=tool),
         ) from error
+
+
+def _parameters(signature: inspect.Signature, target: Any, tool: str) -> dict[str, inspect.Parameter]:
+    """Return the parameters that a model may fill, with evaluated annotations."""
     hints = _parameter_hints(target, signature.parameters, tool)
     result = {}
     for index, (key, parameter) in enumerate(signature.parameters.items()):
@@ -138,24 +148,57 @@ def _parameters(function: Callable[..., Any], target: Any, tool: str) -> dict[st
                 hint="pass the method of an instance: obj.method, not Class.method",
                 place=Place(tool=tool, parameter=key),
             )
-        if parameter.kind is parameter.VAR_KEYWORD and typing_extensions.get_origin(hints.get(key)) in _UNPACK:
-            result.update(_unpacked(typing_extensions.get_args(hints[key])[0], tool))
-            continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            star = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
-            raise SchemaError(
-                f"{star}{key} takes arguments that have no name or type",
-                hint="name each parameter" + (", or take one list" if star == "*" else ", or take one dict"),
-                place=Place(tool=tool, parameter=key),
-            )
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise SchemaError(
-                "a positional-only parameter cannot be given by name",
-                hint="remove the '/' from the signature",
-                place=Place(tool=tool, parameter=key),
-            )
-        result[key] = parameter.replace(annotation=readable(hints.get(key, Any)))
+        hint = hints.get(key, Any)
+        is_unpacked = typing_extensions.get_origin(hint) in _UNPACK
+        if parameter.kind is parameter.VAR_KEYWORD and is_unpacked:
+            result.update(_unpacked(typing_extensions.get_args(hint)[0], tool))
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            result[key] = _optional(key, dict[str, readable(hint)])  # type: ignore[misc]  # a type that is computed
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            result[key] = _optional(key, _sequence(hint, is_unpacked))
+        else:
+            result[key] = parameter.replace(annotation=readable(hint))
     return result
+
+
+def _optional(key: str, annotation: Any, default: Any = _ABSENT) -> inspect.Parameter:
+    """Return a parameter that is passed on only if it is given."""
+    return inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _sequence(hint: Any, is_unpacked: bool) -> Any:
+    """Return the type of all that a parameter like ``*items: hint`` takes."""
+    if is_unpacked:  # Unpack[tuple[int, ...]]
+        return readable(typing_extensions.get_args(hint)[0])
+    if getattr(hint, "__unpacked__", False):  # *tuple[int, ...]
+        return readable(tuple.__class_getitem__(typing_extensions.get_args(hint)))
+    return list[readable(hint)]  # type: ignore[misc]  # a type that is computed
+
+
+def _of_kind(signature: inspect.Signature, kind: Any) -> str:
+    """Return the name of the parameter of a kind, or an empty one."""
+    return next((key for key, parameter in signature.parameters.items() if parameter.kind is kind), "")
+
+
+def _taken(target: Any, signature: inspect.Signature) -> list[str]:
+    """Return the names that a call has given already, as ``self``: no further argument may have them."""
+    try:
+        whole = inspect.signature(getattr(target, "__func__", target))
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [key for key, one in whole.parameters.items() if key not in signature.parameters and one.kind in kinds]
+
+
+def _with_more(schema: dict[str, Any], key: str, taken: list[str]) -> dict[str, Any]:
+    """Return a schema whose property for ``**key`` became further properties."""
+    properties = dict(schema["properties"])
+    more = properties.pop(key)
+    others = more.get("additionalProperties", True)
+    if "description" in more:
+        others = {"description": more["description"], **({} if others is True else others)}
+    names = {"propertyNames": {"not": {"enum": taken}}} if taken else {}
+    return {**schema, "properties": properties, "additionalProperties": others, **names}
 
 
 def _parameter_hints(target: Any, keys: Iterable[str], tool: str) -> dict[str, Any]:
@@ -221,8 +264,7 @@ def _unpacked(cls: Any, tool: str) -> dict[str, inspect.Parameter]:
             required = origin in _REQUIRED[:2]
             (hint,) = typing_extensions.get_args(hint)
         # What is left out is not passed on: the default only makes it optional.
-        default = inspect.Parameter.empty if required else _ABSENT
-        result[key] = inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=readable(hint))
+        result[key] = _optional(key, readable(hint), inspect.Parameter.empty if required else _ABSENT)
     return result
 
 
@@ -310,29 +352,56 @@ def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
 
 
 def _bind(
-    model: type[BaseModel], parameters: Mapping[str, inspect.Parameter], tool: str, arguments: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return decoded arguments as keyword arguments of the function's own types; defaults stay the function's."""
+    model: type[BaseModel],
+    parameters: Mapping[str, inspect.Parameter],
+    signature: inspect.Signature,
+    tool: str,
+    arguments: Mapping[str, Any],
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return decoded arguments as positional and keyword arguments of the function's own types; defaults stay the
+    function's."""
+    rest = _of_kind(signature, inspect.Parameter.VAR_POSITIONAL)
+    more = _of_kind(signature, inspect.Parameter.VAR_KEYWORD)
+    given = dict(arguments)
+    if more in parameters:
+        named = [info.alias for name, info in model.model_fields.items() if info.alias != more]
+        given = {key: given[key] for key in named if key in given}
+        given[more] = {key: value for key, value in arguments.items() if key not in given}
     try:
-        value = model.model_validate_json(json.dumps(dict(arguments)))
+        value = model.model_validate_json(json.dumps(given))
     except ValidationError as error:
-        raise arguments_error(error, tool) from error
-    return {
+        raise arguments_error(error, tool, more if more in parameters else None) from error
+    values = {
         name: getattr(value, f"p{i}")
         for i, (name, parameter) in enumerate(parameters.items())
         # To Python, `= Field(3)` is a default of the type FieldInfo; what it means is known only here.
         if f"p{i}" in value.model_fields_set or parameter.default is parameter.empty or _is_field(parameter.default)
     }
+    others = values.pop(rest, None) or ()
+    further = values.pop(more, None) or {}
+    ordered = [one for one in signature.parameters.values() if one.kind in _POSITIONAL]
+    # All before one that has no name must be given by position, if need be with their defaults.
+    nameless = [i for i, one in enumerate(ordered, 1) if one.kind is one.POSITIONAL_ONLY and one.name in values]
+    count = len(ordered) if others else max(nameless, default=0)
+    positional = [values.pop(one.name) if one.name in values else one.default for one in ordered[:count]]
+    return [*positional, *others], {**values, **further}
 
 
 def _is_field(default: Any) -> bool:
     return isinstance(default, FieldInfo)
 
 
-def arguments_error(error: ValidationError, tool: str) -> InvalidArgumentsError:
-    """Return Pydantic's validation error as ours: all problems in the message, the first one's place."""
+def arguments_error(error: ValidationError, tool: str, more: str | None = None) -> InvalidArgumentsError:
+    """Return Pydantic's validation error as ours: all problems in the message, the first one's place.
+
+    Args:
+        error: Pydantic's.
+        tool: the tool's name.
+        more: the field that holds what has no field of its own; not a part of any place.
+    """
     problems = error.errors(include_url=False, include_context=False, include_input=False)
-    pointers = ["".join(f"/{part}" for part in problem["loc"]) for problem in problems]
+    ways = [problem["loc"] for problem in problems]
+    pointers = ["".join(f"/{part}" for part in (way[1:] if way[:1] == (more,) else way)) for way in ways]
     text = "; ".join(
         f"{pointer or '(root)'}: {problem['msg']}" for pointer, problem in zip(pointers, problems, strict=True)
     )

@@ -244,3 +244,10 @@ def test_parameters_are_a_copy() -> None:
     tool.to_openai()["function"]["parameters"]["properties"].clear()
     assert tool.parameters == {"type": "object", "properties": {"a": {"type": "string"}}}
     jsonschema.Draft202012Validator.check_schema(tool.parameters)
+
+
+def test_a_list_that_holds_itself() -> None:
+    """Sources that contain themselves end."""
+    sources: list[Any] = [{"title": "w", **SCHEMA}]
+    sources.append(sources)
+    assert ToolSet.from_any(sources).names == ("w",)

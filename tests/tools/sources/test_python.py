@@ -4,11 +4,13 @@ import dataclasses
 import datetime
 import enum
 import functools
+import json
 import typing
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
+import typing_extensions
 from pydantic import BaseModel, Field
 
 from toolgrammar.core import InvalidArgumentsError, SchemaError, ToolCall, ToolCallError
@@ -245,16 +247,127 @@ def test_unannotated_takes_any_json(value: Any) -> None:
     assert run(unannotated, value=value) == value
 
 
-def star(*values: int) -> None:
-    """Refused."""
+def every_kind(
+    a: int, b: int = 2, /, c: str = "c", *items: datetime.date, d: bool = False, **more: list[int]
+) -> tuple[Any, ...]:
+    """Take parameters of every kind.
+
+    Args:
+        a: The first.
+        *items: The items.
+        **more: Whatever else.
+    """
+    return a, b, c, items, d, more
 
 
-def double_star(**values: int) -> None:
-    """Refused."""
+def test_schema_of_variadic_parameters() -> None:
+    """``*items`` is an optional array, ``**more`` further properties, and a parameter without a name has one here."""
+    schema = tool_of(every_kind).parameters
+    assert list(schema["properties"]) == ["a", "b", "c", "items", "d"]
+    assert schema["properties"]["items"] == {
+        "type": "array", "items": {"type": "string", "format": "python-date"}, "description": "The items.",
+    }  # fmt: skip
+    assert schema["additionalProperties"] == {
+        "type": "array", "items": {"type": "integer"}, "description": "Whatever else.",
+    }  # fmt: skip
+    assert schema["required"] == ["a"]
 
 
-def positional(value: int, /) -> None:
-    """Refused."""
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"a": 1}, (1, 2, "c", (), False, {})),
+        ({"a": 1, "items": []}, (1, 2, "c", (), False, {})),
+        ({"a": 1, "items": ["2024-02-29"]}, (1, 2, "c", (datetime.date(2024, 2, 29),), False, {})),
+        ({"a": 1, "b": 3, "c": "x", "d": True, "z": [1]}, (1, 3, "x", (), True, {"z": [1]})),
+        ({"c": "x", "a": 1, "more": [2], "p0": []}, (1, 2, "x", (), False, {"more": [2], "p0": []})),
+    ],
+)
+def test_calls_of_variadic_parameters(arguments: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    """Each argument reaches its parameter, by position or by name, as Python demands."""
+    assert run(every_kind, **arguments) == expected
+    tools = ToolSet.from_any([every_kind])
+    assert tools.grammar("json", tool_choice="required").matches(
+        json.dumps(
+            [{"name": "every_kind", "arguments": {key: arguments[key] for key in sorted(arguments, key=_order)}}]
+        )
+    )
+
+
+def _order(key: str) -> int:
+    return "abc".find(key) if key in "abc" else ["items", "d"].index(key) + 3 if key in ("items", "d") else 9
+
+
+def test_further_arguments_have_their_type() -> None:
+    """A further argument of another type is refused at its own place; one without a type takes any JSON."""
+    with pytest.raises(InvalidArgumentsError) as caught:
+        run(every_kind, a=1, z=["x"])
+    assert caught.value.place.pointer == "/z/0"
+
+    def any_more(**options: Any) -> dict[str, Any]:
+        return options
+
+    def dated(**days: datetime.date) -> dict[str, Any]:
+        return days
+
+    assert run(any_more, options=1, x=[None]) == {"options": 1, "x": [None]}
+    assert run(dated, x="2024-02-29") == {"x": datetime.date(2024, 2, 29)}
+    with pytest.raises(InvalidArgumentsError) as caught:
+        run(dated, x="2023-02-29")
+    assert caught.value.place.pointer == "/x"
+
+
+def test_a_further_argument_never_takes_a_name_that_is_given() -> None:
+    """``self``, and what a partial has by position, cannot be the name of a further argument."""
+
+    class Holder:
+        def hold(self, value: int, **more: int) -> Any:
+            return value, more
+
+    def plain(first: int, second: int, **more: int) -> Any:
+        return first, second, more
+
+    for function, name, arguments in (
+        (Holder().hold, "self", {"value": 1}),
+        (functools.partial(plain, 1), "first", {"second": 2}),
+    ):
+        tools = ToolSet.from_any([function])
+        grammar = tools.grammar("json", tool_choice="required")
+        for key, valid in ((name, False), ("other", True)):
+            call = {"name": tools.names[0], "arguments": {**arguments, key: 3}}
+            assert grammar.matches(json.dumps([call])) is valid
+            if valid:
+                assert tools.call(call)[-1] == {key: 3}
+            else:
+                with pytest.raises(InvalidArgumentsError):
+                    tools.call(call)
+
+
+def test_positional_parts_with_a_type_of_their_own() -> None:
+    """``*items: Unpack[tuple[...]]`` has the items of the tuple."""
+
+    def pair(*items: typing_extensions.Unpack[tuple[int, str]]) -> Any:
+        return items
+
+    def many(*items: typing_extensions.Unpack[tuple[int, ...]]) -> Any:
+        return items
+
+    assert tool_of(pair).parameters["properties"]["items"]["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
+    assert run(pair, items=[1, "x"]) == (1, "x")
+    assert run(many, items=[1, 2]) == (1, 2) and run(many) == ()
+
+
+def test_pydantic_ai_makes_the_same_of_variadic_parameters() -> None:
+    """The schema of Pydantic AI, where it is installed."""
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+
+    def take(a: int, *items: float, **more: list[int]) -> None:
+        """Take."""
+
+    theirs = pydantic_ai.Tool(take).function_schema.json_schema
+    ours = tool_of(take).parameters
+    assert theirs["properties"]["items"] == ours["properties"]["items"]
+    assert theirs["additionalProperties"] == ours["additionalProperties"]
 
 
 def unknown_name(value: "Nowhere") -> None:  # type: ignore[name-defined]  # noqa: F821
@@ -312,9 +425,6 @@ def foreign(good: int, value: type(functools)) -> None:  # type: ignore[valid-ty
 @pytest.mark.parametrize(
     ("function", "parameter", "reason"),
     [
-        (star, "values", "no name"),
-        (double_star, "values", "no name"),
-        (positional, "value", "positional-only"),
         (unknown_name, "value", "Nowhere"),
         (attribute_of_nothing, "value", "Nowhere"),
         (no_schema, "value", "schema"),
