@@ -10,12 +10,11 @@ from typing import Any
 
 import typing_extensions
 from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter
-from pydantic.errors import PydanticUserError
 
 from toolgrammar.core.errors import Place, SchemaError
 
 from ..tool import Tool, with_tool
-from .python import ArgumentsJsonSchema, annotated_with
+from .python import ArgumentsJsonSchema, annotated_with, first_line
 from .typed_dicts import readable
 
 _QUALIFIERS = (
@@ -36,8 +35,6 @@ def tool_from_class(cls: type[Any]) -> Tool:
     name = cls.__name__
     if typing_extensions.is_typeddict(cls):
         return Tool(name, _class_doc(cls), _schema_of(cls, name), model=cls)
-    if issubclass(cls, dict):
-        raise _not_a_tool(name, "a dict class says nothing about its keys", "use a TypedDict")
     if issubclass(cls, BaseModel):
         return _from_model(cls)
     if _is_pydantic_v1(cls):
@@ -46,6 +43,8 @@ def tool_from_class(cls: type[Any]) -> Tool:
         return Tool(name, description, {"$schema": "http://json-schema.org/draft-07/schema#", **schema}, model=cls)
     if dataclasses.is_dataclass(cls):
         return Tool(name, _class_doc(cls), _schema_of(cls, name), model=cls)
+    if issubclass(cls, dict):
+        raise _not_a_tool(name, "a dict class says nothing about its keys", "use a TypedDict")
     raise _not_a_tool(name, "the class has no schema", "use a Pydantic model, a dataclass, a TypedDict or a function")
 
 
@@ -68,10 +67,10 @@ def _from_model(cls: type[BaseModel]) -> Tool:
     name = cls.__name__
     try:
         schema = cls.model_json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
-    except PydanticUserError as error:
-        raise _of_pydantic(cls, error) from error
     except SchemaError as error:  # a pattern
         raise with_tool(error, name) from error
+    except Exception as error:  # classes may have code of their own for this
+        raise _of_pydantic(cls, error) from error
     for field, info in cls.model_fields.items():
         first = getattr(info.validation_alias, "choices", [info.validation_alias])[0]
         if isinstance(first, AliasPath):
@@ -109,25 +108,27 @@ def _schema_of(cls: type[Any], name: str) -> dict[str, Any]:
     """Return the schema of a dataclass or typed dict."""
     try:
         return TypeAdapter(readable(cls)).json_schema(by_alias=True, schema_generator=ArgumentsJsonSchema)
-    except PydanticUserError as error:
-        raise _of_pydantic(cls, error) from error
     except SchemaError as error:  # a pattern
         raise with_tool(error, name) from error
+    except Exception as error:  # classes may have code of their own for this
+        raise _of_pydantic(cls, error) from error
 
 
-def _of_pydantic(cls: type[Any], error: PydanticUserError) -> SchemaError:
-    """Return Pydantic's complaint about a class as an error that names the field."""
-    name, reason = cls.__name__, str(error).splitlines()[0]
+def _of_pydantic(cls: type[Any], error: Exception) -> SchemaError:
+    """Return a complaint of Pydantic, or of a class's own code, as an error that names the field."""
+    name, reason = cls.__name__, first_line(error)
     try:
         hints = typing_extensions.get_type_hints(cls, include_extras=True)
     except NameError as missing:
         reason = f"an annotation cannot be evaluated: {missing}"
         hint = "import the names used in annotations at module level, outside TYPE_CHECKING"
         return _not_a_tool(name, reason, hint, annotated_with(cls, missing.name))
+    except Exception:  # evaluating a string annotation may raise anything
+        hints = {}
     # First as if every class were a type that Pydantic knows; then as it is, for unions with one that it does not know.
     checks = [(field, hint, lenient) for lenient in (True, False) for field, hint in hints.items()]
     culprit = next((field for field, hint, lenient in checks if not _has_schema(hint, lenient)), None)
-    if error.code == "typed-dict-version":
+    if getattr(error, "code", None) == "typed-dict-version":
         return _not_a_tool(name, reason, "import TypedDict from typing_extensions")
     return _not_a_tool(name, reason, "give the field a JSON-like type", culprit)
 
@@ -149,7 +150,7 @@ def _has_schema(annotation: Any, lenient: bool) -> bool:
     container: Any = list
     try:
         TypeAdapter(container[readable(annotation)], config={"arbitrary_types_allowed": lenient}).json_schema()
-    except PydanticUserError:
+    except Exception:  # whatever it is, this is the field to name
         return False
     return True
 

@@ -377,8 +377,9 @@ class _Document:
 
         The schemas there are shared with the other tools of the document.
         """
-        body, waiting = self._read(schema, pointer)
-        body = to_json_schema(body)
+        read, waiting = self._read(schema, pointer)
+        body = to_json_schema(read)
+        assert isinstance(body, dict)  # a mapping converts to a dict
         definitions: dict[str, Any] = {}
         queue = list(waiting)
         for reference in queue:

@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 
 import typing_extensions
 from pydantic import BaseModel, Field, ValidationError, create_model
-from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaWarningKind
 
@@ -234,7 +233,7 @@ def _class_hints(cls: Any, tool: str) -> dict[str, Any]:
 
 def _unevaluated(error: Exception, tool: str, key: str | None) -> SchemaError:
     return SchemaError(
-        f"an annotation cannot be evaluated: {_first_line(error)}",
+        f"an annotation cannot be evaluated: {first_line(error)}",
         hint="import the names used in annotations at module level, outside TYPE_CHECKING",
         place=Place(tool=tool, parameter=key),
     )
@@ -299,7 +298,7 @@ def _arguments_model(
     except Exception as error:
         culprit = _culprit(parameters)
         raise SchemaError(
-            f"the annotation cannot be turned into a schema: {_first_line(error)}",
+            f"the annotation cannot be turned into a schema: {first_line(error)}",
             hint="use JSON-like types, or wrap the value in a Pydantic model",
             place=Place(tool=tool, parameter=culprit),
         ) from error
@@ -327,15 +326,15 @@ def _annotated_description(annotation: Any) -> str | None:
 def _schema(model: type[BaseModel], tool: str, parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     try:
         schema = model.model_json_schema(by_alias=True, schema_generator=FunctionJsonSchema)
-    except PydanticUserError as error:
-        raise SchemaError(
-            f"a parameter's type has no JSON Schema: {_first_line(error)}",
-            hint="use JSON-like types, or wrap the value in a Pydantic model",
-            place=Place(tool=tool, parameter=_culprit(parameters)),
-        ) from error
     except SchemaError as error:  # a pattern
         place = replace(error.place, tool=tool, parameter=_culprit(parameters))
         raise type(error)(error.message, hint=error.hint, place=place) from error
+    except Exception as error:  # types may have code of their own for this
+        raise SchemaError(
+            f"a parameter's type has no JSON Schema: {first_line(error)}",
+            hint="use JSON-like types, or wrap the value in a Pydantic model",
+            place=Place(tool=tool, parameter=_culprit(parameters)),
+        ) from error
     schema.pop("title", None)
     schema.setdefault("properties", {})
     return schema
@@ -412,5 +411,6 @@ def arguments_error(error: ValidationError, tool: str, more: str | None = None) 
     )
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an exception says, or its type."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

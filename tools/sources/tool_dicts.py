@@ -7,6 +7,7 @@ JSON Schema, as a map from names to types, or as a list. Here is one table for e
 from __future__ import annotations
 
 import inspect
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
@@ -17,9 +18,9 @@ from toolgrammar.core.json_pointer import to_pointer
 from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS
 from toolgrammar.core.schema.read.unread import ANNOTATIONS, unread, warn_of_misspelt
 
-from ..dialects import is_type_name
+from ..dialects import is_finite, is_type_name
 from ..tool import Tool, text_parameters
-from ..type_names import is_optional_type
+from ..type_names import is_optional_type, schema_of_type
 from .classes import parameters_of
 
 _logger = logging.getLogger("toolgrammar.tools")
@@ -48,8 +49,9 @@ _PARAMETERS = {
     "args": True,  # LangChain's and DSPy's tools
     "arguments": True,  # Granite
     "args_schema": True,
+    "schema": True,  # LangChain.js
 }
-_NAMES = ("name", "tool_name")
+_NAMES = ("name", "tool_name", "identifier")  # Llama Stack has identifiers
 #: Keys that say nothing about which calls are valid.
 _OTHERS = frozenset(
     {
@@ -187,10 +189,19 @@ def list_in(source: Mapping[str, Any]) -> list[Any] | None:
     """Return the list of tools that a dict holds, None if it holds none.
 
     Raises:
-        SchemaError: the dict also has tools that run at the provider.
+        SchemaError: the dict also has tools that run at the provider, or it is a choice between tools.
     """
+    if source.get("type") == "allowed_tools":
+        raise SchemaError(
+            "'allowed_tools' is a choice between tools, not a tool",
+            hint="give the tools themselves, and the names of those that may be called as allowed=",
+        )
+    if source.get("type") == "namespace" and isinstance(source.get("tools"), (list, tuple)):  # OpenAI
+        return list(source["tools"])
     if _name_of(source) is not None:
         return None
+    if _is_map_of_tools(source):
+        return [{"name": name, **tool} for name, tool in source.items()]
     for key in ("result", "toolConfig"):  # the response of an MCP server as it came; Bedrock
         if isinstance(source.get(key), Mapping) and (key != "result" or "jsonrpc" in source):
             return list_in(source[key])
@@ -206,6 +217,19 @@ def list_in(source: Mapping[str, Any]) -> list[Any] | None:
             place=Place(pointer=f"/{others[0]}"),
         )
     return [tool for key in lists for tool in given[key]]
+
+
+def _is_map_of_tools(source: Mapping[str, Any]) -> bool:
+    """Return True for tools by their names, as Vercel's AI SDK has them."""
+    return bool(source) and all(
+        isinstance(name, str)
+        and name not in _WRAPPERS
+        and name not in KEYWORDS
+        and isinstance(tool, Mapping)
+        and _name_of(tool) is None
+        and any(isinstance(tool.get(key), Mapping) for key in ("inputSchema", "parameters"))
+        for name, tool in source.items()
+    )
 
 
 def parameter_map(entries: Mapping[str, Any], tool: str, *, required: bool = True) -> dict[str, Any]:
@@ -241,7 +265,23 @@ def parameter_map(entries: Mapping[str, Any], tool: str, *, required: bool = Tru
         )
         if required and not optional:
             needed.append(name)
-    return {"type": "object", "properties": dict(entries), **({"required": needed} if needed else {})}
+    properties = {name: _with_typed_default(entry) for name, entry in entries.items()}
+    return {"type": "object", "properties": properties, **({"required": needed} if needed else {})}
+
+
+def _with_typed_default(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a parameter whose default is of its type, where it is written as text: xLAM's ``"default": "3"``."""
+    text, kind = entry.get("default"), entry.get("type")
+    named = schema_of_type(kind) if isinstance(text, str) and isinstance(kind, str) else None
+    types: Any = {"integer": int, "number": (int, float), "boolean": bool}.get(str((named or {}).get("type")))
+    if types is None:
+        return entry
+    try:
+        value = json.loads(text.lower())  # type: ignore[union-attr]  # a string, as there is a type
+    except ValueError:
+        return entry
+    fits = isinstance(value, types) and isinstance(value, bool) == (types is bool) and is_finite(value)
+    return {**entry, "default": value} if fits else entry
 
 
 def _named(source: Mapping[str, Any], name: str, keys: list[str]) -> Tool:
@@ -304,6 +344,8 @@ def _schema(value: Any, key: str, tool: str, *, required: bool = True, wrapped: 
         return value
     if not wrapped and set(value) == {"json"} and key in _OF_BEDROCK:  # which wraps the schema once more
         return _schema({} if value["json"] is None else value["json"], key, tool, required=required, wrapped=True)
+    if key == "inputSchema" and set(value) == {"jsonSchema"}:  # Vercel
+        return _schema(value["jsonSchema"], key, tool, required=required, wrapped=True)
     given = {name: item for name, item in value.items() if item is not None}
     marks = [name for name, item in given.items() if name in _MARKS and _MARKS[name](item)]
     if given and not marks and all(isinstance(item, Mapping) for item in given.values()):

@@ -217,3 +217,71 @@ def test_root_models() -> None:
         with pytest.raises(SchemaError, match="its root is not an object") as caught:
             only(model)
         assert (caught.value.place.tool, caught.value.place.parameter) == (model.__name__, "root")
+
+
+@dataclasses.dataclass
+class DictLike(dict):  # type: ignore[type-arg]
+    """A dataclass that is also a dict, as many of huggingface_hub's are."""
+
+    a: int
+    b: str = "x"
+
+
+def test_a_dataclass_that_is_a_dict() -> None:
+    """Its fields say what its keys are."""
+    tools = ToolSet.from_any([DictLike])
+    assert set(tools["DictLike"].parameters["properties"]) == {"a", "b"}
+    made = tools.call({"name": "DictLike", "arguments": {"a": 1}})
+    assert isinstance(made, DictLike) and made.a == 1
+
+
+class Unaskable(type):
+    """A metaclass of classes that cannot be asked for their instances."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        raise ValueError("no instances")
+
+
+class Odd(metaclass=Unaskable):
+    """Such a class."""
+
+
+class Refusing:
+    """A type whose own code for its schema fails."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise KeyError("no schema today")
+
+
+@dataclasses.dataclass
+class WithRefusing:
+    """A dataclass with such a type."""
+
+    fine: int
+    odd: Refusing
+
+
+@dataclasses.dataclass
+class WithOdd:
+    """A dataclass with such a default."""
+
+    fine: int
+    odd: Odd = dataclasses.field(default_factory=lambda: None)  # type: ignore[assignment, return-value]
+
+
+def function_of_refusing(fine: int, odd: Refusing) -> None:
+    """A function with such a type."""
+
+
+def function_of_odd(fine: int, odd: Odd) -> None:
+    """A function with such a type."""
+
+
+@pytest.mark.parametrize("source", [WithRefusing, WithOdd, function_of_refusing, function_of_odd])
+def test_whatever_the_code_of_a_type_raises_is_told_as_our_error(source: Any) -> None:
+    """The error names tool and field, whatever Pydantic or a type's own code raises."""
+    with pytest.raises(SchemaError) as caught:
+        ToolSet.from_any([source])
+    assert (caught.value.place.tool, caught.value.place.parameter) == (source.__name__, "odd")
+    assert caught.value.hint

@@ -113,8 +113,70 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"name": "w", "parameters": {"f": {"type": "Callable[[float], float]"}}}, "unknown type 'Callable"),
     ({"function_declarations": [{"name": "w"}], "google_search": {}}, "google_search: tools that run at the provider"),
     ({"google_search": {}}, "not a tool"),
-    ({"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "w"}]}, "runs at a provider"),
+    ({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "w"}]}, "a choice between tools"),
+    ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}, "a choice between tools"),
 ]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {
+            "type": "namespace",
+            "name": "n",
+            "description": "N.",
+            "tools": [{"type": "function", "name": "w", "parameters": SCHEMA}],
+        },
+        {"identifier": "w", "description": "d", "parameters": SCHEMA},
+        {
+            "identifier": "w",
+            "parameters": [
+                {"name": "city", "parameter_type": "string", "description": "Which.", "required": True},
+                {"name": "days", "parameter_type": "integer", "required": False},
+            ],
+        },
+        {"name": "w", "description": "d", "schema": SCHEMA},
+        {"w": {"description": "d", "inputSchema": SCHEMA}},
+        {"w": {"description": "d", "inputSchema": {"jsonSchema": SCHEMA}}},
+        {"w": {"parameters": SCHEMA}},
+    ],
+    ids=[
+        "OpenAI's namespace",
+        "Llama Stack",
+        "Llama Stack's list",
+        "LangChain.js",
+        "Vercel",
+        "Vercel, wrapped",
+        "Vercel 4",
+    ],
+)
+def test_forms_around_a_schema(source: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Forms whose meaning is clear are taken, without a warning."""
+    assert ToolSet.from_any(source) == ToolSet.from_any([source]) == ToolSet([Tool("w", "", SCHEMA)])
+    assert caplog.records == []
+
+
+def test_several_tools_by_name() -> None:
+    """A map of tools keeps their names, their order, and what they say of themselves."""
+    tools = ToolSet.from_any(
+        {"w": {"description": "d", "inputSchema": SCHEMA}, "v": {"inputSchema": {"type": "object"}}}
+    )
+    assert tools.names == ("w", "v") and tools["w"].description == "d"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "default"),
+    [
+        ("int", "3", 3), ("integer", "x", "x"), ("integer", "3.5", "3.5"), ("float", "0.5", 0.5), ("bool", "False", False),
+        ("bool", "0", "0"), ("int", "true", "true"), ("number", "NaN", "NaN"), ("str", "3", "3"), ("List[int]", "3", "3"),
+    ],
+)  # fmt: skip
+def test_defaults_written_as_text(kind: str, text: str, default: Any) -> None:
+    """xLAM writes each default as text: it gets the type of its parameter where it spells a value of it."""
+    source = {"name": "w", "parameters": {"n": {"type": kind, "description": "N.", "default": text}}}
+    tool = ToolSet.from_any([source])["w"]
+    found = tool.parameters["properties"]["n"]["default"]
+    assert (found, type(found)) == (default, type(default)) and "required" not in tool.parameters
 
 
 @pytest.mark.parametrize(("source", "said"), REFUSED, ids=[said for _, said in REFUSED])
