@@ -8,6 +8,7 @@ same file runs interpreted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any
@@ -235,8 +236,12 @@ class Document:
         if isinstance(self.schema, Mapping) and not isinstance(self.schema.get(self._id, ""), str):
             raise InvalidSchemaError(f"{self._id} is not a string", place=Place(pointer="", keyword=self._id))
         resource = self.dialect.create_resource(self.schema)
-        registry = _specifications().combine(given).with_resource(self.address, resource)
-        return Scope(registry.with_resource(resource.id() or "", resource), resource.id() or "")
+        address = resource.id() or ""
+        registry = _specifications().combine(given).with_resources([(self.address, resource), (address, resource)])
+        # Else each reference that leads to an address would look for all addresses in the document.
+        with suppress(AttributeError, IndexError, TypeError, ValueError):  # what is malformed is found by its reference
+            registry = registry.crawl()
+        return Scope(registry, address)
 
     def _resource(self, schema: Any) -> Any:
         return referencing.Resource.from_contents(schema, default_specification=self.dialect)

@@ -137,3 +137,29 @@ def test_references_that_lead_nowhere(schema: Any, error: type[Exception], point
     with pytest.raises(error) as caught:
         Grammar.from_json_schema(schema)
     assert caught.value.place.pointer == pointer  # type: ignore[attr-defined]
+
+
+def test_many_addresses_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """References to many schemas with an address of their own read the document once, not once for each."""
+    read = 0
+    honest = referencing.Resource.subresources
+
+    def subresources(resource: Any) -> Any:
+        nonlocal read
+        read += 1
+        return honest(resource)
+
+    monkeypatch.setattr(referencing.Resource, "subresources", subresources)
+    counts = []
+    for many in (50, 200):
+        read = 0
+        schema = {
+            "$id": "http://x/root",
+            "type": "object",
+            "properties": {f"p{i}": {"$ref": f"http://x/{i}"} for i in range(many)},
+            "$defs": {f"d{i}": {"$id": f"http://x/{i}", "type": "array", "items": {"$ref": "#"}} for i in range(many)},
+        }
+        grammar = Grammar.from_json_schema(schema)
+        assert grammar.matches('{"p7": [[], []]}') and not grammar.matches('{"p7": [1]}')
+        counts.append(read)
+    assert counts[1] < 5 * counts[0]
