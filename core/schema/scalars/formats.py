@@ -1,7 +1,7 @@
 r"""Formats of JSON Schema that are regular, as terms: each from the grammar in its own specification.
 
 ============================  ===============================================================================
-date, time, date-time         RFC 3339 section 5.6; leap years and leap seconds are exact
+date, time, date-time         RFC 3339 section 5.6 without the year 0; leap years and leap seconds are exact
 duration                      RFC 3339 appendix A
 email                         RFC 5321 section 4.1.2 (Mailbox)
 ipv4, ipv6                    RFC 2673 section 3.2 (dotted quad), RFC 4291 section 2.2

@@ -15,10 +15,10 @@ from functools import cache
 
 from .format_patterns import DATE, H16, IPV4, IPV6, OCTET
 
-_YEARS = rf"(?!0000){DATE}"
+
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _OFFSET = r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-_NAIVE = rf"{_YEARS}[Tt]{_CLOCK}"
+_NAIVE = rf"{DATE}[Tt]{_CLOCK}"
 
 # Pydantic reads durations with 365 days in a year and 30 in a month, and takes at most 999,999,999 days in all.
 _TIME_PART = r"T(?:\d{1,7}H(?:\d{1,7}M)?(?:\d{1,7}S)?|\d{1,7}M(?:\d{1,7}S)?|\d{1,7}(?:\.\d{1,6})?S)"
@@ -99,7 +99,7 @@ _REGEX_PIECE = rf"{_REGEX_ATOM}(?:[*+?]|\{{\d{{1,2}}\}})?"
 _REGEX_GROUP = rf"(?:\((?:\?:)?(?:{_REGEX_PIECE})*(?:\|(?:{_REGEX_PIECE})*)*\)[*+?]?)"
 
 PATTERNS = {
-    "python-date": _YEARS,
+    "python-date": DATE,
     "python-time": rf"{_CLOCK}{_OFFSET}?",
     "python-naive-time": _CLOCK,
     "python-datetime": rf"{_NAIVE}{_OFFSET}?",

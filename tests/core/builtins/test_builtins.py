@@ -229,7 +229,7 @@ def test_formats() -> None:
     """A format is a language without quotes; texts are read by their own parsers."""
     draw = random.Random(5)
     for _ in range(100):
-        date.fromisoformat(random_text(Grammar.format("date"), draw).replace("0000-", "0001-", 1))
+        date.fromisoformat(random_text(Grammar.format("date"), draw))
         uuid.UUID(random_text(Grammar.format("uuid"), draw))
     semver = Grammar.format("semver")
     assert all(map(semver.matches, ["1.0.0", "1.2.3-alpha.1+build.01", "0.0.4", "1.0.0-0A.is.legal", "2.0.0+build"]))

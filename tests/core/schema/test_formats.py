@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import random
 from pathlib import Path
 
+import pydantic
 import pytest
 
 from toolgrammar.core import Grammar, UnsupportedSchemaError
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.schema.scalars.bounded_formats import BOUNDED
 from toolgrammar.core.schema.scalars.formats import REFUSED, SPECIFIED, format_term
+
+from ...vocabularies import BYTES
 
 SUITE = Path(__file__).resolve().parents[4] / "shared" / "data" / "json-schema-test-suite-2020-12.json.gz"
 CASES = {
@@ -68,6 +72,26 @@ def test_refused_formats_are_named(name: str) -> None:
     assert (caught.value.place.pointer, caught.value.place.keyword) == ("/properties/a", "format")
     assert name in caught.value.message or name.startswith("python-")
     assert accepts("int32-or-whatever", "anything")
+
+
+@pytest.mark.parametrize("name", ["date", "date-time", "python-date", "python-datetime", "python-aware-datetime"])
+def test_years_are_those_of_datetime(name: str) -> None:
+    """From 1 to 9999; a text that the standard library reads, the second 60 aside, is one of the format."""
+    rest = {"date": "", "python-date": ""}.get(name, "T23:59:59Z")
+    for day in ("0000-01-01", "0000-02-29", "0001-01-01", "0004-02-29", "1000-12-31", "9999-12-31", "0010-06-30"):
+        try:
+            datetime.date.fromisoformat(day)
+            is_date = True
+        except ValueError:
+            is_date = False
+        assert accepts(name, day + rest) == is_date, day
+    text = json.loads(
+        Grammar.from_json_schema({"type": "string", "format": name}).bind(BYTES).matcher().shortest_completion()
+    )
+    assert datetime.datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+    assert pydantic.TypeAdapter(datetime.date if len(text) == 10 else datetime.datetime).validate_python(text)
+    if name == "date-time":
+        assert accepts(name, "9999-12-31T23:59:60Z") and not accepts(name, "9999-12-31T23:58:60Z")
 
 
 def test_leap_seconds_are_those_of_utc() -> None:
