@@ -23,7 +23,6 @@ from .grammar_firsts import first_terms, schema_compiler
 from .grammar_rules import Rule, bodies_of, check_rules, content_of, once, reached_from
 from .grammar_source import source
 from .language.free_text import free_text, text_until
-from .language.lookback import Written
 from .language.nodes import Nodes
 from .masks.matcher import Constraint
 from .options import OnUnsupported, PropertyOrder, Whitespace
@@ -877,7 +876,7 @@ class Grammar:
     def _after(program: Program, data: bytes | str) -> int:
         """Return the state after a text; `REFUSED` if no text of the language begins with it."""
         raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
-        return program.advance(program.start, raw, Written())
+        return program.after(raw)
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
         """Return the grammar over a model's tokens: thread-safe, and shared by the `Matcher` of each text.

@@ -40,6 +40,10 @@ from .encoding import SPECIAL as SPECIAL_TAG
 from .shared_terms import SharedTerms
 from .states import Automaton
 
+#: How often a store may grow for one text, and after how many times it has only what is known to lead to the end of a
+#: text.
+MAX_ROOMS, HURRY = 8, 4
+
 #: Maximum bytes of a store in which new texts begin; and the average bytes of a term, a node and a remembered DYNAMIC
 #: place (measured; with keys, arguments and derivatives).
 PROGRAM_MEMORY = 64 * 2**20
@@ -675,6 +679,23 @@ class Program:
     def lock(self) -> threading.RLock:
         """The store's lock: one derivation at a time."""
         return self.store.lock
+
+    def after(self, data: bytes) -> int:
+        """Return the state after a text, or `REFUSED`; the store is given as much room as the text needs.
+
+        Raises:
+            LimitError: growing does not help.
+        """
+        for tries in range(MAX_ROOMS):
+            try:
+                return self.advance(self.start, data, Written())
+            except LimitError:
+                if not self.is_full:
+                    raise
+                self.store.grow()
+                if tries == HURRY:
+                    self.store.hurry()
+        return self.advance(self.start, data, Written())
 
     @property
     def automaton(self) -> Automaton:

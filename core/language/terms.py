@@ -33,6 +33,8 @@ if not cython.compiled:  # else they are declared
     from . import term_kinds
     from .frontier import Frontier
 
+from .multiples import leads_to_multiple
+
 COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of terms in one store, unless `Terms.room` is set.
@@ -67,10 +69,8 @@ class Terms:
     ``c`` is in ``t``; `is_empty` is exact.
 
     Attributes:
-        EMPTY: the empty language.
-        EPSILON: the language of the empty string.
-        ALL: every string.
-        ANY: every string of one character.
+        EMPTY, EPSILON: the empty language, and that of the empty string.
+        ALL, ANY: every string, and every string of one character.
         room: maximum number of terms in the store.
         is_hurried: a long search for a string raises LimitError; see also `seems_dead`.
         memo: what callers memoise about terms, by keys of theirs.
@@ -1073,22 +1073,19 @@ class Terms:
     def shape(self, term: cython.int) -> tuple:
         """Return the kind of a term (see `term_kinds`), and its arguments: of CHARS the ranges, of WORDS the words, of
         DEFERRED a lower bound of its length (see `made`)."""
-        kind: cython.int = self.kind[self._own(term)]
-        at: cython.int = self.arg_at[term]
+        kind, at = self.kind[self._own(term)], self.arg_at[term]
         if kind == term_kinds.CHARS:
             return kind, self.ranges(term)
         if kind == term_kinds.DEFERRED:
             return kind, (self.args[at + 1],)
         if kind == term_kinds.WORDS:
-            depth: cython.int = self.args[at + 3]
             words: tuple = self.lists[self.args[at]]
-            return kind, tuple([words[i][depth:] for i in range(self.args[at + 1], self.args[at + 2])])
+            return kind, tuple([each[self.args[at + 3] :] for each in words[self.args[at + 1] : self.args[at + 2]]])
         return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
 
     def made(self, term: cython.int) -> int:
         """Return the term that a DEFERRED term is built as."""
-        made: int = self.builders[term](self)
-        return made
+        return int(self.builders[term](self))
 
     def known(self, term: cython.int) -> int:
         """Return the traits of a term that are known (see `term_kinds`). REGULAR here excludes multiples."""
@@ -1156,6 +1153,10 @@ class Terms:
     @cython.exceptval(-1, check=False)
     def _search_dead(self, term: cython.int) -> cython.bint:
         """Search breadth-first for a nullable derivative; mark the terms on the way as LIVE or DEAD."""
+        depth: cython.int = self.depth
+        if self.has_multiple and leads_to_multiple(self, term):
+            return False
+        self.depth = depth
         # A term that is built on the way may begin a search of its own.
         met: Frontier = Frontier() if self.frontier is None else self.frontier
         self.frontier = None

@@ -117,7 +117,7 @@ def _code() -> str:
         digest.update(importlib.metadata.version("toolgrammar").encode())
     core = Path(__file__).parent.parent
     with suppress(OSError):
-        for folder in ("unicode", "language", "automaton", "masks"):
+        for folder in ("unicode", "language", "regex", "schema/scalars", "automaton", "masks"):
             for path in sorted((core / folder).glob("*.py")):  # none where compiled modules alone were shipped
                 digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from ...errors import LimitError
 from ...language.images import json_escaped
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
@@ -19,7 +20,16 @@ from ..normal.conjunction import EVERY, FALSE, Formula, Goal, flat, same_value, 
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
 from ..read.options import SchemaOptions
-from ..scalars.numbers import NumberRange, Numbers, exact, is_short_integer
+from ..scalars.numbers import (
+    MAX_LISTED,
+    MAX_NEAR,
+    MAX_RESIDUES,
+    NumberRange,
+    Numbers,
+    exact,
+    is_short_integer,
+    leaves_out,
+)
 from ..scalars.value_syntax import Arguments, NestedTags
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
@@ -672,8 +682,8 @@ class Lowering:
             terms = self.nodes.terms
             parts: list = []
             for branch in self.branches(goal):
-                if branch.values is not None:
-                    words = [word for word in self.allowed(branch) if isinstance(word, str)]
+                if branch.values is not None:  # not all that is allowed: an object may have names that are asked for
+                    words = [word for word in branch.values if isinstance(word, str) and self.holds(branch, word)]
                     parts.append(terms.words(words) if words else terms.EMPTY)
                 elif "string" in branch.types:
                     parts.append(self.string_term(branch))
@@ -703,6 +713,14 @@ class Lowering:
         asked = branch.numbers
         if asked.is_empty:
             return terms.EMPTY
+        if leaves_out(asked):
+            self.nodes.exceed(
+                LimitError(
+                    f"several multipleOf together have more than {MAX_RESIDUES:,} residues: multiples more than "
+                    f"{MAX_NEAR:,} steps from the one nearest to zero are left out",
+                    hint=f"give bounds between which there are at most {MAX_LISTED} multiples of all of them",
+                )
+            )
         loose: cython.bint = self._any_spelling(asked)
         parts = [self.numbers.term(asked, any_spelling=loose)]
         others = [value for value in branch.not_values if type_of(value) == "number"]

@@ -13,7 +13,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor, gcd, inf, isfinite, lcm, nextafter
 
-from ...errors import LimitError
 from ...language.terms import Terms
 from ...unicode.charset import CharSet
 
@@ -187,12 +186,12 @@ def listed_multiples(what: NumberRange) -> list[Decimal] | None:
     """Return the multiples in a range, its bounds included, if they are to be listed; else None.
 
     That is where the automaton of the remainders would be large. For several conditions, they are listed if there are
-    at most `MAX_LISTED`; for a step with too many residues always, but only those next to zero if there are more.
+    at most `MAX_LISTED`; for steps with too many residues always, but only those next to zero if there are more.
     """
     steps = what.multiples + what.not_multiples
     if not what.multiples:
         return None
-    is_narrowed = any(map(is_long, what.multiples))
+    is_narrowed = is_long(least_common(what.multiples))
     if (len(steps) < 2 or what.least is None or what.most is None) and not is_narrowed:
         return None
     common = least_common(what.multiples)
@@ -213,6 +212,16 @@ def listed_multiples(what: NumberRange) -> list[Decimal] | None:
         multiples = [step * count for count in range(first, last + 1)]
         numbers = [Decimal(number.numerator) / Decimal(number.denominator) for number in multiples]
     return [number for number in numbers if not any(_divides(step, number) for step in what.not_multiples)]
+
+
+def leaves_out(what: NumberRange) -> bool:
+    """Return True if several steps have too many residues together, each having few, so that not all of their common
+    multiples in a range are listed."""
+    if len(what.multiples) < 2 or any(map(is_long, what.multiples)) or not is_long(least_common(what.multiples)):
+        return False
+    if what.least is None or what.most is None:
+        return True
+    return (what.most - what.least) / least_common(what.multiples) >= MAX_LISTED
 
 
 def _numerator(step: Decimal) -> tuple[int, int]:
@@ -270,11 +279,8 @@ class Numbers:
             what: the range.
             any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples never have an exponent.
 
-        Multiples of a step with too many residues are narrowed (see `listed_multiples`). Of the numbers that are no
+        Multiples of steps with too many residues are narrowed (see `listed_multiples`). Of the numbers that are no
         multiples of it, those are left out that a divisor of the step divides, from the step on.
-
-        Raises:
-            LimitError: several steps together have too many residues.
         """
         key = ("number", what, any_spelling)
         term_ = self.terms.memo.get(key)
@@ -332,11 +338,6 @@ class Numbers:
             parts.append(self._plain_syntax(False))
         listed = listed_multiples(what)
         if listed is None:
-            if len(what.multiples) > 1 and is_long(least_common(what.multiples)):
-                raise LimitError(
-                    f"several multipleOf together have more than {MAX_RESIDUES:,} residues",
-                    hint=f"give bounds between which there are at most {MAX_LISTED} multiples of all of them",
-                )
             parts += [self._multiple(step) for step in what.multiples]
             parts += [self._not_multiple(step) for step in what.not_multiples]
         else:

@@ -15,7 +15,6 @@ from functools import cache
 
 from .format_patterns import DATE, H16, IPV4, IPV6, OCTET
 
-
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?"
 _OFFSET = r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 _NAIVE = rf"{DATE}[Tt]{_CLOCK}"

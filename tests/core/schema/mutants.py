@@ -178,7 +178,8 @@ def mutant(rng: random.Random, source: Corpus) -> dict[str, Any]:
         if len(json.dumps(changed)) <= MAX_MUTANT:
             schema = changed
     draft = rng.choice(DRAFTS)
-    schema.pop("$schema", None)
+    for part in every_schema(schema):
+        part.pop("$schema", None)  # type: ignore[attr-defined]
     return schema if draft is None else {"$schema": draft, **schema}
 
 

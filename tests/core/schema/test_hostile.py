@@ -18,6 +18,7 @@ from toolgrammar.core import (
     UnsupportedSchemaError,
 )
 from toolgrammar.core.schema import check
+from toolgrammar.core.validation import is_valid
 
 from ...bombs import count_bombs, reference_bombs
 from ...counted import at_most
@@ -464,3 +465,19 @@ def test_members_in_members_are_completed_in_linear_time() -> None:
         assert matcher.least_length() <= matcher.shortest_length() == len(text)
         lengths.append(matcher.constraint.counters()["states"])
     assert lengths[1] < 6 * lengths[0]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "propertyNames": {"$ref": "#"}, "enum": [{}, {"a": 1}]},
+        {"propertyNames": {"$ref": "#"}, "enum": [{}, {"a": 1}, 2]},
+        {"anyOf": [{"enum": ["b"]}, {"type": "object", "propertyNames": {"$ref": "#"}, "const": {}}]},
+        {"not": {"propertyNames": {"$ref": "#"}, "enum": [{"a": True}]}, "enum": [{}, {"b": 1}]},
+    ],
+)
+def test_names_that_are_values_of_their_object(schema: dict[str, Any]) -> None:
+    """The names of an object are asked of the schema that lists the object: strings alone are, without end else."""
+    grammar = Grammar.from_json_schema(schema, property_order="any")
+    for value in ({}, {"a": 1}, {"b": 1}, {"a": True}, "b", 2, "a"):
+        assert grammar.matches(json.dumps(value)) == is_valid(value, schema)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import random
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 
 from toolgrammar.core import Grammar, LimitError, Vocabulary
 from toolgrammar.core.automaton import completion, lazy_dfa, states
-from toolgrammar.core.language import nodes
+from toolgrammar.core.language import nodes, term_kinds
+from toolgrammar.core.language.multiples import suggested
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.validation import is_valid
 
 from .writing import VOCABULARY, Tally, WritingError, judge, judge_seed
 
@@ -316,3 +319,65 @@ def test_patterns_that_take_too_long_to_tell_apart() -> None:
         assert terms.matches(wanted, value) and not terms.matches(forbidden, value)
         dropped += matcher.has_dropped
     assert dropped
+
+
+#: Several steps that meet in one number, and texts of the values that both hold of.
+STEPS: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "few remainders together": (
+        {"allOf": [{"multipleOf": 6.75}, {"multipleOf": 9.5}, {"multipleOf": 2.125}]},
+        ["4360.5", "-8721", "0"],
+        ["6.75", "111006015949"],
+    ),
+    "many remainders together": (
+        {"patternProperties": {"a": {"multipleOf": 9.5}, "c": {"multipleOf": 86_400}}},
+        ['{"ac": -1641600}', '{"a": 19, "c": -86400}', '{"ac": 0}'],
+        ['{"ac": -86400}', '{"ac": 9.5}'],
+    ),
+    "one with many remainders": ({"multipleOf": 999_983}, ["12345469024458683"], ["12345469024458684"]),
+    "within bounds": ({"multipleOf": 0.07, "minimum": 100_000, "maximum": 1_000_000}, ["100000.04"], ["100000.05"]),
+}
+
+
+@pytest.mark.parametrize("whitespace", ["single", "flexible"])
+@pytest.mark.parametrize("name", STEPS)
+def test_multiples_need_no_search(name: str, whitespace: Any) -> None:
+    """A number that can be finished is known by its remainder: no text meets the limit of states, and few are made."""
+    schema, right, wrong = STEPS[name]
+    grammar = Grammar.from_json_schema(schema, whitespace=whitespace)
+    matcher = grammar.bind(VOCABULARY).matcher()
+    for text in right:
+        assert grammar.matches(text) and is_valid(json.loads(text), schema)
+        assert all(grammar.begins(text[:end]) for end in range(len(text)))
+        assert matcher.fork().accept_bytes(text.encode())
+    assert not any(map(grammar.matches, wrong))
+    assert len(grammar.program.store.nodes.terms) < 100_000
+    assert bool(grammar.narrowed) == (name == "many remainders together")
+
+
+@pytest.mark.parametrize(("of", "places"), [(7, 0), (86_400, 0), (43_605, 1), (3, 2), (25, 3), (1_000, 1)])
+def test_suggested_numbers_are_multiples(of: int, places: int) -> None:
+    """What is suggested after some digits makes a multiple, and something is suggested wherever one is left."""
+    terms = Terms()
+    multiples = terms.multiples(of, places)
+    rng = random.Random(of)
+    for _ in range(100):
+        begin = str(rng.randrange(10_000)) + rng.choice(("", "", ".", ".1", ".25"))
+        term = multiples
+        for character in begin:
+            term = terms.derivative(term, ord(character))
+        kind, arguments = terms.shape(term)
+        if kind == term_kinds.MULTIPLE:
+            texts = suggested(*arguments)
+            assert all(Fraction(begin + text) % Fraction(of, 10**places) == 0 for text in texts if begin + text)
+            assert texts or terms.is_empty(term)
+
+
+def test_a_text_is_given_room() -> None:
+    """A member that is left out, since it exceeds a limit, leaves room for the rest of the text."""
+    schema = {
+        "properties": {"a": {"type": "string", "format": "date-time"}},
+        "patternProperties": {".*": {"oneOf": [{"maxLength": 4_096, "type": "string"}, {"not": {"type": "object"}}]}},
+        "additionalProperties": False,
+    }
+    grammar = Grammar.from_json_schema(schema)
+    assert not grammar.matches('{"a": "ab"}') and grammar.matches('{"b": [1]}') and not grammar.matches('{"b": "x"}')
