@@ -206,7 +206,7 @@ IMPOSSIBLE = {
     "/properties/a": ("required", {"properties": {"a": {"$ref": "#/$defs/x"}}, "required": ["a"], "$defs": {}}),
     "/properties/n": (None, {"properties": {"n": {"type": "integer", "minimum": 2, "maximum": 1}}, "required": ["n"]}),
     "/properties/l/items": (
-        None,
+        "enum",
         {"properties": {"l": {"type": "array", "minItems": 1, "items": {"enum": []}}}, "required": ["l"]},
     ),
 }
