@@ -43,7 +43,8 @@ class BareCalls(TemplateFormat):
     null: str = "null"
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
-        schema, left_out = tool.parameters, ()
+        schema: Any = tool.parameters
+        left_out: tuple[UnsupportedSchemaError, ...] = ()
         if not turn.schema(tool)[1]:
             schema, left_out = without_names(schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name)
         for part in every_schema(schema):
