@@ -310,6 +310,8 @@ def test_a_failure_inside_a_stream_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 
 def test_autogens_own_openai_client(call: Callable[..., Message]) -> None:
     """AutoGen's client for OpenAI, with an agent that runs a tool."""
+    for package in ("autogen_agentchat", "autogen_ext"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
     from autogen_agentchat.agents import AssistantAgent
     from autogen_ext.models.openai import OpenAIChatCompletionClient
 
