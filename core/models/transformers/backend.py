@@ -266,8 +266,8 @@ class _Traits:
 class HFSession:
     """One sequence and its cache; implements `Session`.
 
-    A model whose forward pass takes no cache (RWKV) reads the whole sequence again for each step, and so does
-    any model once after a crop that its cache cannot follow: slower, and as exact.
+    A model whose forward pass takes no cache of attention (Mamba, RWKV) reads the whole sequence again for each step,
+    and so does any model once after a crop that its cache cannot follow: slower, and as exact.
     """
 
     def __init__(self, model: Any, device: str, window: int, traits: _Traits) -> None:

@@ -36,9 +36,14 @@ _CHUNKED = ("window_size", "attention_window", "attention_chunk_size")
 
 
 def cache_argument(model: Any) -> str | None:
-    """Return the name by which a model's forward pass takes a cache, and gives it back; None if it takes none."""
+    """Return the name by which a model's forward pass takes a cache, and gives it back; None if it takes none.
+
+    None too for a model without attention (Mamba): its cache is a state that must not be read on in every way.
+    """
     takes = inspect.signature(model.forward).parameters
-    return next((name for name in _CACHES if name in takes), None)
+    found = next((name for name in _CACHES if name in takes), None)
+    has_heads = getattr(model.config.get_text_config(), "num_attention_heads", None)
+    return found if has_heads or found != "cache" else None
 
 
 def packing_fault(model: Any) -> str | None:
