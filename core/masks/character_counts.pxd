@@ -5,7 +5,7 @@ from ..compiled.memory cimport free, octets
 from ..automaton cimport encoding
 from ..automaton.blocks cimport row_item
 from ..automaton.positions cimport Positions
-from .self_loops cimport SelfLoops
+from .subtrees cimport Subtrees
 from .trie cimport Trie
 
 cdef class TokenCounts:
@@ -40,7 +40,7 @@ cdef int first_from(int[::1] ordered, int size, int node) noexcept
 cdef class CharacterCounts:
     cdef Positions automaton
     cdef Trie trie
-    cdef SelfLoops loops
+    cdef Subtrees loops
     cdef object index
     # by the automaton's number of a class
     cdef list taken

@@ -19,7 +19,7 @@ if not cython.compiled:  # else they are declared
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
     from ..compiled.memory import free, octets
-    from .self_loops import SelfLoops
+    from .subtrees import Subtrees
     from .trie import Trie
 
 from .trie import GROUPS
@@ -163,7 +163,7 @@ class CharacterCounts:
         index: the vocabulary's index, which keeps the facts for all automata.
     """
 
-    def __init__(self, automaton: Positions, trie: Trie, loops: SelfLoops, index):
+    def __init__(self, automaton: Positions, trie: Trie, loops: Subtrees, index):
         self.automaton = automaton
         self.trie = trie
         self.loops = loops

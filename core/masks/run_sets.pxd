@@ -4,9 +4,9 @@ from ..compiled.arrays cimport copied, grown
 from ..compiled.memory cimport free, longs, octets
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
-from .differences cimport Differences
+from .comparison cimport Comparison
 from .draft cimport Draft
-from .self_loops cimport SelfLoops
+from .subtrees cimport Subtrees
 from .token_set cimport TokenSet, new_dense_set
 from .trie cimport Trie
 
@@ -24,8 +24,8 @@ cdef class RunSurvey:
 cdef class RunSets:
     cdef Positions automaton
     cdef Trie trie
-    cdef SelfLoops loops
-    cdef Differences differences
+    cdef Subtrees loops
+    cdef Comparison differences
     cdef Draft draft
     cdef dict surveys
     cdef int words

@@ -21,9 +21,9 @@ if not cython.compiled:  # else they are declared
     from ..automaton.positions import Positions
     from ..compiled.arrays import copied, grown
     from ..compiled.memory import free, longs, octets
-    from .differences import Differences
+    from .comparison import Comparison
     from .draft import Draft
-    from .self_loops import SelfLoops
+    from .subtrees import Subtrees
     from .token_set import TokenSet, new_dense_set
     from .trie import Trie
 
@@ -136,7 +136,7 @@ class RunSets:
     """
 
     def __init__(
-        self, automaton: Positions, trie: Trie, loops: SelfLoops, differences: Differences, draft: Draft, surveys
+        self, automaton: Positions, trie: Trie, loops: Subtrees, differences: Comparison, draft: Draft, surveys
     ):
         self.automaton = automaton
         self.trie = trie

@@ -3,7 +3,7 @@
 from ..compiled.arrays cimport grown
 from ..automaton cimport encoding
 from ..automaton.states cimport Automaton
-from .self_loops cimport SelfLoops
+from .subtrees cimport Subtrees
 from .trie cimport Trie
 
 cdef class Spelling:
@@ -37,7 +37,7 @@ cdef class TokenCosts:
     cdef object program
     cdef Automaton automaton
     cdef Trie trie
-    cdef SelfLoops loops
+    cdef Subtrees loops
     cdef tuple tokens
     cdef object special
     cdef tuple finals

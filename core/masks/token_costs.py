@@ -33,7 +33,7 @@ if not cython.compiled:  # else they are declared
     from ..automaton import encoding
     from ..automaton.states import Automaton
     from ..compiled.arrays import grown
-    from .self_loops import SelfLoops
+    from .subtrees import Subtrees
     from .trie import Trie
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class TokenCosts:
         finals: ids that are allowed where the text may end.
     """
 
-    def __init__(self, program, trie: Trie, loops: SelfLoops, tokens, special, finals):
+    def __init__(self, program, trie: Trie, loops: Subtrees, tokens, special, finals):
         self.program = program
         self.automaton = program.automaton
         self.trie = trie
@@ -409,7 +409,7 @@ class TokenCosts:
         with the same completion."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
-        loops: SelfLoops = self.loops
+        loops: Subtrees = self.loops
         i: cython.int = 1
         stop: cython.int
         depth: cython.int

@@ -5,10 +5,10 @@ from ..compiled.memory cimport free, longs
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
 from ..automaton.blocks cimport row_item
-from .differences cimport Differences
+from .comparison cimport Comparison
 from .draft cimport Draft
 from .run_sets cimport RunSets
-from .self_loops cimport SelfLoops
+from .subtrees cimport Subtrees
 from .character_counts cimport TokenCounts, ClassExits, ClassRuns, CharacterCounts, first_from
 from .token_set cimport TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
 from .trie cimport Trie
@@ -18,7 +18,7 @@ cdef class TokenSets:
     cdef Positions automaton
     cdef Trie trie
     cdef TrieWalk walk
-    cdef SelfLoops loops
+    cdef Subtrees loops
     cdef CharacterCounts characters
     cdef object index
     cdef dict known
@@ -28,7 +28,7 @@ cdef class TokenSets:
     cdef long long visited
     cdef int words
     cdef Draft draft
-    cdef Differences differences
+    cdef Comparison differences
     cdef RunSets runs
     # True if of the spans of the draft only those tokens count that are in the free string, too
     cdef bint is_like

@@ -20,10 +20,10 @@ if not cython.compiled:  # else they are declared
     from ..compiled.arrays import copied, grown
     from ..compiled.memory import free, longs
     from .character_counts import CharacterCounts, ClassExits, ClassRuns, TokenCounts, first_from
-    from .differences import Differences
+    from .comparison import Comparison
     from .draft import Draft
     from .run_sets import RunSets
-    from .self_loops import SelfLoops
+    from .subtrees import Subtrees
     from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
     from .trie import Trie
     from .trie_walk import TrieWalk
@@ -54,7 +54,7 @@ class TokenSets:
         trie: Trie = index.trie
         self.trie = trie
         self.walk = walk
-        self.loops = SelfLoops(automaton, trie)
+        self.loops = Subtrees(automaton, trie)
         self.characters = CharacterCounts(automaton, trie, self.loops, index)
         self.index = index
         self.known = {}
@@ -63,7 +63,7 @@ class TokenSets:
         self.visited = 0
         self.words = (trie.vocabulary + 31) // 32
         self.draft = Draft(trie)
-        self.differences = Differences(automaton, trie, self.loops, self.draft)
+        self.differences = Comparison(automaton, trie, self.loops, self.draft)
         self.runs = RunSets(automaton, trie, self.loops, self.differences, self.draft, index.run_surveys)
         self.is_like = False
         self.stack = longs(trie.longest + 2)

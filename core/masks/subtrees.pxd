@@ -1,4 +1,4 @@
-# Declarations of `self_loops` for other compiled modules.
+# Declarations of `subtrees` for other compiled modules.
 
 from ..compiled.memory cimport free, ints, more, octets, ulongs
 from ..automaton cimport encoding
@@ -6,7 +6,7 @@ from ..automaton.blocks cimport row_of
 from ..automaton.positions cimport Positions
 from .trie cimport Trie, is_space
 
-cdef class SelfLoops:
+cdef class Subtrees:
     cdef Positions atoms
     cdef Trie trie
     # of each row state, once asked for: its usual successor, the groups (see `GROUPS`) of bytes that lead elsewhere, and

@@ -1,18 +1,18 @@
-# Declarations of `differences` for other compiled modules.
+# Declarations of `comparison` for other compiled modules.
 
 from ..compiled.memory cimport free, longs
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
 from .character_counts cimport first_from
 from .draft cimport Draft
-from .self_loops cimport SelfLoops
+from .subtrees cimport Subtrees
 from .token_set cimport TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
 from .trie cimport Trie
 
-cdef class Differences:
+cdef class Comparison:
     cdef Positions automaton
     cdef Trie trie
-    cdef SelfLoops loops
+    cdef Subtrees loops
     cdef Draft draft
     cdef long long visited
     # scratch: the positions on the way to a trie node, of the one set and of the other

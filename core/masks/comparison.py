@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Token sets that differ little from another one.
 
-Compiled where that is possible; ``differences.pxd`` declares its C interface.
+Compiled where that is possible; ``comparison.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if not cython.compiled:  # else they are declared
     from ..compiled.memory import free, longs
     from .character_counts import first_from
     from .draft import Draft
-    from .self_loops import SelfLoops
+    from .subtrees import Subtrees
     from .token_set import TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
     from .trie import Trie
 
@@ -28,7 +28,7 @@ LARGE = cython.declare(cython.int, 64)
 
 
 @cython.cclass
-class Differences:
+class Comparison:
     """Token sets made from another one by what differs: where two positions have gone over into the same one, nothing
     is visited.
 
@@ -39,7 +39,7 @@ class Differences:
         draft: for what is noted of a token set while it is made.
     """
 
-    def __init__(self, automaton: Positions, trie: Trie, loops: SelfLoops, draft: Draft):
+    def __init__(self, automaton: Positions, trie: Trie, loops: Subtrees, draft: Draft):
         self.automaton = automaton
         self.trie = trie
         self.loops = loops

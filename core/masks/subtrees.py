@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Self loops: row states that a text does not leave by bytes of some groups.
 
-Compiled where that is possible; ``self_loops.pxd`` declares its C interface.
+Compiled where that is possible; ``subtrees.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOST_ALIKE = cython.declare(cython.int, 8)
 
 
 @cython.cclass
-class SelfLoops:
+class Subtrees:
     """The test whether all tokens of a subtree of the trie stay inside the text of a row state, without a walk.
 
     Args:
