@@ -4,7 +4,7 @@
 A *row state* is a small integer; its row has, for each of the 256 bytes, the row state that follows (-1: no valid
 text continues so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
 (RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
-escape is not a character. One spelling is left out: in a string that is constrained (by a pattern, say), printable
+escape is not a character. One spelling is left out: in a string that is constrained by more than its length, printable
 ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
 
 Compiled where that is possible (Cython in pure-Python mode): rows are derived while texts are written.
@@ -60,6 +60,9 @@ _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 #: Finds a character with several spellings in a constrained string: any but printable ASCII without a short escape.
 _MANY_SPELLINGS = re.compile(r'[^ -~]|["/\\]').search
 
+#: The code points at which membership flips in the class of all characters but the last noncharacter.
+NEARLY_ANY = (0, 0xD800, 0xE000, 0x10FFFF)
+
 #: Number of states for which a copy of a store has room at first.
 SPARE = cython.declare(cython.int, 64)
 
@@ -111,7 +114,6 @@ class ByteRows:
         self.terms = terms
         self.nothing = terms.EMPTY
         self.epsilon = terms.EPSILON
-        self.any_one = terms.ANY
         self.everything = terms.ALL
         self.numbers = IntMap()
         self.block_count = self.block_room = self.used = self.bounds = self.cuts = 0
@@ -195,8 +197,7 @@ class ByteRows:
             null = self.terms.nullable(about)
         elif kind == _QUOTED:
             run = self.terms.run_bounds(about)
-            # Only the free string allows escapes of printable ASCII, so a bounded string of any characters is no run.
-            if run is not None and (run[0] != self.any_one or about == self.everything):
+            if run is not None:
                 number = self.class_number(run[0]) + 1
                 least = min(run[1], _MANY)
                 most = -1 if run[2] is None else min(run[2], _MANY)
@@ -499,7 +500,7 @@ class ByteRows:
             for i in range(at, at + 0x20):
                 row[i] = _DEAD
             row[at + 0x22] = encoding.DONE if self.terms.nullable(term) else _DEAD
-            row[at + 0x5C] = self._escape(term == self.everything)
+            row[at + 0x5C] = self._escape(self.terms.length_bounds(term) is not None)
 
     @cython.cfunc
     def _derive_leads(self, piece: cython.int, row: cython.p_int, at: cython.int) -> object:
@@ -619,15 +620,19 @@ class ByteRows:
         """Return the sources from which the token set of a state may be derived.
 
         Returns:
-            A key that is the same in every store, for states of the free string and of a seed. For other states before
-            the opening quote of a JSON string or between two of its characters: the state of the free string there.
+            A key that is the same in every store, for states of the free string and of a seed; and the state of the
+            free string there, for other states before the opening quote of a JSON string or between two of its
+            characters.
         """
         kind, term = self.what(state)
         if OPEN <= kind <= QUOTED and term == self.terms.ALL:
             return free_key(kind), None
-        if state < self.seeded():
-            return ("seed", state), None
-        return None, self.state(kind, self.terms.ALL) if kind in (OPEN, QUOTED) else None
+        key = ("seed", state) if state < self.seeded() else None
+        return key, self.state(kind, self.terms.ALL) if kind in (OPEN, QUOTED) else None
+
+    def free_body(self) -> int:
+        """Return the state between two characters of the free JSON string."""
+        return self.state(QUOTED, self.terms.ALL)
 
     def excluded(self, state: int) -> list[bytes] | None:
         """Return the words that a JSON string lacks from a state on, before its opening quote or between two of its
@@ -639,17 +644,19 @@ class ByteRows:
             return None
         return [word.encode() for word in words]
 
-    def open_class(self, state: int) -> int:
+    def open_class(self, state: int) -> int | None:
         """Return the number of a wide class of which any characters may follow, for a state between two characters of a
-        JSON string; -1 if there is none."""
+        JSON string that is constrained by more than its length; None if there is none."""
         kind, term = self.what(state)
         chars = open_class(self.terms, term) if kind == QUOTED and not self.terms.is_hurried else None
-        return -1 if chars is None or not self._is_wide(chars) else self.class_number(chars)
+        if chars == self.terms.ANY:  # a string of these alone would be free, and spelled in more ways
+            chars = self.terms.chars_of(NEARLY_ANY)
+        return None if chars is None or not self._is_wide(chars) else self.class_number(chars)
 
-    def without_bound(self, state: int) -> tuple[int, int, int, int] | None:
-        """Return ``(state, least, most, margin)``, of the state in the same language without its bound on the length,
-        if a state is between two characters of a JSON string of bounded length (see ``length_bounds.py``); else
-        None."""
+    def without_bound(self, state: int) -> tuple[int, int, int] | None:
+        """Return ``(A, least, n)`` for a state between two characters of a JSON string of bounded length: A is the
+        state in the same language without the bound, the string needs ``least`` more characters, and up to n characters
+        that A takes can be completed within the bound (see ``length_bounds.py``); None if there is no such bound."""
         kind, term = self.what(state)
         if kind != QUOTED or self.terms.is_hurried:
             return None
@@ -657,7 +664,7 @@ class ByteRows:
         if found is None:
             return None
         part, least, most, margin = found
-        return self.state(QUOTED, part), least, most, margin
+        return self.state(QUOTED, part), least, most - margin
 
     def _is_wide(self, chars: int) -> bool:
         """Return True if a class has nearly all characters, so that only few tokens leave it."""

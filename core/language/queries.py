@@ -184,24 +184,37 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
 
 
 def open_class(terms: Terms, term: int) -> int | None:
-    """Return a class of characters such that every string of them is a prefix of one in the language; None if the
-    term's shape shows none.
+    """Return a class C of characters such that every string of C is a prefix of one in the language; None if the term's
+    shape shows none. Derivatives by characters of C keep it.
 
     Examples: patterns that may match anywhere (all characters), ``.+:[0-9]`` (all but line ends), and languages that
-    lack finitely many strings. Derivatives by characters of the class keep it.
+    lack finitely many strings.
     """
     kind, args = terms.shape(term)
     if kind == SEQ:
         part, follows = args
-        bounds = terms.run_bounds(part)
-        return bounds[0] if bounds is not None and bounds[2] is None and not terms.is_empty(follows) else None
+        found = [open_class(terms, follows)] if terms.nullable(part) else []
+        if not terms.is_empty(follows):
+            found.append(_endless_class(terms, part))
+        return _widest(terms, found)
     if kind == ALT:
-        found = [each for each in (open_class(terms, part) for part in args) if each is not None]
-        return max(found, key=lambda chars: sum(high - low for low, high in terms.ranges(chars)), default=None)
+        return _widest(terms, [open_class(terms, part) for part in args])
     if kind == AND:  # with infinitely many continuations, finitely many may be missing
         rest = [part for part in args if not is_cofinite(terms, part)]
         return ANY if not rest else open_class(terms, rest[0]) if len(rest) == 1 else None
-    return ANY if is_cofinite(terms, term) else None
+    return ANY if is_cofinite(terms, term) else _endless_class(terms, term)
+
+
+def _endless_class(terms: Terms, term: int) -> int | None:
+    """Return the class of which a term is an unbounded repetition; else None."""
+    bounds = terms.run_bounds(term)
+    return bounds[0] if bounds is not None and bounds[2] is None else None
+
+
+def _widest(terms: Terms, classes: list[int | None]) -> int | None:
+    """Return the class with the most characters."""
+    some = [chars for chars in classes if chars is not None]
+    return max(some, key=lambda chars: sum(high - low for low, high in terms.ranges(chars)), default=None)
 
 
 def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:

@@ -3,30 +3,35 @@
 from ..compiled.memory cimport free, longs
 from ..automaton cimport encoding
 from ..automaton.positions cimport Positions
-from .character_counts cimport first_from
-from .draft cimport Draft
+from .bits cimport has_bit
 from .subtrees cimport Subtrees
-from .token_set cimport TokenSet, dense_copy, new_dense_set, new_token_set, share_parts
-from .trie cimport Trie
+from .token_set cimport Draft, TokenSet, dense_copy, new_differing_set, share_parts
+from .trie cimport Trie, first_from
 
 cdef class Comparison:
     cdef Positions automaton
     cdef Trie trie
-    cdef Subtrees loops
+    cdef Subtrees subtrees
     cdef Draft draft
     cdef long long visited
-    # scratch: the positions on the way to a trie node, of the one set and of the other
+    # the known token set, its tokens as bits, and how the new one differs: tokens in one of both, ends that it lacks,
+    # ends that only it has
+    cdef TokenSet base
+    cdef unsigned int[::1] bits
+    cdef list flips
+    cdef list lost
+    cdef list gained
+    # scratch: the positions on the way to a trie node, of the new set and of the known one
     cdef long long* stack
-    cdef long long* beside
+    cdef long long* known
 
-    cdef int is_near(self, long long atom, long long free, int share) except -1
-    cdef int _is_alike(self, long long one, long long other) except -1
-    cdef TokenSet near_set(self, long long atom, long long free, TokenSet base)
-    cdef object _compare(self, int i, TokenSet base)
-    cdef object compare(self, int node, long long atom, long long free, TokenSet base)
-    cdef TokenSet beside_set(self, long long atom, long long home, TokenSet base)
-    cdef object _lose(self, TokenSet base, int node, int stop)
-    cdef TokenSet difference(self, TokenSet base)
-    cdef TokenSet lacking_set(self, long long atom, long long free, TokenSet base, list words)
-    cdef object _lack_escapes(self, int node, long long atom, long long free, TokenSet base)
-    cdef int _child(self, int node, int byte) except -2
+    cdef bint is_near(self, long long atom, long long other, int share) except -1
+    cdef bint _is_alike(self, long long one, long long other) except -1
+    cdef object begin(self, TokenSet base)
+    cdef TokenSet compare(self, long long atom, long long other, TokenSet base)
+    cdef object below(self, int node, long long atom, long long other)
+    cdef bint _both_stay(self, int node, long long then, long long wide) except -1
+    cdef object _lose(self, int node, int stop)
+    cdef TokenSet made(self)
+    cdef TokenSet lacking(self, long long atom, long long free, TokenSet base, list words)
+    cdef object _compare_escapes(self, int node, long long atom, long long free)

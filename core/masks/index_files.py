@@ -11,12 +11,12 @@ import hashlib
 import importlib.metadata
 import logging
 from array import array
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -27,15 +27,14 @@ from ..language.nodes import Nodes
 from ..regex.compile import regex_term
 from ..vocabulary.disk_cache import cache_folder, read_arrays, write_arrays
 from ..vocabulary.vocabulary import Vocabulary
-from .character_counts import ClassExits, ClassRuns, load_class_exits, load_class_runs, load_token_counts
+from .class_survey import ClassSurvey
 from .masks import COMPILED, Masks
-from .run_sets import RunSurvey, survey_class
 from .token_set import load_token_set
 from .trie import Trie
 from .vocabulary_index import VocabularyIndex
 
 #: Version of the files' content and form.
-FORMAT = 3
+FORMAT = 4
 
 #: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
 MIN_TOKENS = 8_192
@@ -48,26 +47,20 @@ _FREE: dict[str, Hashable] = {
 }
 
 
-#: Patterns of the classes of characters that real schemas use most, of those that many tokens stay in: where tokens
-#: leave a run of one, and where they leave a string that may go on with any.
-_RUNS = (".", r"\S")
-_EXITS = ("[^]", ".")
-
-#: The same for classes of ASCII characters (see `RunSurvey`), by their characters: identifiers, names of packages and
-#: hosts, and the parts of a URI.
-_LETTERS, _CAPITALS, _DIGITS = b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"0123456789"
-_ALPHANUMERIC = _LETTERS + _CAPITALS + _DIGITS
-_ASCII_RUNS = [
-    bytes(sorted(members))
-    for members in (
-        _LETTERS,
-        _LETTERS + _CAPITALS,
-        _ALPHANUMERIC,
-        *(_ALPHANUMERIC + marks for marks in (b"_", b"-", b"-_", b"-._", b"-.+", b"-._:", b"-._:/")),
-        *(_LETTERS + _DIGITS + marks for marks in (b"", b"-", b"-_", b"-.")),
-        _ALPHANUMERIC + b"-._~!$&'()*+,;=:@/",
-    )
-]
+#: Patterns of the classes of characters that real schemas use most, of those that many tokens begin with: any character
+#: (see `NEARLY_ANY`); no line end, or white space; identifiers, names of packages and hosts, and the parts of a URI.
+_CLASSES = (
+    "[^]",
+    r"[^\u{10FFFF}]",
+    ".",
+    r"\S",
+    "[a-z]",
+    "[a-zA-Z]",
+    "[a-zA-Z0-9]",
+    *(f"[a-zA-Z0-9{marks}]" for marks in ("_", r"\-", r"_\-", r"._\-", r".+\-", r"._:\-", r"._:/\-")),
+    *(f"[a-z0-9{marks}]" for marks in ("", r"\-", r"_\-", r".\-")),
+    r"[a-zA-Z0-9._~!$&'()*+,;=:@/\-]",
+)
 
 
 def index_of(vocabulary: Vocabulary) -> VocabularyIndex:
@@ -117,7 +110,7 @@ def _code() -> str:
         digest.update(importlib.metadata.version("toolgrammar").encode())
     core = Path(__file__).parent.parent
     with suppress(OSError):
-        for folder in ("unicode", "language", "regex", "schema/scalars", "automaton", "masks"):
+        for folder in ("compiled", "unicode", "language", "regex", "schema/scalars", "automaton", "masks"):
             for path in sorted((core / folder).glob("*.py")):  # none where compiled modules alone were shipped
                 digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -135,44 +128,30 @@ def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
     if not COMPILED:
         _say_interpreted()
     index = _index(vocabulary, Trie(vocabulary.tokens))
-    # The mask of a counted string computes the counts.
+    out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     programs: list[tuple[Callable[[Nodes], int], bytes]] = [
         (lambda nodes: nodes.json_string(nodes.terms.ALL), b'"'),
         (lambda nodes: nodes.text(nodes.terms.ALL), b"-"),
-        (lambda nodes: nodes.counted(0, 1), b'"'),
     ]
-    out = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     for build, first in programs:
         program = Program(build)
         masks = Masks(program.automaton, index, (), {}, 2**30)
         masks.fill(program.start, out)
         masks.fill(program.automaton.advance(program.start, first), out)
-    for patterns, runs in ((_RUNS, True), (_EXITS, False)):
-        for pattern in patterns:
-            masks.survey(regex_term(program.store.nodes.terms, pattern, whole=True), runs)
-    for members in _ASCII_RUNS:
-        index.run_surveys[members] = survey_class(index.trie, members)
+    for pattern in _CLASSES:
+        masks.survey(regex_term(program.store.nodes.terms, pattern, whole=True))
     return index
 
 
 def _packed(index: VocabularyIndex) -> dict[str, array[int]]:
     """Return the arrays from which `_unpacked` makes an index again."""
-    assert index.counts is not None  # `_compute` asked for them
     arrays = {"quoted": array("i", index.quoted.tolist())}
     arrays.update((f"trie {number}", part) for number, part in enumerate(index.trie.saved()))
-    arrays.update((f"counts {number}", part) for number, part in enumerate(index.counts.saved()))
     for name, key in _FREE.items():
         arrays.update((f"{name} {number}", part) for number, part in enumerate(index.token_sets[key].saved()))
-    surveys: list[tuple[str, Mapping[Any, ClassRuns | ClassExits]]] = [  # by the ranges of a class
-        ("runs", index.runs),
-        ("exits", index.exits),
-    ]
-    for name, found in surveys:
-        for at, (ranges, survey) in enumerate(found.items()):
-            arrays[f"{name} {at}"] = array("i", chain.from_iterable(ranges))
-            arrays.update((f"{name} {at} {number}", part) for number, part in enumerate(survey.saved()))
-    for members, run_survey in index.run_surveys.items():
-        arrays.update((f"ascii {members.decode()} {number}", part) for number, part in enumerate(run_survey.saved()))
+    for at, (ranges, survey) in enumerate(index.surveys.items()):
+        arrays[f"class {at}"] = array("i", chain.from_iterable(cast("Iterable[tuple[int, int]]", ranges)))
+        arrays.update((f"survey {at} {number}", part) for number, part in enumerate(survey.saved()))
     return arrays
 
 
@@ -187,14 +166,9 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
         return tuple(arrays[f"{name} {number}"] for number in range(count))
 
     index = _index(vocabulary, Trie(vocabulary.tokens, part("trie", 4)), arrays["quoted"])
-    index.counts = load_token_counts(part("counts", 5))
     index.token_sets.update((key, load_token_set(index.trie, part(name, 4))) for name, key in _FREE.items())
-    for at in range(len(_RUNS)):
-        index.runs[_ranges(arrays[f"runs {at}"])] = load_class_runs(part(f"runs {at}", 4), index.counts)
-    for at in range(len(_EXITS)):
-        index.exits[_ranges(arrays[f"exits {at}"])] = load_class_exits(part(f"exits {at}", 4))
-    for members in _ASCII_RUNS:
-        index.run_surveys[members] = RunSurvey(*part(f"ascii {members.decode()}", 4))
+    for at in range(len(_CLASSES)):
+        index.surveys[_ranges(arrays[f"class {at}"])] = ClassSurvey(*part(f"survey {at}", 5))
     return index
 
 

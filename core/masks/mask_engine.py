@@ -130,8 +130,8 @@ class MaskEngine:
         """Return the costs of tokens; the caller holds the lock."""
         if self._costs is None:
             index = self._index
-            loops = self._masks.token_sets.loops
-            self._costs = TokenCosts(self._program, index.trie, loops, index.tokens, self._token_ids, self._eos)
+            subtrees = self._masks.token_sets.subtrees
+            self._costs = TokenCosts(self._program, index.trie, subtrees, index.tokens, self._token_ids, self._eos)
         return self._costs
 
     def byte_count(self) -> int:

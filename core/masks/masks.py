@@ -101,14 +101,9 @@ class Masks:
         """Set the token id of a control token of the automaton; call it before any mask needs the token."""
         self.specials[number] = token
 
-    def survey(self, chars: int, runs: bool) -> None:
-        """Find where the tokens of the vocabulary leave a class of characters, a term: its `ClassRuns` or its
-        `ClassExits`. Without it, the first mask that needs them does so."""
-        number: cython.int = self.automaton.given.class_number(chars)
-        if runs:
-            self.token_sets.characters.runs(number)
-        else:
-            self.token_sets.characters.exits(number)
+    def survey(self, chars: cython.int) -> None:
+        """Survey a class of characters, a term; without it, the first mask that needs the survey makes it."""
+        self.token_sets._survey(self.automaton.given.class_number(chars))
 
     @cython.cfunc
     def _mask(self, state: cython.int) -> Mask:
@@ -426,13 +421,21 @@ class Masks:
         walk: TrieWalk = self.walk
         token_sets: TokenSets = self.token_sets
         scratch = 4 * (walk.out_room + token_sets.draft.end_room + token_sets.draft.span_room) + 8 * self.trie.longest
-        held = self.held + token_sets.held + token_sets.loops.bytes_held()
+        held = self.held + token_sets.held + token_sets.subtrees.bytes_held()
         return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
 
     def counters(self) -> dict:
-        """Return deterministic counts: token sets built, trie nodes visited, flushes; and bytes held."""
+        """Return deterministic counts: trie nodes visited, token sets made, and those of each route (see `token_sets`),
+        flushes; and bytes held."""
         token_sets: TokenSets = self.token_sets
-        visited = self.walk.visited + token_sets.visited + token_sets.characters.visited
-        visited += token_sets.differences.visited + token_sets.runs.visited
-        held = self.held + token_sets.held
-        return {"tables": token_sets.built, "visited": visited, "flushes": self.flushes, "bytes": held}
+        return {
+            "visited": self.walk.visited + token_sets.visited + token_sets.comparison.visited,
+            "token_sets": token_sets.lacked + token_sets.compared + token_sets.surveyed + token_sets.walked,
+            "shared": token_sets.shared,
+            "lacking": token_sets.lacked,
+            "compared": token_sets.compared,
+            "surveyed": token_sets.surveyed,
+            "walked": token_sets.walked,
+            "flushes": self.flushes,
+            "bytes": self.held + token_sets.held,
+        }

@@ -37,7 +37,7 @@ cdef class TokenCosts:
     cdef object program
     cdef Automaton automaton
     cdef Trie trie
-    cdef Subtrees loops
+    cdef Subtrees subtrees
     cdef tuple tokens
     cdef object special
     cdef tuple finals

@@ -57,7 +57,7 @@ QUOTE = cython.declare(cython.ulonglong, GROUPS[0x22])
 #: The groups of bytes that are not characters by themselves in a JSON string.
 MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
 
-#: Minimum number of trie nodes in a subtree for which self loops pay off.
+#: Minimum number of trie nodes in a subtree for which the subtree test pays off.
 SOME = cython.declare(cython.int, 16)
 
 
@@ -97,17 +97,17 @@ class TokenCosts:
     Args:
         program: the store.
         trie: the vocabulary's trie.
-        loops: the self loops of the store's row states.
+        subtrees: the subtree test of the store's row states.
         tokens: the bytes of each token.
         special: ids of control tokens by name.
         finals: ids that are allowed where the text may end.
     """
 
-    def __init__(self, program, trie: Trie, loops: Subtrees, tokens, special, finals):
+    def __init__(self, program, trie: Trie, subtrees: Subtrees, tokens, special, finals):
         self.program = program
         self.automaton = program.automaton
         self.trie = trie
-        self.loops = loops
+        self.subtrees = subtrees
         self.tokens = tokens
         self.special = special
         self.finals = tuple(finals)
@@ -409,7 +409,7 @@ class TokenCosts:
         with the same completion."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
-        loops: Subtrees = self.loops
+        subtrees: Subtrees = self.subtrees
         i: cython.int = 1
         stop: cython.int
         depth: cython.int
@@ -438,7 +438,7 @@ class TokenCosts:
                         self.at_class[depth] = self.at_class[depth - 1] if then == atom else -1
                         if stop - i > SOME and (then >> encoding.TAG) == encoding.ROW:
                             row = cython.cast(cython.int, then)
-                            if trie.below[i] & loops.left_by(row) == 0:
+                            if trie.below[i] & subtrees.left_by(row) == 0:
                                 self._note(trie.first[i], trie.first[stop], self._class_at(depth))
                                 i = stop
                                 continue

@@ -1,7 +1,8 @@
 # Declarations of `token_set` for other compiled modules.
 
-from ..compiled.arrays cimport copied
-from ..compiled.memory cimport free, ints, read_bytes
+from ..compiled.arrays cimport copied, grown
+from ..compiled.memory cimport free, ints, more, read_bytes
+from .bits cimport flip_bit, has_bit
 from .trie cimport Trie
 
 cdef class TokenSet:
@@ -25,4 +26,28 @@ cdef unsigned int[::1] dense_copy(TokenSet token_set)
 
 cdef object set_parts(Trie trie, TokenSet token_set, int* ends, int* closing, int* at)
 
+cdef TokenSet new_differing_set(TokenSet base, list flips)
+
 cdef TokenSet new_dense_set(unsigned int[::1] bits, int count)
+
+cdef class Draft:
+    cdef Trie trie
+    # the trie nodes at which the text may end, and the tokens that end where it must
+    cdef int* ends
+    cdef int end_count
+    cdef int end_room
+    cdef int* closing
+    cdef int closing_count
+    cdef int closing_room
+    # spans of the trie's order whose tokens stay inside, two numbers each
+    cdef int* spans
+    cdef int span_count
+    cdef int span_room
+    # scratch
+    cdef int* scratch
+
+    cdef object begin(self)
+    cdef object span(self, int begin, int until)
+    cdef object end(self, int node, bint done)
+    cdef object sort_ends(self)
+    cdef object set_ends(self, TokenSet token_set)

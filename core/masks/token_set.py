@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Token set of a position: the tokens that stay inside its atom, and the trie nodes where the atom may end.
+"""Token set of a position: the tokens that stay inside its atom, and the trie nodes where the atom may end; and the
+draft from which it is made.
 
 Compiled where that is possible; ``token_set.pxd`` declares its C interface.
 """
@@ -14,9 +15,13 @@ except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
 if not cython.compiled:  # else they are declared
-    from ..compiled.arrays import copied
-    from ..compiled.memory import free, ints, read_bytes
+    from ..compiled.arrays import copied, grown
+    from ..compiled.memory import free, ints, more, read_bytes
+    from .bits import flip_bit, has_bit
     from .trie import Trie
+
+#: Maximum number of tokens by which a token set is kept as its difference to another.
+MAX_LESS = cython.declare(cython.int, 512)
 
 
 @cython.cclass
@@ -74,7 +79,7 @@ def dense_copy(token_set: TokenSet) -> cython.uint[::1]:
     bits: cython.uint[::1] = copied("I", token_set.dense)
     i: cython.int
     for i in range(token_set.less_count):
-        bits[token_set.less[i] >> 5] ^= cython.cast(cython.uint, 1) << (token_set.less[i] & 31)
+        flip_bit(bits, token_set.less[i])
     return bits
 
 
@@ -164,6 +169,35 @@ def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
 
 
 @cython.cfunc
+def new_differing_set(base: TokenSet, flips: list) -> TokenSet:
+    """Return a token set, still without ends: the symmetric difference of ``base``, a dense one, and ``flips``, tokens
+    of which none is there twice."""
+    token_set: TokenSet
+    token: cython.int
+    i: cython.int
+    less: cython.int = 0
+    if base.less_count == 0 and len(flips) <= MAX_LESS:
+        for each in flips:
+            less += has_bit(base.dense, each)
+        if less == len(flips):
+            token_set = new_token_set()
+            token_set.is_dense, token_set.dense = True, base.dense
+            token_set.count, token_set.less_count = base.count - less, less
+            if less:
+                token_set.less = grown(None, "i", less)
+                for i in range(less):
+                    token_set.less[i] = flips[i]
+                token_set.size += 4 * less
+            return token_set
+    token_set = new_dense_set(base.dense if base.less_count == 0 else dense_copy(base), base.count)
+    for each in flips:
+        token = each
+        token_set.count += -1 if has_bit(token_set.dense, token) else 1
+        flip_bit(token_set.dense, token)
+    return token_set
+
+
+@cython.cfunc
 def new_dense_set(bits: cython.uint[::1], count: cython.int) -> TokenSet:
     """Return a token set that begins as a copy of these bits, ``count`` of which are set."""
     token_set: TokenSet = new_token_set()
@@ -172,3 +206,81 @@ def new_dense_set(bits: cython.uint[::1], count: cython.int) -> TokenSet:
     token_set.count = count
     token_set.size += 4 * len(bits)
     return token_set
+
+
+@cython.cclass
+class Draft:
+    """Scratch space for the token set that is being made: the ends, and spans of tokens that stay inside.
+
+    Args:
+        trie: the vocabulary's trie.
+    """
+
+    def __init__(self, trie: Trie):
+        self.trie = trie
+        self.end_room, self.ends = 256, ints(256)
+        self.closing_room, self.closing = 256, ints(256)
+        self.span_room, self.spans = 256, ints(256)
+        self.scratch = ints(256)
+        self.end_count = self.closing_count = self.span_count = 0
+
+    def __dealloc__(self):
+        free(self.ends)
+        free(self.closing)
+        free(self.spans)
+        free(self.scratch)
+
+    @cython.cfunc
+    def begin(self) -> object:
+        """Forget what was noted; an error may have left some."""
+        self.end_count = self.closing_count = self.span_count = 0
+        return None
+
+    @cython.cfunc
+    def span(self, begin: cython.int, until: cython.int) -> object:
+        """Note that the tokens from one index of the trie's order to another stay inside."""
+        if begin == until:
+            return None
+        if self.span_count == self.span_room:
+            self.spans = more(self.spans, self.span_room, 2 * self.span_room)
+            self.span_room *= 2
+        self.spans[self.span_count] = begin
+        self.spans[self.span_count + 1] = until
+        self.span_count += 2
+        return None
+
+    @cython.cfunc
+    def end(self, node: cython.int, done: cython.bint) -> object:
+        """Note a trie node at which the atom may end, or must (``done``)."""
+        if done:
+            i: cython.int
+            for i in range(self.trie.first[node], self.trie.first[node + 1]):
+                if self.closing_count == self.closing_room:
+                    self.closing = more(self.closing, self.closing_room, 2 * self.closing_room)
+                    self.closing_room *= 2
+                self.closing[self.closing_count] = self.trie.order[i]
+                self.closing_count += 1
+        if self.end_count == self.end_room:
+            self.ends = more(self.ends, self.end_room, 2 * self.end_room)
+            self.end_room *= 2
+        self.ends[self.end_count] = node
+        self.end_count += 1
+        return None
+
+    @cython.cfunc
+    def sort_ends(self) -> object:
+        """Bring the noted ends, which were not, in the trie's order."""
+        ends = sorted([self.ends[i] for i in range(self.end_count)])
+        i: cython.int
+        for i in range(self.end_count):
+            self.ends[i] = ends[i]
+        return None
+
+    @cython.cfunc
+    def set_ends(self, token_set: TokenSet) -> object:
+        """Give a token set the noted ends."""
+        token_set.end_count = self.end_count
+        token_set.closing_count = self.closing_count
+        self.closing_count = 0
+        self.end_count = 0
+        return set_parts(self.trie, token_set, self.ends, self.closing, self.scratch)

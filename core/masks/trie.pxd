@@ -5,6 +5,8 @@ from ..automaton cimport encoding
 
 cdef bint is_space(int code) noexcept
 
+cdef int first_from(int[::1] ordered, int size, int node) noexcept
+
 cdef class Trie:
     cdef unsigned char[::1] byte
     cdef unsigned short[::1] depth
@@ -25,4 +27,5 @@ cdef class Trie:
     cdef object _sort(self, object tokens)
     cdef object _link(self)
     cdef void _raise(self, int parent, int node, unsigned long long own) noexcept
+    cdef int child_by(self, int node, int byte) noexcept
     cdef int _lacks(self, int node, int before) noexcept

@@ -43,6 +43,22 @@ def is_space(code: cython.int) -> cython.bint:
     return code == 0x3000 or code == 0xFEFF
 
 
+@cython.cfunc
+@cython.exceptval(check=False)
+def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> cython.int:
+    """Return the index of the first of ``size`` ascending nodes that is not before ``node``."""
+    low: cython.int = 0
+    high: cython.int = size
+    middle: cython.int
+    while low < high:
+        middle = (low + high) >> 1
+        if ordered[middle] < node:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @cython.cclass
 class Trie:
     """A vocabulary as a byte trie in flat pre-order arrays.
@@ -215,23 +231,27 @@ class Trie:
 
     def find(self, data: bytes) -> int:
         """Return the node to which some bytes, at least one, lead from the root; -1 if no token begins with them."""
-        node: cython.int = self.child[data[0]]
-        i: cython.int
-        end: cython.int
+        node: cython.int = 0
         at: cython.Py_ssize_t
         byte: cython.uchar
-        if node < 0:
-            return -1
-        for at in range(1, len(data)):
+        for at in range(len(data)):
             byte = data[at]  # by its index: as items of bytes, C has signed ones
-            i = node + 1
-            end = node + self.size[node]
-            while i < end and self.byte[i] != byte:
-                i += self.size[i]
-            if i >= end:
-                return -1
-            node = i
+            node = self.child_by(node, byte)
+            if node < 0:
+                break
         return node
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def child_by(self, node: cython.int, byte: cython.int) -> cython.int:
+        """Return the child of a node by a byte; -1 if there is none."""
+        if node == 0:
+            return self.child[byte]
+        i: cython.int = node + 1
+        end: cython.int = node + self.size[node]
+        while i < end and self.byte[i] < byte:
+            i += self.size[i]
+        return i if i < end and self.byte[i] == byte else -1
 
     def saved(self) -> tuple:
         """Return the bytes, depths, tokens and chains: arrays from which `Trie` makes the same trie without sorting."""

@@ -11,8 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .character_counts import ClassExits, ClassRuns, TokenCounts
-    from .run_sets import RunSurvey
+    from .class_survey import ClassSurvey
     from .token_set import TokenSet
     from .trie import Trie
 
@@ -36,26 +35,17 @@ class VocabularyIndex:
     Attributes:
         tokens: the same.
         token_sets: token sets that do not depend on the grammar, by the key that `ByteRows.shared` gives.
-        inside: by a number, the tokens that stay inside a JSON string and have at most that number of characters.
-        counted: token sets of counted strings, by the maximum and the minimum number of characters that remain.
-        counts: the number of characters of each token in a JSON string; None until it is needed.
-        runs: `ClassRuns` by class of characters.
-        exits: `ClassExits` by class of characters.
-        run_surveys: `RunSurvey` by class of ASCII characters.
-        met: number of times that a class of characters was met before its `ClassRuns` were computed.
+        runs: token sets of JSON strings that go on with a run of one class, by the class and the maximum and minimum
+            number of characters.
+        surveys: surveys by class of characters (the ranges of its code points).
     """
 
     __slots__ = (
         "_by_name",
         "_closers",
-        "counted",
-        "counts",
-        "exits",
-        "inside",
-        "met",
         "quoted",
-        "run_surveys",
         "runs",
+        "surveys",
         "token_sets",
         "tokens",
         "trie",
@@ -67,13 +57,8 @@ class VocabularyIndex:
         self.tokens = tokens
         self._closers: npt.NDArray[np.int64] | None = None
         self.token_sets: dict[Hashable, TokenSet] = {}
-        self.inside: dict[int, TokenSet] = {}
-        self.counted: dict[tuple[int, int], TokenSet] = {}
-        self.counts: TokenCounts | None = None
-        self.runs: dict[Hashable, ClassRuns] = {}
-        self.exits: dict[Hashable, ClassExits] = {}
-        self.run_surveys: dict[bytes, RunSurvey] = {}
-        self.met: dict[Hashable, int] = {}
+        self.runs: dict[Hashable, TokenSet] = {}
+        self.surveys: dict[Hashable, ClassSurvey] = {}
         self._by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
 
     @property

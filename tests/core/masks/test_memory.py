@@ -74,7 +74,7 @@ def test_unions_stay_small(count: int, calls: int, bound: int) -> None:
 
 
 def test_texts_that_are_alike_cost_nothing_more() -> None:
-    """The same calls a second time derive nothing: no state, no row, no mask table, no byte."""
+    """The same calls a second time derive nothing: no state, no row, no token set, no byte."""
     vocabulary = Vocabulary(TOKENS, eos=[len(TOKENS) - 1])
     constraint = union(5).bind(vocabulary)
     found = []
@@ -83,7 +83,9 @@ def test_texts_that_are_alike_cost_nothing_more() -> None:
         for _ in range(60):
             write(constraint, draw)
         counters = constraint.counters()
-        found.append((constraint.byte_count(), [counters[key] for key in ("states", "rows", "faults", "mask_tables")]))
+        found.append(
+            (constraint.byte_count(), [counters[key] for key in ("states", "rows", "faults", "mask_token_sets")])
+        )
     assert found[0] == found[1]
 
 

@@ -88,41 +88,6 @@ def test_the_free_string_may_have_few_tokens():
     assert matcher.allowed_tokens() == [0, 1]
 
 
-def test_too_few_bytes_to_lead_out_are_not_looked_at():
-    """Where a word of eight letters is forbidden, or needed, shorter ones need not be walked: one node in a few is."""
-    letters = [b"a", b"b", b"c", b"d"]
-    tokens = [b"".join(each) for size in range(1, 7) for each in product(letters, repeat=size)]
-    vocabulary = Vocabulary([*tokens, b'"', None], eos=[len(tokens) + 1])
-    schema = {"type": "string", "pattern": "abcdabcd", "not": {"pattern": "dcbadcba"}}
-    constraint = Grammar.from_json_schema(schema).bind(vocabulary)
-    matcher = constraint.matcher()
-    assert matcher.accept(len(tokens))
-    before = constraint.counters()["mask_visited"]
-    assert matcher.allowed_tokens() == list(range(len(tokens)))
-    assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
-
-
-def test_parts_without_the_letters_of_a_word_are_not_looked_at():
-    """Where some word is searched, tokens with quotes and bytes that may not be there need no walk either; and within
-    the word, only those that go on with it."""
-    letters = [b"a", b"b", b"c", b"d"]
-    words = [b"".join(each) for size in range(1, 6) for each in product(letters, repeat=size)]
-    tokens = [*words, *(word + b'",' for word in words), *(word + b"\n" for word in words)]
-    vocabulary = Vocabulary([*tokens, b"w", b"o", b"r", b"x", b'"', None], eos=[len(tokens) + 5])
-    schema = {"type": "string", "pattern": "word", "not": {"pattern": "drow"}}
-    free = Grammar.from_json_schema({"type": "string"}).bind(vocabulary).matcher()
-    assert free.accept_bytes(b'"')
-    assert len(free.allowed_tokens()) == len(words) + 5  # its walk is not counted below
-    constraint = Grammar.from_json_schema(schema).bind(vocabulary)
-    matcher = constraint.matcher()
-    assert matcher.accept_bytes(b'"')
-    for text in (b"", b"wo"):
-        assert matcher.accept_bytes(text)
-        before = constraint.counters()["mask_visited"]
-        assert matcher.allowed_tokens() == [*range(len(words)), *range(len(tokens), len(tokens) + 4)]
-        assert constraint.counters()["mask_visited"] - before < len(tokens) // 100
-
-
 @pytest.mark.parametrize(
     ("schema", "written"),
     [

@@ -90,8 +90,8 @@ def test_common_classes_are_surveyed_ahead(tmp_path: Path) -> None:
     seen = []
     for known in (vocabulary(tmp_path), vocabulary(tmp_path), vocabulary(False)):
         index = index_of(known)
-        classes = list(index.runs), list(index.exits), list(index.run_surveys)
-        assert list(map(len, classes)) == [2, 2, 15]
+        classes = set(index.surveys)
+        assert len(classes) == 19
         out = np.zeros((known.size + 31) // 32, dtype=np.uint32)
         for pattern in patterns:
             matcher = Grammar.from_json_schema({"type": "string", "pattern": pattern}).bind(known).matcher()
@@ -99,9 +99,7 @@ def test_common_classes_are_surveyed_ahead(tmp_path: Path) -> None:
                 matcher.fill_mask(out)
                 seen.append(out.tobytes())
                 assert matcher.accept_bytes(bytes((byte,)))
-        assert set(index.runs) == set(classes[0])
-        assert set(index.exits) == set(classes[1])
-        assert set(index.run_surveys) == set(classes[2])
+        assert set(index.surveys) == classes
     third = len(seen) // 3
     assert seen[:third] == seen[third : 2 * third] == seen[2 * third :]
 
@@ -149,8 +147,8 @@ def test_whole_files_of_nonsense_are_computed_again(tmp_path: Path, computed: li
     for wrong in (
         {},
         {**arrays, "trie 1": deep},
-        {**arrays, "runs 1 0": arrays["runs 1 0"][:-1]},
-        {**arrays, "exits 0 2": arrays["exits 0 2"][:-1]},
+        {**arrays, "survey 1 0": array("i")},
+        {**arrays, "survey 0 3": arrays["survey 0 3"][:-1]},
         {**arrays, "trie 2": arrays["trie 2"][:-1]},
         {**arrays, "trie 2": array("i", [known.size]) * len(deep)},
         {**arrays, "trie 3": array("i", [-1])},
@@ -286,9 +284,9 @@ def test_common_values_are_found_out_once(value: dict[str, object], text: str) -
         constraint = Grammar.from_json_schema(schema, whitespace="compact").bind(known)
         matcher = constraint.matcher()
         assert matcher.accept_bytes(f'{{"{names[0]}":'.encode())
-        before = constraint.counters()["mask_tables"]
+        before = constraint.counters()["mask_token_sets"]
         for byte in text.encode():
             matcher.allowed_tokens()
             assert matcher.accept(byte)
-        made.append(constraint.counters()["mask_tables"] - before)
+        made.append(constraint.counters()["mask_token_sets"] - before)
     assert made[0] > 1 and made[1] == 0

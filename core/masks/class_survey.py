@@ -1,0 +1,308 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Class surveys: where the tokens of a vocabulary leave a class of characters.
+
+Let C be a class of characters, and C* the insides of JSON strings of any number of them. A survey of C is made once for
+a vocabulary, and serves every position from which all strings of C, or all of up to so many characters, can go on: of
+the trie, only the nodes where tokens leave C* are visited.
+
+Compiled where that is possible; ``class_survey.pxd`` declares its C interface.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ..compiled import standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..automaton import encoding
+    from ..automaton.positions import Positions
+    from ..compiled.arrays import copied, grown
+    from ..compiled.memory import free, longs, octets
+    from .bits import flip_bit
+    from .subtrees import Subtrees
+    from .trie import Trie
+
+#: Maximum number of sets of tokens that one survey keeps (see `ClassSurvey.inside`).
+MAX_INSIDE = cython.declare(cython.int, 16)
+#: Minimum part of the trie's nodes, as its reciprocal, below the characters of a class for which a survey pays off.
+WIDE = cython.declare(cython.int, 16)
+#: Maximum part of them, as its reciprocal, below the exceptions of a chain, and maximum number of exceptions.
+FEW = cython.declare(cython.int, 8)
+MAX_EXCEPTIONS = cython.declare(cython.int, 16)
+
+
+@cython.cclass
+class ClassSurvey:
+    """How the tokens of a vocabulary begin with characters of a class C, from between two characters of a JSON string.
+
+    ``token`` lists the tokens with which a string of C may begin: the first ``until[n]`` begin at most ``n`` characters
+    (the last may be incomplete), and none begins more than ``longest``.
+
+    ``exit`` lists the *exits*: the trie nodes of the first byte that no string of C has there, but some JSON string (a
+    closing quote too). They are grouped by the first byte of the character that is not in C: those of byte ``b`` are
+    ``exit[start[b] : start[b + 1]]``, in pre-order. ``chars`` has the number of characters before that one.
+    """
+
+    def __init__(self, token, until, exit, chars, start):
+        self.token = token
+        self.until = until
+        self.exit = exit
+        self.chars = chars
+        self.start = start
+        self.longest = len(until) - 2
+        self.masks = {}
+        if not (0 <= self.longest and len(start) == 257 and 0 <= start[256] < len(exit) == len(chars)):
+            raise ValueError("this is not the survey of a class")
+        if not 0 <= until[self.longest] < len(token):
+            raise ValueError("this is not the survey of a class")
+
+    def saved(self) -> tuple:
+        """Return the arguments for the same survey."""
+        tokens = copied("i", self.token), copied("i", self.until)
+        return (*tokens, copied("i", self.exit), copied("i", self.chars), copied("i", self.start))
+
+    @cython.cfunc
+    def inside(self, most: cython.int, words: cython.int) -> cython.uint[::1]:
+        """Return a bit for each token of at most ``most`` characters: ``words`` numbers, which others share."""
+        found = self.masks.get(most)
+        if found is None:
+            found = array("I", [0]) * words
+            bits: cython.uint[::1] = found
+            i: cython.int
+            for i in range(self.until[most]):
+                flip_bit(bits, self.token[i])
+            if len(self.masks) >= MAX_INSIDE:
+                del self.masks[next(iter(self.masks))]
+            self.masks[most] = found
+        return found
+
+
+@cython.cfunc
+def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: cython.longlong) -> ClassSurvey:
+    """Return the survey of a class.
+
+    Args:
+        automaton: the automaton.
+        trie: the vocabulary's trie.
+        star: the row state inside a string of any number of characters of the class.
+        free: the row state inside the free string.
+    """
+    nodes: cython.int = trie.nodes
+    depth: cython.int
+    i: cython.int = 1
+    at: cython.int
+    then: cython.longlong
+    wide: cython.longlong
+    tokens: cython.int = 0
+    exits: cython.int = 0
+    longest: cython.int = 0
+    token: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
+    sizes: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
+    exit: cython.int[::1] = grown(None, "i", 1024)
+    chars: cython.int[::1] = grown(None, "i", 1024)
+    # Of the path to a node: both positions, the characters begun, and the first byte of the last one.
+    here: cython.longlong[::1] = array("q", [star]) * (trie.longest + 2)
+    there: cython.longlong[::1] = array("q", [free]) * (trie.longest + 2)
+    begun: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
+    lead: cython.uchar[::1] = bytearray(trie.longest + 2)
+    leads: cython.uchar[::1] = bytearray(1024)
+    while i < nodes:
+        depth = trie.depth[i]
+        wide = automaton.after(there[depth - 1], trie.byte[i])
+        if wide < 0:
+            i += trie.size[i]
+            continue
+        begun[depth], lead[depth] = begun[depth - 1], lead[depth - 1]
+        if here[depth - 1] == star:
+            begun[depth] += 1
+            lead[depth] = trie.byte[i]
+        then = automaton.after(here[depth - 1], trie.byte[i])
+        if then <= 0:
+            if exits + 1 == len(exit):  # one spare item, since a buffer may not be empty
+                exit, chars = grown(exit, "i", 2 * len(exit)), grown(chars, "i", 2 * len(chars))
+                leads = grown(leads, "B", 2 * len(leads))
+            exit[exits], chars[exits], leads[exits] = i, begun[depth] - 1, lead[depth]
+            exits += 1
+            i += trie.size[i]
+            continue
+        longest = max(longest, begun[depth])
+        for at in range(trie.first[i], trie.first[i + 1]):
+            token[tokens], sizes[tokens] = trie.order[at], begun[depth]
+            tokens += 1
+        here[depth], there[depth] = then, wide
+        i += 1
+    return _sorted_survey(token, sizes, tokens, exit, chars, leads, exits, longest)
+
+
+@cython.cfunc
+def _sorted_survey(
+    token: cython.int[::1],
+    sizes: cython.int[::1],
+    tokens: cython.int,
+    exit: cython.int[::1],
+    chars: cython.int[::1],
+    leads: cython.uchar[::1],
+    exits: cython.int,
+    longest: cython.int,
+) -> ClassSurvey:
+    """Return a survey of these tokens, with their numbers of characters, and exits; two stable counting sorts."""
+    i: cython.int
+    at: cython.int
+    until: cython.int[::1] = array("i", [0]) * (longest + 2)
+    start: cython.int[::1] = array("i", [0]) * 258
+    tokens_sorted: cython.int[::1] = grown(None, "i", tokens + 1)
+    exit_sorted: cython.int[::1] = grown(None, "i", exits + 1)
+    chars_sorted: cython.int[::1] = grown(None, "i", exits + 1)
+    for i in range(tokens):
+        until[sizes[i] + 1 if sizes[i] <= longest else longest + 1] += 1
+    for i in range(1, longest + 2):
+        until[i] += until[i - 1]
+    for i in range(tokens):
+        at = until[sizes[i]]
+        until[sizes[i]] += 1
+        tokens_sorted[at] = token[i]
+    for i in range(exits):
+        start[leads[i] + 2] += 1
+    for i in range(1, 258):
+        start[i] += start[i - 1]
+    for i in range(exits):
+        at = start[leads[i] + 1]
+        start[leads[i] + 1] += 1
+        exit_sorted[at], chars_sorted[at] = exit[i], chars[i]
+    return ClassSurvey(tokens_sorted, until, exit_sorted, chars_sorted, copied("i", start)[:257])
+
+
+@cython.cclass
+class Chain:
+    """The row states q0, q1, q2, ... of a JSON string that goes on with a run of one class C of ASCII characters: from
+    each state, every character of C leads to the next one, or, from the last, nowhere.
+
+    From q0, a few characters of C, the *exceptions*, may lead elsewhere: so it is where some names are left out.
+
+    Args:
+        automaton: the automaton.
+        trie: the vocabulary's trie.
+        subtrees: the automaton's subtree test.
+    """
+
+    def __init__(self, automaton: Positions, trie: Trie, subtrees: Subtrees):
+        self.automaton = automaton
+        self.trie = trie
+        self.subtrees = subtrees
+        self.states = longs(trie.longest + 2)
+        self.members, self.exception = octets(128), octets(MAX_EXCEPTIONS)
+        self.count = self.exceptions = self.most = 0
+
+    def __dealloc__(self):
+        free(self.states)
+        free(self.members)
+        free(self.exception)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def choose(self, state: cython.int, free: cython.longlong) -> cython.bint:
+        """Choose the class: the characters that lead to the same row state as most do. Return False if that is the
+        free string, or if few tokens begin with them.
+
+        Args:
+            state: q0, between two characters of a JSON string.
+            free: the state of the free string.
+        """
+        majority: cython.int = self.subtrees.majority_from(state)
+        if majority <= 0 or majority == free:
+            return False
+        # The class of q1, if q0 has few exceptions from it; else that of q0.
+        nodes: cython.int = self._gather(majority, self.subtrees.majority_from(majority))
+        lost: cython.int = 0
+        first: cython.int
+        i: cython.int
+        self.exceptions = 0
+        for i in range(self.count):
+            first = self.trie.child[self.members[i]]
+            if first >= 0 and self.automaton.after(state, self.members[i]) != majority:
+                lost += self.trie.size[first] if self.exceptions < MAX_EXCEPTIONS else nodes
+                if self.exceptions < MAX_EXCEPTIONS:
+                    self.exception[self.exceptions] = self.members[i]
+                    self.exceptions += 1
+        if WIDE * nodes <= self.trie.nodes or FEW * lost > nodes:
+            nodes = self._gather(state, majority)
+            self.exceptions = 0
+        return WIDE * nodes > self.trie.nodes
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _gather(self, state: cython.int, to: cython.longlong) -> cython.int:
+        """Choose the ASCII characters that lead from one row state to another; return the number of trie nodes below
+        them."""
+        nodes: cython.int = 0
+        byte: cython.int
+        self.count = 0
+        if to <= 0:
+            return 0
+        for byte in range(0x20, 0x7F):
+            if byte != 0x22 and byte != 0x5C and self.automaton.after(state, byte) == to:
+                self.members[self.count] = byte
+                self.count += 1
+                if self.trie.child[byte] >= 0:
+                    nodes += self.trie.size[self.trie.child[byte]]
+        return nodes
+
+    @cython.cfunc
+    def flips(self) -> list:
+        """Return the code points at which membership in the class flips, ascending."""
+        found: list = []
+        last: cython.int = -1
+        i: cython.int
+        for i in range(self.count):
+            if self.members[i] != last:
+                found += [last, self.members[i]]
+            last = self.members[i] + 1
+        return [*found[1:], last]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def follow(self, state: cython.longlong, longest: cython.int) -> cython.bint:
+        """Find the states of the chain, up to ``longest`` characters, which no token exceeds. Return False if there is
+        none, since it makes a difference which characters of the class come."""
+        automaton: Positions = self.automaton
+        at: cython.int = 0
+        i: cython.int
+        then: cython.longlong = self.subtrees.majority_from(cython.cast(cython.int, state))
+        self.states[0] = state
+        self.most = longest
+        while True:
+            if at:
+                then = automaton.after(self.states[at], self.members[0])
+                for i in range(1, self.count):
+                    if automaton.after(self.states[at], self.members[i]) != then:
+                        return False
+            if then == encoding.DONE:
+                return False
+            if then < 0:
+                self.most = at
+                return True
+            if at == longest:
+                return True
+            at += 1
+            self.states[at] = then
+            if then == self.states[at - 1]:
+                while at < longest:
+                    at += 1
+                    self.states[at] = then
+                return True
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def is_dead(self, byte: cython.int) -> cython.bint:
+        """Return True if a byte leads nowhere from each state of the chain."""
+        at: cython.int
+        for at in range(self.most + 1):
+            if at and self.states[at] == self.states[at - 1]:  # so are all that follow
+                return True
+            if self.automaton.after(self.states[at], byte) >= 0:
+                return False
+        return True

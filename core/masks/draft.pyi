@@ -1,3 +1,0 @@
-# Types of a compiled module (Cython in pure-Python mode).
-
-class Draft: ...
