@@ -48,7 +48,7 @@ class Comparison:
         self.subtrees = subtrees
         self.draft = draft
         self.visited = 0
-        self.flips = self.lost = self.gained = None
+        self.base = self.flips = self.lost = self.gained = None
         self.stack, self.known = longs(trie.longest + 2), longs(trie.longest + 2)
 
     def __dealloc__(self):

@@ -38,7 +38,7 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
     from .trie_walk import TrieWalk
 
-#: Maximum part of the trie's nodes, as its reciprocal, below the bytes that lead to different positions: for comparisons
+#: Maximum part of the trie's nodes, as its reciprocal, below the bytes that lead elsewhere: for comparisons
 #: with the free string, and with the home state.
 NEAR_FREE = cython.declare(cython.int, 2)
 NEAR_HOME = cython.declare(cython.int, 32)
