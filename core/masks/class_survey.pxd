@@ -11,6 +11,7 @@ from .trie cimport Trie
 cdef class ClassSurvey:
     cdef int[::1] token
     cdef int[::1] until
+    cdef int[::1] partial
     cdef int[::1] exit
     cdef int[::1] chars
     cdef int[::1] start
@@ -26,6 +27,7 @@ cdef ClassSurvey _sorted_survey(
     int[::1] token,
     int[::1] sizes,
     int tokens,
+    object partial,
     int[::1] exit,
     int[::1] chars,
     unsigned char[::1] leads,

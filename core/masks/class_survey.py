@@ -40,16 +40,18 @@ class ClassSurvey:
     """How the tokens of a vocabulary begin with characters of a class C, from between two characters of a JSON string.
 
     ``token`` lists the tokens with which a string of C may begin: the first ``until[n]`` begin at most ``n`` characters
-    (the last may be incomplete), and none begins more than ``longest``.
+    (the last may be incomplete), and none begins more than ``longest``. ``partial`` lists those of them that end within
+    a character.
 
     ``exit`` lists the *exits*: the trie nodes of the first byte that no string of C has there, but some JSON string (a
     closing quote too). They are grouped by the first byte of the character that is not in C: those of byte ``b`` are
     ``exit[start[b] : start[b + 1]]``, in pre-order. ``chars`` has the number of characters before that one.
     """
 
-    def __init__(self, token, until, exit, chars, start):
+    def __init__(self, token, until, partial, exit, chars, start):
         self.token = token
         self.until = until
+        self.partial = partial
         self.exit = exit
         self.chars = chars
         self.start = start
@@ -57,12 +59,12 @@ class ClassSurvey:
         self.masks = {}
         if not (0 <= self.longest and len(start) == 257 and 0 <= start[256] < len(exit) == len(chars)):
             raise ValueError("this is not the survey of a class")
-        if not 0 <= until[self.longest] < len(token):
+        if not 0 <= until[self.longest] < len(token) or partial[len(partial) - 1] != -1:
             raise ValueError("this is not the survey of a class")
 
     def saved(self) -> tuple:
         """Return the arguments for the same survey."""
-        tokens = copied("i", self.token), copied("i", self.until)
+        tokens = copied("i", self.token), copied("i", self.until), copied("i", self.partial)
         return (*tokens, copied("i", self.exit), copied("i", self.chars), copied("i", self.start))
 
     @cython.cfunc
@@ -100,6 +102,7 @@ def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: 
     tokens: cython.int = 0
     exits: cython.int = 0
     longest: cython.int = 0
+    partial = array("i")
     token: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
     sizes: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
     exit: cython.int[::1] = grown(None, "i", 1024)
@@ -133,9 +136,12 @@ def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: 
         for at in range(trie.first[i], trie.first[i + 1]):
             token[tokens], sizes[tokens] = trie.order[at], begun[depth]
             tokens += 1
+            if then != star:
+                partial.append(trie.order[at])
         here[depth], there[depth] = then, wide
         i += 1
-    return _sorted_survey(token, sizes, tokens, exit, chars, leads, exits, longest)
+    partial.append(-1)  # a buffer may not be empty
+    return _sorted_survey(token, sizes, tokens, partial, exit, chars, leads, exits, longest)
 
 
 @cython.cfunc
@@ -143,6 +149,7 @@ def _sorted_survey(
     token: cython.int[::1],
     sizes: cython.int[::1],
     tokens: cython.int,
+    partial: object,
     exit: cython.int[::1],
     chars: cython.int[::1],
     leads: cython.uchar[::1],
@@ -173,7 +180,7 @@ def _sorted_survey(
         at = start[leads[i] + 1]
         start[leads[i] + 1] += 1
         exit_sorted[at], chars_sorted[at] = exit[i], chars[i]
-    return ClassSurvey(tokens_sorted, until, exit_sorted, chars_sorted, copied("i", start)[:257])
+    return ClassSurvey(tokens_sorted, until, partial, exit_sorted, chars_sorted, copied("i", start)[:257])
 
 
 @cython.cclass

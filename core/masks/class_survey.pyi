@@ -3,7 +3,13 @@ from array import array
 
 class ClassSurvey:
     def __init__(
-        self, token: array[int], until: array[int], exit: array[int], chars: array[int], start: array[int]
+        self,
+        token: array[int],
+        until: array[int],
+        partial: array[int],
+        exit: array[int],
+        chars: array[int],
+        start: array[int],
     ) -> None: ...
     def saved(self) -> tuple[array[int], ...]: ...
 

@@ -50,7 +50,7 @@ cdef class TokenSets:
     cdef TokenSet _counted_set(self, long long atom)
     cdef TokenSet _run_set(self, int number, long long least, long long most)
     cdef TokenSet _survey_set(self, int state, ClassSurvey survey, int most, bint is_chain)
-    cdef bint _is_inside(self, long long atom, int token) except -1
+    cdef object _add_if_inside(self, long long atom, int token, TokenSet token_set)
     cdef bint _has_few_exits(self, ClassSurvey survey) except -1
     cdef bint _is_exception(self, int node) except -1
     cdef object _clear(self, int node, TokenSet token_set)

@@ -438,30 +438,33 @@ class TokenSets:
             for i in range(chain.exceptions):
                 groups += 1
                 self._add_below(trie.child[chain.exception[i]], token_set)
+            for i in range(len(survey.partial) - 1):  # beyond the chain, another character may begin alike
+                self._add_if_inside(state, survey.partial[i], token_set)
         else:
             for i in range(survey.until[most], survey.until[survey.longest]):
-                if not has_bit(token_set.dense, survey.token[i]) and self._is_inside(state, survey.token[i]):
-                    flip_bit(token_set.dense, survey.token[i])
-                    token_set.count += 1
+                self._add_if_inside(state, survey.token[i], token_set)
         if groups > 1:
             self.draft.sort_ends()
         self.draft.set_ends(token_set)
         return token_set
 
     @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _is_inside(self, atom: cython.longlong, token: cython.int) -> cython.bint:
-        """Return True if a token stays inside from a position on."""
+    def _add_if_inside(self, atom: cython.longlong, token: cython.int, token_set: TokenSet) -> object:
+        """Add a token to a dense token set if it stays inside from a position on."""
         data: bytes = self.index.tokens[token]
         at: cython.Py_ssize_t
         byte: cython.uchar
+        if has_bit(token_set.dense, token):
+            return None
         self.visited += len(data)
         for at in range(len(data)):
             byte = data[at]
             atom = self.automaton.after(atom, byte)
             if atom <= 0:
-                return False
-        return True
+                return None
+        flip_bit(token_set.dense, token)
+        token_set.count += 1
+        return None
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

@@ -148,7 +148,7 @@ def test_whole_files_of_nonsense_are_computed_again(tmp_path: Path, computed: li
         {},
         {**arrays, "trie 1": deep},
         {**arrays, "survey 1 0": array("i")},
-        {**arrays, "survey 0 3": arrays["survey 0 3"][:-1]},
+        {**arrays, "survey 0 4": arrays["survey 0 4"][:-1]},
         {**arrays, "trie 2": arrays["trie 2"][:-1]},
         {**arrays, "trie 2": array("i", [known.size]) * len(deep)},
         {**arrays, "trie 3": array("i", [-1])},
