@@ -498,8 +498,11 @@ class LazyAutomaton:
             known = self._ways_known[atoms] = [], LazyAutomaton._ways(weakref.proxy(self), state)
         found, more = known
         at = 0
-        while at < len(found) or (way := next(more, None)) is not None:
+        while True:
             if at == len(found):
+                way = next(more, None)
+                if way is None:
+                    break
                 found.append(way)
             yield found[at]
             at += 1

@@ -185,7 +185,8 @@ def _environment() -> Any:
                 if name in _WIDE:
                     _check_length(sum(map(_width, args)))
                 elif name == "expandtabs":
-                    _check_length((owner.count("\t" if isinstance(owner, str) else b"\t")) * sum(map(_width, args)))
+                    tabs = owner.count("\t") if isinstance(owner, str) else owner.count(b"\t")
+                    _check_length(tabs * sum(map(_width, args)))
                 elif name == "replace":
                     _check_length(_replaced(owner, args, named))
                 elif name in ("format", "format_map"):
@@ -284,7 +285,8 @@ def _replaced(text: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> int
     old, new = [*args, *named.values(), "", ""][:2]
     if not isinstance(old, type(text)) or not isinstance(new, type(text)):
         return 0
-    return len(text) + (text.count(old) * len(new))
+    length: int = len(text) + text.count(old) * len(new)
+    return length
 
 
 def _weight(value: Any) -> int:
