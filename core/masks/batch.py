@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Rows of a `MaskTable` that are always there: one allows nothing, one everything.
 NOTHING, EVERYTHING = 0, 1
+
+_ROWS = "give a writable uint32 array, [rows, words], one row for each matcher"
 
 #: Bit patterns of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
 _HALF, _BFLOAT, _SINGLE = 0xFC00, 0xFF80, 0xFF800000
@@ -41,12 +44,18 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.uint32]) -> None
 
     Law: row ``i`` is what ``matchers[i].fill_mask`` writes.
     """
+    if not isinstance(out, np.ndarray):
+        raise DecodingError(f"masks are written into a NumPy array, not {type(out).__name__}", hint=_ROWS)
     if out.ndim != 2 or len(out) < len(matchers):
         raise DecodingError(
             f"{len(matchers)} masks do not fit in an array of shape {out.shape}", hint="give one row for each matcher"
         )
-    for number in fill_known(list(matchers), out):
-        matchers[number].fill_mask(out[number])
+    try:
+        rest = fill_known(list(matchers), out)
+    except BufferError as error:
+        raise DecodingError(f"masks cannot be written: {error}", hint=_ROWS) from error
+    for number in rest:
+        _matcher(matchers[number]).fill_mask(out[number])
 
 
 def apply_mask(logits: Any, masks: Any) -> None:
@@ -61,8 +70,13 @@ def apply_mask(logits: Any, masks: Any) -> None:
     Raises:
         DecodingError: the shapes do not fit, or the logits are not floating-point numbers.
     """
+    if not hasattr(logits, "shape") or not hasattr(masks, "shape"):
+        raise DecodingError(
+            f"masks are put on arrays or tensors, not {type(masks).__name__} on {type(logits).__name__}",
+            hint="give the logits first, then the masks that fill_masks wrote",
+        )
     shape, words = tuple(logits.shape), tuple(masks.shape)
-    if len(shape) < 1 or shape[:-1] != words[:-1]:
+    if len(shape) < 1 or len(words) < 1 or shape[:-1] != words[:-1]:
         raise DecodingError(f"masks of shape {words} do not fit logits of shape {shape}", hint="one mask for each row")
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     on_host = isinstance(logits, np.ndarray) or getattr(getattr(logits, "device", None), "type", "") == "cpu"
@@ -96,6 +110,7 @@ class MaskTable:
     """
 
     def __init__(self, size: int, capacity: int = 512, device: Any = None) -> None:
+        size, capacity = index(size), index(capacity)
         if size < 1 or capacity < 1:
             raise DecodingError(f"a table of {capacity} masks of {size} tokens", hint="give at least 1")
         self._size = size
@@ -134,7 +149,7 @@ class MaskTable:
         written: dict[int, int] = {}
         rows: list[int] = []
         for matcher in matchers:
-            place = matcher._place
+            place = _matcher(matcher)._place
             if place[0] is not engine:
                 engine = place[0]
                 written = self._rows.setdefault(engine, {})
@@ -179,9 +194,10 @@ class MaskTable:
         Raises:
             DecodingError: the shapes do not fit, a text has another vocabulary, or the logits lie elsewhere.
         """
-        if logits.ndim != 2 or len(logits) != len(matchers) or logits.shape[1] < self._size:
+        shape = tuple(getattr(logits, "shape", ()))
+        if len(shape) != 2 or shape[0] != len(matchers) or shape[1] < self._size:
             raise DecodingError(
-                f"logits of shape {tuple(logits.shape)} do not fit {len(matchers)} texts of {self._size} tokens",
+                f"logits of shape {shape} do not fit {len(matchers)} texts of {self._size} tokens",
                 hint="one row for each text, and at least one logit for each token",
             )
         self.forbid(logits, self.rows(matchers))
@@ -194,7 +210,17 @@ class MaskTable:
             rows: int32, one for each row of the logits; NumPy, or torch on the host or on the table's device.
         """
         if isinstance(logits, np.ndarray) or self._device is None:
-            _apply_on_host(logits, self.words, np.asarray(rows))
+            if not hasattr(logits, "shape"):
+                raise DecodingError(f"logits are an array or a tensor, not {type(logits).__name__}")
+            numbers = np.asarray(rows)
+            if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) != len(logits):
+                raise DecodingError(
+                    f"row numbers of shape {numbers.shape} and type {numbers.dtype}, for {len(logits)} rows of logits",
+                    hint="give what MaskTable.rows returned",
+                )
+            if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < len(self.words):
+                raise DecodingError("a row number is beyond the table", hint="give what MaskTable.rows returned")
+            _apply_on_host(logits, self.words, numbers.astype(np.int32, copy=False))
             return
         torch = _torch_of(logits)
         if logits.device.type != torch.device(self._device).type:
@@ -207,8 +233,20 @@ class MaskTable:
             fresh = torch.from_numpy(self.words[self._sent : self._used].view(np.int32)).to(self._device)
             self._forbidden[self._sent : self._used] = _unpacked(torch, fresh)[:, : self._size]
             self._sent = self._used
-        index = torch.as_tensor(rows).to(self._device, non_blocking=True)
-        _forbid_on_device(torch, logits, self._forbidden.index_select(0, index))
+        numbers = torch.as_tensor(rows).to(self._device, non_blocking=True)
+        _forbid_on_device(torch, logits, self._forbidden.index_select(0, numbers))
+
+
+def _matcher(value: Any) -> Matcher:
+    """Return a matcher as it is.
+
+    Raises:
+        DecodingError: it is none.
+    """
+    if not hasattr(value, "_place"):
+        raise DecodingError(f"a mask is that of a Matcher, not of {type(value).__name__}", hint="constraint.matcher()")
+    matcher: Matcher = value
+    return matcher
 
 
 def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray[np.int32]) -> None:

@@ -71,6 +71,29 @@ def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
     return tokens
 
 
+def _no_mask(row: object) -> TypeError:
+    """Return the error for what no mask can be written into."""
+    return TypeError(
+        f"a mask is a writable, C-contiguous NumPy array of uint32, not {type(row).__name__}"
+        + (f" of {row.dtype}, writable: {row.flags.writeable}" if isinstance(row, np.ndarray) else "")
+    )
+
+
+def _words(row, least: int) -> object:
+    """Return the words of a mask, at least so many.
+
+    Raises:
+        TypeError: it is no array that a mask can be written into.
+        ValueError: it is too short.
+    """
+    is_array: bool = isinstance(row, np.ndarray) and row.dtype == np.uint32 and row.ndim == 1
+    if not is_array or not row.flags.c_contiguous or not row.flags.writeable:
+        raise _no_mask(row)
+    if len(row) < least:
+        raise ValueError(f"a mask takes {least} words of 32 bits, not {len(row)}")
+    return row
+
+
 def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return those of some tokens that are set in a mask."""
     if not len(tokens):
@@ -160,17 +183,25 @@ class Matcher:
         """
         engine: MaskEngine = self._engine
         if self._state == encoding.FINISHED:
+            _words(out, 0)
             out[:] = 0
             return
         masks: Masks = engine._masks
         state: cython.int = cython.cast(cython.int, self._state)
-        if _IS_FREE and masks.fill_known(state, out):  # one call that nothing can interrupt
-            return
+        if out is None:
+            raise _no_mask(out)
         tries: cython.int = 0
+        try:
+            if _IS_FREE and masks.fill_known(state, out):  # one call that nothing can interrupt
+                return
+        except BufferError:
+            raise _no_mask(out) from None
         while True:
             try:
                 self._fill(out)
                 return
+            except BufferError:
+                raise _no_mask(out) from None
             except LimitError as error:
                 self._make_room(error, tries)
                 if tries:
@@ -541,8 +572,8 @@ class Matcher:
             return 0
         engine: MaskEngine = self._engine
         costs: Costs = None
-        most: cython.int = min(room, 1 << 30)
-        words: cython.uint[::1] = row
+        most: cython.int = max(0, min(index(room), 1 << 30))
+        words: cython.uint[::1] = _words(row, self._constraint.words)
         if _IS_FREE and engine._costs is not None:
             costs = engine._costs.known_of(cython.cast(cython.int, self._state))
         if costs is None:
@@ -553,8 +584,6 @@ class Matcher:
             found |= self._doubt(costs, row)
         if costs.longest < most:
             return found
-        if words.shape[0] < engine._costs.words:
-            raise ValueError(f"a mask takes {engine._costs.words} words of 32 bits, not {words.shape[0]}")
         found |= engine._costs.clear(costs, words, most)
         return found if costs.is_steady and costs.least <= most else found | UNSTEADY
 
@@ -605,8 +634,10 @@ class Matcher:
         Args:
             row: the mask, after `narrow`.
         """
+        words: cython.uint[::1] = _words(row, self._constraint.words)
+        if self._state == encoding.FINISHED:
+            return []
         costs: Costs = self._find_costs()
-        words: cython.uint[::1] = row
         return self._engine._costs.unsure_groups(costs, words)
 
     def take_unsure(self, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
@@ -615,6 +646,9 @@ class Matcher:
         Args:
             row: the mask, after `narrow`.
         """
+        _words(row, self._constraint.words)
+        if self._state == encoding.FINISHED:
+            return np.zeros(0, np.int64)
         costs: Costs = self._find_costs()
         found = self._engine._costs.unsure(costs, row)
         self._engine._costs.clear_unsure(costs, row)
@@ -730,6 +764,11 @@ class Constraint:
         *,
         mask_memory: int = MASK_MEMORY,
     ) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise GrammarError(
+                f"a grammar is bound to a Vocabulary, not to {type(vocabulary).__name__}",
+                hint="model.vocabulary is that of a model; Vocabulary.from_... reads that of a tokenizer",
+            )
         self.vocabulary = vocabulary
         self.words = (vocabulary.size + 31) // 32
         for name in specials:

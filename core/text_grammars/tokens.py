@@ -24,12 +24,24 @@ class Vocabulary(Protocol):
         """The control tokens, from name to id."""
 
 
+def special_of(vocabulary: Vocabulary | None) -> Mapping[str, int]:
+    """Return the control tokens of a vocabulary; none without one.
+
+    Raises:
+        GrammarError: it is no vocabulary.
+    """
+    special: Mapping[str, int] | None = {} if vocabulary is None else getattr(vocabulary, "special", None)
+    if special is None:
+        raise GrammarError(f"vocabulary= takes a Vocabulary, not {type(vocabulary).__name__}", hint="model.vocabulary")
+    return special
+
+
 def tokens_of(vocabulary: Vocabulary | None) -> Tokens:
     """Return a function from the id or the text of a token to its expression.
 
     Without a vocabulary, a text is the name of a control token, and ids are refused.
     """
-    names = {} if vocabulary is None else {token_id: name for name, token_id in vocabulary.special.items()}
+    names = {token_id: name for name, token_id in special_of(vocabulary).items()}
 
     def expression(token: int | str) -> Control | Literal:
         if isinstance(token, str):

@@ -1,0 +1,95 @@
+"""Small inputs that expand: closing schemas and reading requests answers them, or refuses them with an error of ours, in counted steps.
+
+Each way in reads all bombs in a process of its own. Calls of functions are counted; what compiled code does between
+them is bounded by the time that the process gets, which is far more than it takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .bombs import bombs
+from .counted import at_most
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Maximum number of calls of functions that one bomb may take.
+MAX_CALLS = 3_000_000
+
+
+def as_parameter(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema as the only parameter of a tool."""
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    shared = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"a": inner}, "required": ["a"], **shared}
+
+
+def as_tool(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema as the parameter of an OpenAI-style tool."""
+    return {"type": "function", "function": {"name": "f", "parameters": as_parameter(schema)}}
+
+
+def read_closed(schema: dict[str, Any]) -> None:
+    """Write out the closed reading, and the structural tag of a tool."""
+    from toolgrammar.tools import ToolSet, close_objects
+
+    close_objects(schema)
+    ToolSet.from_any([as_tool(schema)]).to_structural_tag()
+
+
+def read_requests(schema: dict[str, Any]) -> None:
+    """Read requests to the server: a schema of the answer, and a tool."""
+    from toolgrammar.adapters.server.asked import Served
+    from toolgrammar.adapters.server.fields import Fields
+    from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
+    from toolgrammar.core.errors import ToolGrammarError
+    from toolgrammar.core.testing import ScriptedModel
+
+    served = Served({"m": ScriptedModel([""])})
+    asked = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    for more in ({"response_format": form}, {"tools": [as_tool(schema)]}):
+        with contextlib.suppress(ToolGrammarError):
+            CHAT_COMPLETIONS.read(Fields({**asked, **more}), served)
+
+
+WAYS_IN: dict[str, Callable[[dict[str, Any]], None]] = {"closed": read_closed, "server": read_requests}
+
+
+def read_all(way: str) -> None:
+    """Read every bomb one way in; say which one is read, and what went wrong."""
+    from toolgrammar.core.errors import ToolGrammarError
+
+    for name, schema in bombs():
+        print(f"reading {name}", flush=True)
+        try:
+            with at_most(MAX_CALLS):
+                WAYS_IN[way](schema)
+        except ToolGrammarError:
+            pass
+        except BaseException as error:
+            print(f"WRONG {name}: {type(error).__name__}: {error}", flush=True)
+    print("read all", flush=True)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("way", WAYS_IN)
+def test_each_way_in_bounds_its_work(way: str) -> None:
+    """Bombs of references, alternatives, counts, nesting, enumerations and patterns end in an answer or our error."""
+    code = f"from tests.test_bombs import read_all; read_all({way!r})"
+    run = [sys.executable, "-X", "faulthandler", "-c", code]
+    try:
+        done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=840, check=False)
+    except subprocess.TimeoutExpired as slow:
+        said = slow.stdout.decode() if isinstance(slow.stdout, bytes) else slow.stdout or ""
+        pytest.fail(f"too slow: {said.splitlines()[-1:]}")
+    lines = done.stdout.splitlines()
+    assert lines[-1:] == ["read all"], f"ended at {lines[-1:]}: {done.stderr[-2000:]}"
+    assert not [line for line in lines if line.startswith("WRONG")]
