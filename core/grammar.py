@@ -507,9 +507,7 @@ class Grammar:
 
         Keys may be the beginnings of others.
         """
-        if not isinstance(cases, Mapping):
-            raise GrammarError(f"cases() takes a dict, not {type(cases).__name__}", hint="give grammars by their keys")
-        if not cases:
+        if not isinstance(cases, Mapping) or not cases:
             raise GrammarError("cases() needs at least one case", hint="pass a dict with at least one key")
         made = dict(zip(cases, cls._parts_of(tuple(cases.values())), strict=True))
         words = {checked_text(key, "a key of cases()").encode(): part for key, part in made.items()}
@@ -758,24 +756,21 @@ class Grammar:
             GrammarError: a fixed text is not UTF-8.
             LimitError: it has too many rules or states.
         """
-        from .export.writers import written_as
-        from .text_grammars.tokens import special_of
-
-        return written_as("gbnf", self._exported(), special_of(vocabulary))
+        return self._written("gbnf", vocabulary)
 
     def to_ebnf(self, vocabulary: Vocabulary | None = None) -> Exported:
         """Return the grammar in EBNF, for xgrammar; its control tokens need a vocabulary. Else as `to_gbnf`."""
-        from .export.writers import written_as
-        from .text_grammars.tokens import special_of
-
-        return written_as("ebnf", self._exported(), special_of(vocabulary))
+        return self._written("ebnf", vocabulary)
 
     def to_lark(self, vocabulary: Vocabulary | None = None) -> Exported:
         """Return the grammar in Lark, for llguidance. Else as `to_gbnf`."""
+        return self._written("lark", vocabulary)
+
+    def _written(self, notation: str, vocabulary: Vocabulary | None) -> Exported:
         from .export.writers import written_as
         from .text_grammars.tokens import special_of
 
-        return written_as("lark", self._exported(), special_of(vocabulary))
+        return written_as(notation, self._exported(), special_of(vocabulary))
 
     def to_regex(self) -> Exported:
         """Return a regular expression that matches the texts as a whole, for Python, ECMA-262 and Rust alike.
@@ -880,10 +875,9 @@ class Grammar:
     @staticmethod
     def _after(program: Program, data: bytes | str) -> int:
         """Return the state after a text; `REFUSED` if no text of the language begins with it."""
-        if not isinstance(data, (str, bytes, bytearray, memoryview)):
-            raise TypeError(f"a text is a str or bytes, not {type(data).__name__}")
-        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data)
-        return program.after(raw)
+        if isinstance(data, str):
+            return program.after(data.encode("utf-8", "surrogatepass"))
+        return program.after(bytes(memoryview(data)))
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
         """Return the grammar over a model's tokens: thread-safe, and shared by the `Matcher` of each text.
