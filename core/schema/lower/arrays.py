@@ -93,7 +93,8 @@ class _Place:
         count: the number of items written, as far as it matters.
         counted: for each `Contains`, the number of items that were counted, as far as it matters.
         written: the items, where they must not repeat (None: they may, or it is not known what they were).
-        left: for each class of special values, the number that were not written yet, as far as it matters.
+        left: for each class of special values, the number that were not written yet; where it is planned without the
+            text before it, as far as the rest of an array may need them.
         alike: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
@@ -260,7 +261,11 @@ class ArrayLowering:
         classes: dict = {}
         if plan.arrays.unique:
             classes = self._classes(plan, place.count, place.counted)
-            alone.update(value for value, number in classes.items() if place.left[number])
+            # An item beyond those that the array needs may be any that was not written, also one of a class of which
+            # as many are gone as it needed.
+            needed = self._needed(plan.arrays, place.count, place.counted)
+            is_spare = needed == self._needed(plan.arrays, place.count + 1, counted)
+            alone.update(value for value, number in classes.items() if is_spare or place.left[number])
             alone -= written
         choices = [(value, self._after(place, value, counted, frozenset(heads.get(value, _NONE)))) for value in alone]
         others = lowering.without(goal, written.union(alone, classes))
@@ -283,14 +288,17 @@ class ArrayLowering:
         left = self._left(place, value, counted, len(alike))
         if alike:
             assert place.written is not None and value is not None
-            return self._rest(_Place(self, plan, count, counted, place.written | {value}, left, alike))
+            known = place.written | {value}
+            left = self._left_beside(plan, count, counted, known)
+            return self._rest(_Place(self, plan, count, counted, known, left, alike))
         if plan.limit is not None:
             count = min(count, plan.limit)
         if self._is_late(plan):
             return self._rest(_Place(self, plan, count, counted))
 
         def resolve(before: Written) -> int:
-            return self._rest(_Place(self, plan, count, counted, self._written(plan, before), left))
+            known = self._written(plan, before)
+            return self._rest(_Place(self, plan, count, counted, known, self._left_beside(plan, count, counted, known)))
 
         # While items are missing that the array must contain, a shortest text is planned without the items that are
         # known to be written: else it might again and again plan others first, because they look shorter.
@@ -387,9 +395,19 @@ class ArrayLowering:
             if member in after:  # with all of its class, as fewer goals are left
                 left[after[member]] += place.left[number]
         if value in before and value in after:
-            left[after[value]] -= 1
+            left[after[value]] = max(0, left[after[value]] - 1)
         most = self._needed(plan.arrays, place.count + 1, counted) + alike
         return tuple([min(number, most) for number in left])
+
+    def _left_beside(self, plan: _ArrayPlan, count: object, counted: tuple, written: frozenset) -> tuple:
+        """Return `_Place.left` where all items before are known: the number of values of each class, not reduced to
+        those that an array may need, as an array may have more items than it needs."""
+        classes = self._classes(plan, count, counted)
+        left = [0] * (1 + max(classes.values(), default=-1))
+        for value, number in classes.items():
+            if value not in written:
+                left[number] += 1
+        return tuple(left)
 
     def _classes(self, plan: _ArrayPlan, count: object, counted: tuple) -> dict:
         """Return the special values at a place, each with the number of its class."""

@@ -164,3 +164,22 @@ def test_white_space_inside_of_what_is_empty(value: Any, text: str, order: Any) 
         grammar = Grammar.from_json_schema(schema, whitespace="flexible", property_order=order)
         assert grammar.matches(text) and grammar.matches(json.dumps(value, separators=(",", ":")))
         assert not grammar.matches(text.replace("]", ", 1]").replace("}", ', "b": 1}'))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"prefixItems": [True, True], "items": {"enum": [0, [1], []]}, "minItems": 2},
+        {"prefixItems": [{"enum": [0, 5]}], "items": {"enum": [0, [1], [], 5]}, "minItems": 1, "maxItems": 4},
+        {"items": {"enum": [0, 5, [], [1]]}, "contains": {"enum": [[], [1]]}, "minContains": 2},
+        {"items": {"enum": [0, 5, []]}, "contains": {"const": []}, "maxContains": 1, "minItems": 1},
+    ],
+)
+def test_items_beyond_those_that_are_needed(schema: dict[str, Any]) -> None:
+    """Different items of few values may be more than the array needs, until all of them are written."""
+    schema = {"type": "array", "uniqueItems": True, **schema}
+    grammar, judges = Grammar.from_json_schema(schema), Judges(schema)
+    for size in range(6):
+        for value in itertools.product([0, 5, [], [1], "a"], repeat=size):
+            if len(set(map(repr, value))) >= size - 1:
+                assert grammar.matches(json.dumps(value)) == judges.verdict(list(value)), value
