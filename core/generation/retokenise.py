@@ -239,8 +239,12 @@ class _Following:
         return _mask_of(self.matcher, self._vocabulary)
 
     def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
-        """Return the tokens that may come where ``tail``, the end of the text, begins; None if that is unknown."""
-        if not self._ahead.endswith(tail):
+        """Return the tokens that may come where ``tail``, the end of the text, begins; None if that is unknown.
+
+        Where a text had too many readings, some were dropped between ``tail`` and what follows it: a token that spans
+        both may need one of them, and the matcher, which goes on after ``tail``, would refuse it.
+        """
+        if not self._ahead.endswith(tail) or self.matcher.has_dropped:
             return None
         matcher = self.matcher.fork()
         matcher.rollback(1)

@@ -17,6 +17,7 @@ from toolgrammar.core.automaton import completion, lazy_dfa, states
 from toolgrammar.core.language import nodes, term_kinds
 from toolgrammar.core.language.multiples import suggested
 from toolgrammar.core.language.terms import Terms
+from toolgrammar.core.models.load import load_model
 from toolgrammar.core.regex.compile import regex_term
 from toolgrammar.core.validation import is_valid
 
@@ -381,3 +382,13 @@ def test_a_text_is_given_room() -> None:
     }
     grammar = Grammar.from_json_schema(schema)
     assert not grammar.matches('{"a": "ab"}') and grammar.matches('{"b": [1]}') and not grammar.matches('{"b": "x"}')
+
+
+def test_readings_dropped_between_what_is_held_and_what_follows() -> None:
+    """A model writes a value to its end where a token that spans forced text and what follows needs a reading that was
+    dropped between them."""
+    of = ({"type": "integer", "multipleOf": prime} for prime in (2, 3, 5, 7, 11, 13))
+    schema = {"type": "array", "allOf": [{"contains": each, "minContains": 2, "maxContains": 5} for each in of]}
+    model = load_model("embedded")
+    value = model.generate_json("hi", schema, max_tokens=60, temperature=1.0, seed=3, allow_cut=True)
+    assert jsonschema.Draft202012Validator(schema).is_valid(value)
