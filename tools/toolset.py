@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import Any, Literal
 
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
@@ -483,7 +484,12 @@ class ToolSet:
         wire = get_format(format)
         turn = replace(self._turn("required", True, "flexible", None), property_order="any")
         turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
-        repaired = repair_text(text, wire.grammar(turn), most=most, invent=invent, seconds=seconds)
+        grammar = wire.grammar(turn)
+        started = monotonic()
+        repaired = repair_text(text, grammar, most=most, invent=invent, seconds=seconds)
+        if (stricter := wire.stricter(text, repaired.text)) is not wire:
+            left = max(seconds - (monotonic() - started), 0.0)
+            repaired = repair_text(text, stricter.grammar(turn), most=most, invent=invent, seconds=left)
         return self.parse(repaired.text, wire), repaired
 
     def partial_reader(self, name: str) -> PartialReader:

@@ -68,10 +68,11 @@ def test_random_texts_are_of_the_grammar(wire: WireFormat, seed: int) -> None:
 
 @each_format
 def test_a_raw_input_does_not_hold_the_mark_that_ends_it(wire: WireFormat) -> None:
-    """Where strings are raw, a text with the closing tag is left out, also where rules meet in it."""
+    """Where strings are raw, a text with the closing tag is left out, also where rules meet in it; in a format that
+    tells the tag in a text from the one that ends it, only with what follows the latter."""
     if not isinstance(wire, XmlCalls) or wire.block is not None:
         pytest.skip("strings are not raw, or stand in a block")
-    end = wire.parameter_end
+    end = wire.parameter_end + (*wire.follows, "")[0]
     begin, rest = json.dumps(end[:3], ensure_ascii=False), json.dumps(end[3:], ensure_ascii=False)
     tools = ToolSet([Tool.custom("tag", definition=f'start: {begin} part\npart: {rest} | "x" | "(" start ")"')])
     grammar = tools.grammar(wire, tool_choice="required")
@@ -82,7 +83,8 @@ def test_a_raw_input_does_not_hold_the_mark_that_ends_it(wire: WireFormat) -> No
     assert not grammar.matches(written.replace("TEXT", f"{end[:3]}({end})"))
     (narrowed,) = grammar.narrowed
     assert (narrowed.place.tool, narrowed.place.parameter, narrowed.place.keyword) == ("tag", "input", "x-grammar")
-    assert narrowed.left_out == f"texts that contain {end!r}"
+    where = " before another argument or the end of the call" if wire.follows else ""
+    assert narrowed.left_out == f"texts that contain {wire.parameter_end!r}{where}"
 
 
 @each_format

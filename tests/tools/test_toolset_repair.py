@@ -47,6 +47,17 @@ def test_every_format(name: str) -> None:
     assert message.tool_calls[0].error is None and repaired.edits
 
 
+@pytest.mark.parametrize("name", ["qwen3-coder", "mimo-2"])
+def test_a_closing_tag_within_a_text(name: str) -> None:
+    """It stays in the text, also where something else of the call is repaired."""
+    arguments = {"to": "me", "body": "use </parameter> here"}
+    text = get_format(name).render("", [ToolCall("1", "send_mail", arguments)])
+    message, repaired = TOOLS.repair(text, name)
+    assert not repaired.edits
+    message, repaired = TOOLS.repair(text.replace("send_mail", "sendMail"), name, seconds=5)
+    assert repaired.edits and dict(message.tool_calls[0].arguments) == arguments
+
+
 def test_several_calls_and_text_around_them() -> None:
     """All calls are kept; what is around them is left out."""
     text = "I will do both.\n" + get_format("hermes").render("", [CALL, CALL]).replace('"', "'") + "\nDone!"

@@ -193,6 +193,11 @@ class WireFormat(ABC):
     def grammar(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of the assistant's turn."""
 
+    def stricter(self, broken: str, repaired: str) -> WireFormat:
+        """Return the format in which to look for a repair again, as markup of a text became part of a value by one:
+        so that a misspelled argument is not the rest of the string before it. This format, if none did."""
+        return self
+
     def several(
         self, turn: TurnSpec, calls: Mapping[str, tuple[str, Grammar]], head: Grammar, between: Grammar
     ) -> Grammar:

@@ -117,8 +117,12 @@ class Arguments:
 
     def is_ended(self, text: str) -> bool:
         """Return True if a text contains the end of a raw string."""
+        return self.count_ends(text) > 0
+
+    def count_ends(self, text: str) -> int:
+        """Return how many times a text contains the end of a raw string."""
         follows = rf"[ \t\n\r]*(?:{'|'.join(map(re.escape, self.raw_follows))})" if self.raw_follows else ""
-        return re.search(re.escape(self.raw_end or "") + follows, text) is not None
+        return len(re.findall(re.escape(self.raw_end or "") + follows, text))
 
 
 @dataclass(frozen=True)

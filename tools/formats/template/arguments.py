@@ -123,12 +123,15 @@ def _ends_in_texts(
 ) -> Iterator[UnsupportedSchemaError]:
     """Yield a report for each argument under a grammar that loses texts, because they contain what ends a raw text."""
     raw_end: Callable[[Nodes], int] | None = None
+    follows = ""
     if isinstance(arguments, NestedTags):
         ends = ["".join(text for text, _ in arguments.mark)]
     elif arguments is not None and arguments.raw_end is not None:
         block_end = "" if arguments.block is None else "".join(text for text, _ in arguments.block[1])
         ends = [block_end] if block_end else []
         raw_end, ends = lambda nodes: arguments.ended(nodes.terms), [arguments.raw_end, *ends]
+        if arguments.raw_follows:
+            follows = " before another argument or the end of the call"
     else:
         return
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -144,10 +147,10 @@ def _ends_in_texts(
         except LimitError:  # too hard to say
             pass
         yield UnsupportedSchemaError(
-            f"a raw text cannot contain {ends[-1]!r}, which ends it",
+            f"a raw text cannot contain {ends[-1]!r}{follows}, which ends it",
             hint="exclude it in the grammar, or choose a format that writes JSON for this tool, such as hermes",
             place=Place(tool=tool, parameter=name, keyword=GRAMMAR),
-            left_out=f"texts that contain {' and '.join(map(repr, ends))}",
+            left_out=f"texts that contain {' and '.join(map(repr, ends))}{follows}",
         )
 
 

@@ -82,6 +82,12 @@ class XmlCalls(TemplateFormat):
         head = re.match(r"\s*(<[\w:]+)", self.parameter) if self.inline_ends else None
         return () if head is None else (head[1], *self.call_ends, *self.triggers, *self.end_tokens)
 
+    def stricter(self, broken: str, repaired: str) -> XmlCalls:
+        """Return the format in which a closing tag always ends a string, if fewer of them end one after a repair."""
+        if self.follows and self.arguments.count_ends(repaired) < self.arguments.count_ends(broken):
+            return replace(self, inline_ends=False)
+        return self
+
     @property
     def _is_open_ended(self) -> bool:
         return not (self.call.partition("$args")[2] + self.finish)
