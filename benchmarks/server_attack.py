@@ -1,0 +1,174 @@
+"""The server under hostile and honest load at once: does it answer, and does it end?
+
+    python benchmarks/server_attack.py [--seconds 60] [--hostile 5] [--honest 5] [--json FILE]
+
+Starts ``toolgrammar serve embedded`` on the loopback interface. Hostile clients send schemas of some hundred bytes that
+expand (references that multiply, members in members, alternatives in alternatives, counts in counts), and hang up after
+a second or wait for the answer, by turns. Honest clients ask for one call of a small tool. ``/health`` is asked ten
+times a second. At the end, the server gets SIGTERM while hostile requests run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+from results_io import machine
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string", "maxLength": 20}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+            "required": ["city", "unit"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def hostile_schemas() -> list[dict[str, Any]]:
+    """Return schemas of at most some hundred bytes each that expand."""
+
+    def references(keyword: str) -> dict[str, Any]:
+        levels = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 6} for n in range(8)}
+        return {"$ref": "#/$defs/d0", "$defs": {**levels, "d8": {"type": "string"}}}
+
+    nested: dict[str, Any] = {"type": "string"}
+    for _ in range(5):
+        nested = {"oneOf": [{**nested, "minLength": n} if "type" in nested else nested for n in range(6)]}
+    members: dict[str, Any] = {"type": "object", "minProperties": 300}
+    members["additionalProperties"] = dict(members)
+    both = [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}, {"contains": {"type": "number"}}]
+    return [
+        *(references(keyword) for keyword in ("anyOf", "allOf", "oneOf")),
+        nested,
+        members,
+        {"type": "array", "oneOf": both},
+        {"type": "string", "pattern": "^(([a-z]{1,100}){1,100}){1,100}$"},
+        {"type": "object", "patternProperties": {"a": {"multipleOf": 9.5}, "c": {"multipleOf": 86400}}},
+    ]
+
+
+def ask(url: str, schema: dict[str, Any] | None, limit: float) -> int:
+    """Send one request; return its status."""
+    body: dict[str, Any] = {"model": "embedded", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 60}
+    if schema is None:
+        body |= {"tools": [TOOL], "tool_choice": "required"}
+    else:
+        parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
+        body |= {"tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}]}
+        body |= {"tool_choice": "required", "temperature": 1.0}
+    return httpx.post(f"{url}/v1/chat/completions", json=body, timeout=limit).status_code
+
+
+def wait_for(url: str) -> None:
+    """Wait until the server answers."""
+    for _ in range(300):
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.get(f"{url}/health", timeout=1)
+            return
+        time.sleep(0.1)
+    raise SystemExit("the server does not start")
+
+
+def main() -> None:
+    """Run the load, and print what was seen."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--hostile", type=int, default=5, help="hostile clients")
+    parser.add_argument("--honest", type=int, default=5, help="honest clients")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "toolgrammar", "serve", "embedded", "--port", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(url)
+    end = time.monotonic() + options.seconds
+    health: list[float] = []
+    honest: list[tuple[float, int]] = []
+    hostile: list[int] = []
+
+    def attack(number: int) -> None:
+        schemas = itertools.cycle(hostile_schemas())
+        for turn in itertools.count(number):
+            if time.monotonic() > end:
+                return
+            try:
+                hostile.append(ask(url, next(schemas), 1.0 if turn % 2 else 30.0))
+            except httpx.HTTPError:
+                hostile.append(0)
+
+    def work() -> None:
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            try:
+                status = ask(url, None, 60.0)
+            except httpx.HTTPError:
+                status = 0
+            honest.append((time.monotonic() - begin, status))
+
+    def watch() -> None:
+        with httpx.Client(timeout=30) as client:
+            while time.monotonic() < end:
+                begin = time.monotonic()
+                try:
+                    client.get(f"{url}/health")
+                except httpx.ConnectError:  # it has ended
+                    return
+                health.append(time.monotonic() - begin)
+                time.sleep(0.1)
+
+    threads = [threading.Thread(target=attack, args=(n,), daemon=True) for n in range(options.hostile)]
+    threads += [threading.Thread(target=work, daemon=True) for _ in range(options.honest)]
+    threads.append(threading.Thread(target=watch, daemon=True))
+    for thread in threads:
+        thread.start()
+    while time.monotonic() < end - 0.5:
+        time.sleep(0.1)
+    begin = time.monotonic()
+    server.send_signal(signal.SIGTERM)
+    try:
+        server.wait(60)
+        ended: float | None = round(time.monotonic() - begin, 2)
+    except subprocess.TimeoutExpired:
+        ended = None
+        server.kill()
+    times = sorted(each for each, status in honest if status == 200)
+    health.sort()
+    result = {
+        "machine": machine(),
+        "seconds": options.seconds,
+        "health_ms": {name: round(1e3 * health[int(share * (len(health) - 1))], 1) for name, share in PARTS},
+        "honest": {"answered": len(times), "other": len(honest) - len(times)},
+        "honest_s": {name: round(times[int(share * (len(times) - 1))], 2) for name, share in PARTS} if times else {},
+        "hostile_by_status": {str(code): hostile.count(code) for code in sorted(set(hostile))},
+        "sigterm_s": ended,
+        "exit_code": server.returncode,
+    }
+    print(json.dumps(result, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+#: Parts of a sorted list, by name.
+PARTS = (("p50", 0.5), ("p99", 0.99), ("worst", 1.0))
+
+if __name__ == "__main__":
+    main()
