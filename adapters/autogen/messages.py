@@ -7,14 +7,25 @@ that is none of the names in the prompt makes the team ask again and then give u
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from toolgrammar.core.conversation import FinishReason, Message, Part, TextPart, ToolCall
-from toolgrammar.core.errors import CancelledError, GenerationTimeoutError, ModelError, UnknownToolError
+from toolgrammar.core.errors import (
+    CancelledError,
+    GenerationTimeoutError,
+    LimitError,
+    ModelError,
+    SchemaError,
+    ToolGrammarError,
+    UnknownToolError,
+)
 from toolgrammar.core.generation import GenerateParams
+from toolgrammar.tools import ToolSet
 
 from .. import _shared
 
@@ -36,6 +47,10 @@ except ImportError as error:
 
 #: The argument that is ours alone: see `selection`.
 SELECT = "select_speaker"
+
+_LOST = (
+    ". AutoGen's McpWorkbench drops the definitions of MCP tools; toolgrammar's page on AutoGen shows how to keep them"
+)
 
 REASONS: Mapping[FinishReason, FinishReasons] = {
     "stop": "stop",
@@ -87,45 +102,34 @@ def errors() -> Sequence[_shared.Translation]:
 
 
 def openai_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
-    """Return tools as OpenAI-style dicts, without those whose schema has lost its definitions.
+    """Return tools as OpenAI-style dicts, without those of workbenches that cannot be used.
 
-    AutoGen's ``McpWorkbench`` drops ``$defs``, so nobody can tell what arguments such a tool takes. The others stay
-    usable; a warning names the tool.
+    A workbench gives schemas, mostly of tools that an MCP server lists: one that has no grammar does not cost the
+    others. A warning names each that is left out.
     """
     made = []
     for tool in tools:
-        if not isinstance(tool, Mapping) or (lost := _lost_definition(tool.get("parameters"))) is None:
+        if not isinstance(tool, Mapping):
             made.append(openai_tool(tool))
             continue
-        warnings.warn(
-            f"the tool {tool['name']!r} is left out: its schema refers to {lost!r}, and has no such definition. "
-            "AutoGen's McpWorkbench drops the definitions of MCP tools; toolgrammar's page on AutoGen shows how to "
-            "keep them",
-            stacklevel=2,
-        )
+        reason: ToolGrammarError | None
+        try:
+            converted = openai_tool(tool)
+            reason = _unusable(json.dumps(converted))
+        except (SchemaError, LimitError) as error:
+            reason = error
+        if reason is None:
+            made.append(converted)
+        else:
+            keep = _LOST if reason.place.keyword == "$ref" else ""
+            warnings.warn(f"the tool {tool['name']!r} is left out: {reason}{keep}", stacklevel=2)
     return made
 
 
-def _lost_definition(schema: Any) -> str | None:
-    """Return a reference of a schema to definitions that it does not have at all; None if there is none."""
-    if not isinstance(schema, Mapping):
-        return None
-    left: list[Any] = [schema]
-    seen: dict[int, Any] = {}  # AutoGen makes schemas that hold themselves
-    while left:
-        value = left.pop()
-        if id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if isinstance(value, Mapping):
-            reference = value.get("$ref")
-            path = reference.split("/") if isinstance(reference, str) else []
-            if len(path) > 2 and path[0] == "#" and path[1] in ("$defs", "definitions") and path[1] not in schema:
-                return str(reference)
-            left += (one for one in value.values() if isinstance(one, (Mapping, list)))
-        elif isinstance(value, list):
-            left += (one for one in value if isinstance(one, (Mapping, list)))
-    return None
+@lru_cache(maxsize=1_000)  # agents list the same tools on every turn
+def _unusable(tool: str) -> ToolGrammarError | None:
+    """Return why a tool, as the text of an OpenAI-style dict, has no grammar; None if it has one."""
+    return next(iter(ToolSet.from_any([json.loads(tool)], on_unusable="skip").skipped), None)
 
 
 def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from pydantic import BaseModel
 
 from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
 from toolgrammar.adapters.autogen.messages import selection, with_speakers
-from toolgrammar.core import Message, Model, ToolCall, Vocabulary
+from toolgrammar.core import Message, Model, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
@@ -168,6 +168,42 @@ async def test_mcp_tools_without_their_definitions(call: Call, tmp_path: Path, k
     assert bool(told) != is_whole and all("'tree'" in one and "McpWorkbench" in one for one in told)
     (results,) = [message.content for message in messages if isinstance(message, ToolCallExecutionEvent)]
     assert ("3" if is_whole else "4") in results[0].content and not results[0].is_error
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"type": "string", "pattern": "^(.)\\1$"},
+        {"type": "integer", "minimum": 2, "maximum": 1},
+        {"$ref": "#/$defs/Node"},
+        {"type": "no such type"},
+    ],
+)
+async def test_a_workbenchs_tool_without_a_grammar(call: Call, bad: dict[str, Any]) -> None:
+    """It is left out with a warning that names it, and the others are called; a tool object with such a schema is the
+    user's own, and an error."""
+
+    def listed(name: str, schema: dict[str, Any]) -> Any:
+        parameters = {"type": "object", "properties": {"number": schema}, "required": ["number"]}
+        return {"name": name, "description": "", "parameters": parameters}
+
+    class Own(FunctionTool):
+        """A tool that says itself what its schema is."""
+
+        @property
+        def schema(self) -> Any:
+            """Return the bad schema."""
+            return listed("bad", bad)
+
+    client = scripted([call("double", number=2)] * 2)
+    asked = [UserMessage(content="go", source="user")]
+    with pytest.warns(UserWarning, match="the tool 'bad' is left out: .*/properties/number"):
+        result = await client.create(asked, tools=[listed("bad", bad), listed("double", {"type": "integer"})])
+    assert [one.name for one in result.content if not isinstance(one, str)] == ["double"]
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(ValueError, match="bad"):
+        await client.create(asked, tools=[listed("bad", bad)], tool_choice=FunctionTool(add, "", name="bad"))
+    with pytest.raises(ToolGrammarError, match="bad"):
+        await client.create(asked, tools=[Own(add, "", name="bad")])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # AutoGen warns of loading tools from data
