@@ -15,7 +15,7 @@ from ...errors import LimitError
 from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ...language.queries import is_roomy
-from ..normal.conjunction import Contains, same_value
+from ..normal.conjunction import Contains, negated, same_value
 from .array_items import (
     MAX_CONTAINS,
     ample_count,
@@ -478,7 +478,11 @@ class ArrayLowering:
     def _contains(self, contains: Contains, value: Any) -> bool:
         items = value[contains.first : contains.end]
         number = sum(self.lowering.goal_holds((contains.formula,), item) for item in items)
-        return contains.least <= number and (contains.most is None or number <= contains.most)
+        if number < contains.least or contains.most is None:
+            return number >= contains.least
+        # Of a narrowed format it may not be known whether an item has it: then neither a schema nor its negation holds.
+        without = sum(self.lowering.goal_holds((negated(contains.formula),), item) for item in items)
+        return len(items) - without <= contains.most
 
 
 def _is_enough(number: int, contains: Contains) -> bool:

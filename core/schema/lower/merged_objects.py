@@ -307,7 +307,7 @@ class MergedObjects:
         """Return the demands that a member of this name, which matches these patterns, may meet."""
 
         def fails(formula: Formula) -> bool:
-            return not self._matches(self.lowering.strings((formula,)), name)
+            return self._matches(self.lowering.strings((negated(formula),)), name)
 
         return tuple(
             (index, formula)
@@ -387,7 +387,7 @@ class MergedObjects:
         demands = _demands(objects)
         splitters: list[tuple[object, int]] = list(patterns)
         splitters += [
-            (exists.failing, terms.not_(self.lowering.strings((exists.failing,))))
+            (exists.failing, self.lowering.strings((negated(exists.failing),)))
             for exists in _every(objects)
             if exists.failing is not None
         ]

@@ -90,7 +90,7 @@ def _common(
 def _may_be(normaliser: NormalForms, branch: Conjunction, value: object) -> bool:
     """Return True if a value may satisfy the constraints of an alternative, its list of values aside."""
     if isinstance(value, str):
-        return normaliser.terms.matches(string_term(normaliser.terms, branch.strings), value)
+        return normaliser.terms.matches(string_term(normaliser.terms, branch.strings, outer=True), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]
 
 
@@ -109,7 +109,7 @@ def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
     terms = normaliser.terms
     if irregular(terms, one) or irregular(terms, two):
         return False
-    return terms.is_empty(terms.and_([string_term(terms, one), string_term(terms, two)]))
+    return terms.is_empty(terms.and_([string_term(terms, one, outer=True), string_term(terms, two, outer=True)]))
 
 
 def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:

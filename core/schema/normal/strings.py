@@ -11,16 +11,22 @@ from ..scalars.formats import format_term
 from .conjunction import Strings
 
 
-def string_term(terms: Terms, asked: Strings) -> int:
+def string_term(terms: Terms, asked: Strings, *, outer: bool = False) -> int:
     """Return the decoded strings that satisfy the constraints.
+
+    Args:
+        terms: where the term is made.
+        asked: the constraints.
+        outer: where a format has two languages, one inside of it and one around it, return strings among which are all
+            that satisfy the constraints, instead of only strings that do.
 
     Raises:
         LimitError: one is a grammar that is not regular.
     """
     parts = [_pattern_term(terms, pattern) for pattern in asked.patterns]
     parts += [terms.not_(_pattern_term(terms, pattern)) for pattern in asked.not_patterns]
-    parts += [format_term(terms, name) for name in asked.formats]
-    parts += [terms.not_(format_term(terms, name, outer=True)) for name in asked.not_formats]
+    parts += [format_term(terms, name, outer=outer) for name in asked.formats]
+    parts += [terms.not_(format_term(terms, name, outer=not outer)) for name in asked.not_formats]
     if asked.least or asked.most is not None:
         parts.append(terms.repeat(terms.ANY, asked.least, asked.most))
     return terms.and_(parts)

@@ -154,3 +154,43 @@ def test_an_unsatisfiable_schema_matches_nothing() -> None:
     assert not grammar.matches('"a"') and not grammar.begins('"')
     with pytest.raises(UnsatisfiableSchemaError):
         grammar.check()
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_what_is_left_out_still_has_the_format(name: str, order: Any) -> None:
+    """Where a schema counts what has a format, or asks for one schema alone, a string that is left out has it too."""
+    form, texts = {"type": "string", "format": name}, [text for text in CASES[name][1] if BOUNDED[name].judge(text)]
+    for text in texts:
+        escaped, quiet = (
+            re.sub(r"[^\w]", lambda found: f"\\u{{{ord(found[0]):x}}}", text),
+            {"maxContains": 0, "minContains": 0},
+        )
+        for schema, value in (
+            ({"oneOf": [form, {"enum": [text, 1]}]}, text),
+            ({"oneOf": [form, {"type": "string", "pattern": f"^{escaped}$"}]}, text),
+            ({"oneOf": [{"properties": {"a": form}}, {"properties": {"a": {"const": text}}}]}, {"a": text}),
+            ({"enum": [[text], [1]], "contains": form, **quiet}, [text]),
+            ({"type": "array", "items": {"enum": [text, 1]}, "contains": form, **quiet}, [text]),
+            ({"enum": [[1, text], [1]], "oneOf": [{"contains": form}, {"minItems": 1}]}, [1, text]),
+            ({"enum": [{text: 1}, {"": 1}, {"(": 1}], "not": {"propertyNames": {"format": name}}}, {text: 1}),
+            (
+                {
+                    "type": "object",
+                    "properties": {text: {}},
+                    "required": [text],
+                    "not": {"propertyNames": {"format": name}},
+                },
+                {text: 1},
+            ),
+        ):
+            options: dict[str, Any] = {
+                "on_unsupported": "narrow",
+                "property_order": order,
+                "additional_properties": False,
+            }
+            try:
+                is_written = Grammar.from_json_schema(schema, **options).matches(json.dumps(value, ensure_ascii=False))
+            except UnsupportedSchemaError as error:  # the only valid values are left out
+                is_written = error.left_out is None
+            assert not is_written, (schema, value)
