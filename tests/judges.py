@@ -8,8 +8,6 @@ import pytest
 
 from toolgrammar.core.validation import Validator
 
-jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="install the dev extra")
-
 #: The dialect of a schema that names none.
 NEWEST = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,6 +21,7 @@ class Judges:
     """
 
     def __init__(self, schema: Any, *, formats: bool = False) -> None:
+        jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="jsonschema-rs is not installed (the extra dev)")
         self._first = Validator(schema, formats=formats)
         try:
             self._second: Any = jsonschema_rs.validator_for(
