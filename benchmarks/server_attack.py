@@ -130,7 +130,7 @@ def main() -> None:
                 begin = time.monotonic()
                 try:
                     client.get(f"{url}/health")
-                except httpx.ConnectError:  # it has ended
+                except httpx.TransportError:  # it has ended
                     return
                 health.append(time.monotonic() - begin)
                 time.sleep(0.1)
