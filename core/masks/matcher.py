@@ -244,6 +244,18 @@ class Matcher:
         return None
 
     @cython.cfunc
+    def _with_room(self, ask: object) -> object:
+        """Return what ``ask()`` returns under the engine's lock; where it meets a limit, make room and ask again."""
+        tries: cython.int = 0
+        while True:
+            try:
+                with self._engine._lock:
+                    return ask()
+            except LimitError as error:
+                self._make_room(error, tries)
+            tries += 1
+
+    @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _move(self) -> cython.bint:
         """Read the text again in a fresh store, and go on there; return False if it does not fit."""
@@ -452,40 +464,26 @@ class Matcher:
         """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == encoding.FINISHED:
             return b""
-        tries: cython.int = 0
-        while True:
-            try:
-                return self._forced()
-            except LimitError as error:
-                self._make_room(error, tries)
-            tries += 1
+        return self._with_room(lambda: self._forced())
 
     @cython.cfunc
     def _forced(self) -> bytes:
-        """Do `forced_bytes`."""
-        with self._engine._lock:
-            data = self._automaton.forced(self._state, FORCED_LIMIT)
-            program = self._engine._program
-            if data and program.is_dynamic:  # it stops at every DYNAMIC place: look beyond
-                state, more = self._state, data
-                while more and len(data) < FORCED_LIMIT:
-                    state = program.advance(state, more, self._text_so_far(), data[: len(data) - len(more)])
-                    more = self._automaton.forced(state, FORCED_LIMIT - len(data))
-                    data += more
-            return data
+        """Do `forced_bytes`, under the lock."""
+        data = self._automaton.forced(self._state, FORCED_LIMIT)
+        program = self._engine._program
+        if data and program.is_dynamic:  # it stops at every DYNAMIC place: look beyond
+            state, more = self._state, data
+            while more and len(data) < FORCED_LIMIT:
+                state = program.advance(state, more, self._text_so_far(), data[: len(data) - len(more)])
+                more = self._automaton.forced(state, FORCED_LIMIT - len(data))
+                data += more
+        return data
 
     def next_bytes(self) -> bytes:
         """Return the bytes that may come next, ascending; where that depends on the text so far, it may forbid some."""
         if self._state == encoding.FINISHED:
             return b""
-        tries: cython.int = 0
-        while True:
-            try:
-                with self._engine._lock:
-                    return self._automaton.following(cython.cast(cython.int, self._state))
-            except LimitError as error:
-                self._make_room(error, tries)
-            tries += 1
+        return self._with_room(lambda: self._automaton.following(cython.cast(cython.int, self._state)))
 
     @property
     def is_accepting(self) -> bool:
@@ -519,40 +517,19 @@ class Matcher:
         control tokens between them."""
         if self._state == encoding.FINISHED:
             return []
-        tries: cython.int = 0
-        while True:
-            try:
-                with self._engine._lock:
-                    return self._engine._program.shortest_completion(self._state, self._text_so_far())
-            except LimitError as error:
-                self._make_room(error, tries)
-            tries += 1
+        return self._with_room(lambda: self._engine._program.shortest_completion(self._state, self._text_so_far()))
 
     def shortest_length(self) -> int:
         """Return the number of bytes and control tokens of the shortest completion."""
         if self._state == encoding.FINISHED:
             return 0
-        tries: cython.int = 0
-        while True:
-            try:
-                with self._engine._lock:
-                    return self._engine._program.completion_length(self._state, self._text_so_far())
-            except LimitError as error:
-                self._make_room(error, tries)
-            tries += 1
+        return self._with_room(lambda: self._engine._program.completion_length(self._state, self._text_so_far()))
 
     def least_length(self) -> int:
         """Return a lower bound of `shortest_length`, without making the text."""
         if self._state == encoding.FINISHED:
             return 0
-        tries: cython.int = 0
-        while True:
-            try:
-                with self._engine._lock:
-                    return self._engine._program.plan(self._state).length
-            except LimitError as error:
-                self._make_room(error, tries)
-            tries += 1
+        return self._with_room(lambda: self._engine._program.plan(self._state).length)
 
     def narrow(self, row: npt.NDArray[np.uint32], room: int) -> int:
         """Clear, in the mask of the next token, those after which the text cannot be completed within a budget.
@@ -618,14 +595,7 @@ class Matcher:
 
     @cython.cfunc
     def _find_costs(self) -> Costs:
-        tries: cython.int = 0
-        while True:
-            try:
-                with self._engine._lock:
-                    return self._engine.token_costs().of(cython.cast(cython.int, self._state))
-            except LimitError as error:
-                self._make_room(error, tries)
-            tries += 1
+        return self._with_room(lambda: self._engine.token_costs().of(cython.cast(cython.int, self._state)))
 
     def unsure_groups(self, row: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
         """Return tokens of a mask after which the completion depends on more than the state: one for each state that
