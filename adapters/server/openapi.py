@@ -74,6 +74,17 @@ _TOOL = {
 }
 _FORMAT = {"type": "object", "properties": {"type": {"enum": ["text", "json_object", "json_schema"]}}}
 
+#: Fields that both of Ollama's routes take.
+_OLLAMA: dict[str, Any] = {
+    "format": {"type": ["string", "object"]},
+    "options": _OBJECT,
+    "think": {"anyOf": [_FLAG, _EFFORT]},
+    "stream": _FLAG,
+    "logprobs": _FLAG,
+    "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
+    "toolgrammar": _SAMPLING["toolgrammar"],
+}
+
 #: The fields of each request, and which of them must be there.
 _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
     "/v1/chat/completions": (
@@ -165,13 +176,7 @@ _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
             "system": _TEXT,
             "raw": _FLAG,
             "images": _LIST,
-            "format": {"type": ["string", "object"]},
-            "options": _OBJECT,
-            "think": {"anyOf": [_FLAG, _EFFORT]},
-            "stream": _FLAG,
-            "logprobs": _FLAG,
-            "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
-            "toolgrammar": _SAMPLING["toolgrammar"],
+            **_OLLAMA,
         },
         [],
     ),
@@ -181,13 +186,7 @@ _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
             "messages": _message(["system", "user", "assistant", "tool"], _TEXT),
             "tools": _LIST,
             "tool_choice": _CHOICE,
-            "format": {"type": ["string", "object"]},
-            "options": _OBJECT,
-            "think": {"anyOf": [_FLAG, _EFFORT]},
-            "stream": _FLAG,
-            "logprobs": _FLAG,
-            "top_logprobs": {"type": "integer", "minimum": 0, "maximum": 20},
-            "toolgrammar": _SAMPLING["toolgrammar"],
+            **_OLLAMA,
         },
         ["messages"],
     ),
