@@ -26,7 +26,7 @@ MAX_STEPS = 8
 #: What a tool's result says where nobody allowed the call.
 DECLINED = "The user did not allow this call."
 
-#: What the user is told then.
+#: Message to the user about a declined call.
 NOBODY_ASKED = "declined: nobody can be asked here; with --yes every call runs"
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Number of tokens before the part that changed which are spelled with it again, since its tokens may join with them.
 _JOINED = 16
 
-#: Length from which on a completion is not made to tell how many tokens it has, in bytes.
+#: Maximum length, in bytes, of a completion that is made in order to count its tokens.
 _LONG = 65_536
 
 #: Runs of bytes, or single control tokens, in the text of a completion.

@@ -353,7 +353,7 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
 
 
 def _are_literals(shape: Any) -> bool:
-    """Return True for a list of values of which one is asked for."""
+    """Return True for a list of values, one of which is to be the answer."""
     return (
         isinstance(shape, (list, tuple))
         and bool(shape)

@@ -247,8 +247,8 @@ class Comparison:
 
     @cython.cfunc
     def _compare_escapes(self, node: cython.int, atom: cython.longlong, free: cython.longlong) -> object:
-        """Compare what follows a backslash below a trie node that is between two characters. The escapes of a string
-        that lacks words are the same before and after each character of a word (see `ByteRows`)."""
+        """Compare the escapes below a trie node that is between two characters. A string that lacks words allows the
+        same escapes before and after each character of a word (see `ByteRows`)."""
         if self.trie.below[node] & GROUPS[0x5C]:
             found: cython.int = self.trie.child_by(node, 0x5C)
             if found >= 0:

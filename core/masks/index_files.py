@@ -47,8 +47,8 @@ _FREE: dict[str, Hashable] = {
 }
 
 
-#: Patterns of the classes of characters that real schemas use most, of those that many tokens begin with: any character
-#: (see `NEARLY_ANY`); no line end, or white space; identifiers, names of packages and hosts, and the parts of a URI.
+#: Patterns of the classes of characters that are surveyed ahead, since real schemas use them and many tokens begin with
+#: them: any character (see `NEARLY_ANY`), no line end, no white space; identifiers, names of packages and hosts, URIs.
 _CLASSES = (
     "[^]",
     r"[^\u{10FFFF}]",

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Subtree test: do all tokens below a trie node stay inside the text of a row state?
 
-It compares two sets of byte groups (see `GROUPS`): those below the node, and those that lead from the state to another
-than its *majority successor*. Where they are disjoint, every byte below leads on along the majority successors, and no
-node has to be visited.
+Let B be the groups of the bytes below the node (see `GROUPS`), and L those of the bytes that do not lead from the state
+to its *majority successor*. If B and L are disjoint, every byte below leads along the majority successors, and no node
+has to be visited.
 
 Compiled where that is possible; ``subtrees.pxd`` declares its C interface.
 """
@@ -59,7 +59,7 @@ class Subtrees:
     @cython.exceptval(0, check=True)
     def left_by(self, state: cython.int) -> cython.ulonglong:
         """Return the byte groups that may lead from a row state to another one; bytes of all other groups lead back to
-        it, in whatever order they come."""
+        it, in any order."""
         if self.majority_from(state) != state:
             return _ALL_GROUPS
         if not self.is_wide[state]:
