@@ -16,7 +16,6 @@ COMPILED = (
     "language.shortest",
     "language.terms",
     "regex.assertions",
-    "regex.bytecode",
     "regex.parser",
     "regex.syntax",
     "schema.check.explore",
