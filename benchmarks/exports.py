@@ -32,8 +32,8 @@ from report import NOTATIONS, exports_table
 from results_io import show
 
 from toolgrammar.core import Grammar, ToolGrammarError
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED, pull
-from toolgrammar.core.sampling import random_text
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 #: Maximum number of characters of an instance that is judged.

@@ -19,8 +19,8 @@ import numpy as np
 
 from toolgrammar.adapters.cli.engines import llguidance_tokenizer, xgrammar_info
 from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.models.llama_cpp.library import llama_library
-from toolgrammar.core.sampling import single_bytes
 
 #: Tells whether a text is of a grammar.
 Judge = Callable[[str], bool]

@@ -19,7 +19,7 @@ from report import numpy_model_table
 from results_io import show
 
 from toolgrammar.core import load_model
-from toolgrammar.core.models.decoder import matrices
+from toolgrammar.core.models.numpy_llama import matrices
 
 PROMPT, WRITTEN = 512, 16
 

@@ -33,8 +33,8 @@ from report import tokens_table, verdicts_table
 from results_io import machine, show
 
 from toolgrammar.core import Grammar, ToolGrammarError
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED, pull
-from toolgrammar.core.sampling import random_text
 
 #: The grammars of the masks, in the syntax that GBNF and EBNF share.
 MASKED = {

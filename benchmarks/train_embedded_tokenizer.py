@@ -1,4 +1,4 @@
-"""Train the tokenizer of the embedded model and write ``core/models/data/embedded_tokenizer.txt``.
+"""Train the tokenizer of the embedded model and write ``core/models/numpy_llama/data/embedded_tokenizer.txt``.
 
 Run it from the repository root, in an environment with the ``tokenizers`` package: ``python
 benchmarks/train_embedded_tokenizer.py``. The result depends only on this file and on the version of Python.
@@ -26,8 +26,8 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
-from toolgrammar.core.models.decoder.bpe import split_pieces
-from toolgrammar.core.models.embedded.model import TOKENIZER
+from toolgrammar.core.models.numpy_llama.bpe import split_pieces
+from toolgrammar.core.models.numpy_llama.embedded import TOKENIZER
 from toolgrammar.core.vocabulary.token_bytes import byte_alphabet
 
 SIZE = 4096

@@ -24,7 +24,7 @@ if _interpreted.INTERPRETED:
     _interpreted.use_sources()
 
 if TYPE_CHECKING:
-    from .constraint_cache import CacheStatistics, ConstraintCache
+    from .basics.options import OnUnsupported, PropertyOrder, Whitespace
     from .conversation.events import (
         ArgumentsDelta,
         CallEnd,
@@ -82,9 +82,9 @@ if TYPE_CHECKING:
     from .generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
     from .generation.partial import Partial, PartialReader
     from .grammar import Grammar
+    from .grammar.constraint_cache import CacheStatistics, ConstraintCache
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import Model, load_model
-    from .options import OnUnsupported, PropertyOrder, Whitespace
     from .schema.read.reasoning_order import reasoning_first
     from .vocabulary.vocabulary import Vocabulary
 
@@ -172,7 +172,7 @@ __all__ = [
 #: Names that are not in ``errors``, by their module.
 _HOME = {
     "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
-    "constraint_cache": ("CacheStatistics", "ConstraintCache"),
+    "grammar.constraint_cache": ("CacheStatistics", "ConstraintCache"),
     "conversation.events": (
         "ArgumentsDelta",
         "CallEnd",
@@ -195,7 +195,7 @@ _HOME = {
     "schema.read.reasoning_order": ("reasoning_first",),
     "generation.partial": ("Partial", "PartialReader"),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),
-    "options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
+    "basics.options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
     "vocabulary": ("Vocabulary",),
 }
 _MODULE_OF = dict.fromkeys(__all__, "errors") | {name: module for module, names in _HOME.items() for name in names}

@@ -27,9 +27,9 @@ import referencing.exceptions
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
+from .basics.json_pointer import to_pointer
 from .errors import InvalidSchemaError, LimitError, PatternError, Place
 from .grammar import Grammar
-from .json_pointer import to_pointer
 from .language.terms import Terms
 from .regex.compile import regex_term
 from .schema.lower.value_key import value_key

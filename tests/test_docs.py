@@ -220,7 +220,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
         ("tools.dialects", "MAX_DEPTH"),
         ("tools.call_grammars", "MAX_CALL_GRAMMARS"),
-        ("core.grammar_rules", "MAX_RULES"),
+        ("core.grammar.rules", "MAX_RULES"),
         ("core.export.rules", "MAX_RULES"),
         ("core.export.rules", "MAX_STATES"),
         ("core.export.writers", "MAX_PATTERN"),

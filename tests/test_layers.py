@@ -20,13 +20,7 @@ PIPELINE = (
     # what every room may use
     "core.compiled",
     "core.errors",
-    "core.event_loop",
-    "core.json_pointer",
-    "core.grammar_checks",
-    "core.logs",
-    "core.option_names",
-    "core.options",
-    "core.pauses",
+    "core.basics",
     "core.pages",
     # languages
     "core.unicode",
@@ -50,13 +44,7 @@ PIPELINE = (
     "core.automaton",
     "core.vocabulary",
     "core.masks",
-    "core.grammar_firsts",
-    "core.grammar_source",
-    "core.grammar_rules",
-    "core.grammar_data",
     "core.grammar",
-    "core.constraint_cache",
-    "core.sampling",
     "core.repair",
     "core.validation",
     # writing
@@ -213,6 +201,13 @@ def test_front_door_is_for_users() -> None:
         f"{arrow.source}:{arrow.line}" for arrow in ALL if arrow.target == "core" and arrow.source.startswith("core.")
     ]
     assert through == []
+
+
+def test_numpy_llama_is_a_model() -> None:
+    """The engine does not know the Llama in NumPy: `load_model` opens it, and the command line's demo."""
+    users = {arrow.source for arrow in ALL if arrow.target.startswith("core.models.numpy_llama")}
+    users = {source for source in users if not source.startswith("core.models.numpy_llama")}
+    assert users == {"core.models.load", "adapters.cli.demo"}
 
 
 def test_adapters_do_not_know_each_other() -> None:

@@ -19,9 +19,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from toolgrammar.core.basics.event_loop import EventLoop
 from toolgrammar.core.conversation import ImagePart, Part, TextPart
 from toolgrammar.core.errors import MissingDependencyError, Place, ToolCallError, ToolTimeoutError
-from toolgrammar.core.event_loop import EventLoop
 from toolgrammar.core.validation import Validator
 
 from .calling import ToolResult, describe_failure, result_text

@@ -10,6 +10,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, Literal
 
+from toolgrammar.core.basics.logs import logger_of
+from toolgrammar.core.basics.options import Whitespace, require_word
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.errors import (
@@ -24,8 +26,6 @@ from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.generation.tool_choice import check_tool_choice, tool_choice_of, unknown_tool
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
-from toolgrammar.core.logs import logger_of
-from toolgrammar.core.options import Whitespace, require_word
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text

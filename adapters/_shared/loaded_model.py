@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from toolgrammar.core.basics.options import SERVERS
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode
 from toolgrammar.core.generation.plan import resolve_params, schema_of
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
-from toolgrammar.core.options import SERVERS
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 

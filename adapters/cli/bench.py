@@ -170,7 +170,7 @@ def _values(path: Path) -> list[Any]:
 def _texts(source: Source, given: list[Any] | None, count: int, seed: int) -> tuple[list[str], list[str]]:
     """Return valid and invalid texts of a schema."""
     from toolgrammar.core import Grammar, ToolGrammarError
-    from toolgrammar.core.sampling import random_text
+    from toolgrammar.core.grammar.sampling import random_text
     from toolgrammar.core.validation import is_valid
 
     schema = source.document

@@ -32,7 +32,7 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
         ToolGrammarError: the schema cannot be enforced, or has no output.
     """
     from toolgrammar.core import Grammar, ToolGrammarError
-    from toolgrammar.core.sampling import LENGTH, random_text
+    from toolgrammar.core.grammar.sampling import LENGTH, random_text
 
     grammar = source.grammar()
     grammar.check()
@@ -60,7 +60,7 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
 
 def _unsatisfiable(source: Source) -> list[Any]:
     """Return the parts of a schema that have no value."""
-    from toolgrammar.core.json_pointer import resolve_local
+    from toolgrammar.core.basics.json_pointer import resolve_local
     from toolgrammar.core.schema.findings import findings
 
     never = findings(source.document).never_written

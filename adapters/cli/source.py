@@ -157,7 +157,7 @@ def load(name: str) -> Source:
 
 def _source(name: str, value: Any, text: str | None = None) -> Source:
     from toolgrammar.core import Grammar
-    from toolgrammar.core.grammar_data import is_grammar
+    from toolgrammar.core.grammar.data import is_grammar
 
     if isinstance(value, Grammar) or is_grammar(value):
         return Source(name, None, text, value)

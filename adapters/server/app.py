@@ -23,13 +23,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from toolgrammar.core.basics.logs import logger_of, report
+from toolgrammar.core.basics.pauses import ended_by
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation
 from toolgrammar.core.errors import CancelledError, SchemaWarning
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.generation.deadline import Deadline
-from toolgrammar.core.logs import logger_of, report
 from toolgrammar.core.models import Model
-from toolgrammar.core.pauses import ended_by
 
 from .asked import Asked, Served
 from .failures import Failure, failure_of

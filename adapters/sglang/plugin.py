@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.errors import MissingDependencyError, ModelError
-from toolgrammar.core.logs import logger_of
 
 _LOG = logger_of("sglang")
 

@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import Any
 
 from toolgrammar.core import Vocabulary
+from toolgrammar.core.basics.options import ENVELOPE_VERSION
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.options import ENVELOPE_VERSION
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 

@@ -25,8 +25,8 @@ from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
+from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.errors import MissingDependencyError, ModelError, SchemaWarning
-from toolgrammar.core.logs import logger_of
 from toolgrammar.tools.formats import format_names
 
 from .drafts import placeholder, proposes_forced_text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolgrammar.core import ToolGrammarError
-from toolgrammar.core.logs import logger_of
+from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.masks.matcher import fill_known
 
 from .budget import Budget

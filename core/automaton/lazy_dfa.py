@@ -16,6 +16,7 @@ from functools import cache
 from heapq import heappop, heappush
 from itertools import islice
 
+from ..basics.pauses import pause
 from ..errors import LimitError, UnsupportedSchemaError
 from ..language.lookback import Written
 from ..language.node_kinds import (
@@ -31,7 +32,6 @@ from ..language.node_kinds import (
 from ..language.nodes import Nodes
 from ..language.shortest import preference
 from ..language.terms import Terms
-from ..pauses import pause
 from .byte_rows import ByteRows
 from .completion import NEVER, NO_TEXT, Rope, ShortestTexts, joined
 from .encoding import DEAD, DONE, LOCAL_DONE, OPENED, REFUSED, TAG

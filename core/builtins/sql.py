@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
+from ..basics.argument_checks import checked_names
 from ..errors import GrammarError
-from ..grammar_checks import checked_names
 from ..text_grammars.lark import read_lark
 from ..text_grammars.rules import ReadGrammar
 from .typed import read_grammar

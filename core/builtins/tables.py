@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from ..basics.argument_checks import checked_bounds
 from ..errors import GrammarError
-from ..grammar_checks import checked_bounds
 from ..schema.scalars.value_syntax import QuotedSyntax
 from ..text_grammars.expressions import EMPTY_TEXT, Expression, Repeat, choice, pattern, sequence
 from ..text_grammars.expressions import Literal as Text

@@ -54,7 +54,7 @@ COMPILED = (
     "masks.trie_walk",
     "repair.readings",
     "repair.search",
-    "models.decoder.block_rows",
+    "models.numpy_llama.block_rows",
 )
 
 #: Modules of integer constants, which compiled modules see as constants of C.

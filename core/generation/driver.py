@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
+from ..basics.pauses import ended_by
 from ..conversation.events import Event, Generation
 from ..errors import CancelledError
-from ..pauses import ended_by
 from .backend import Session, closed_error
 from .deadline import Deadline
 from .loop import Forward

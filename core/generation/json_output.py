@@ -7,10 +7,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..basics.logs import logger_of
 from ..conversation.events import Generation, Usage
 from ..conversation.messages import Message, TextPart
 from ..errors import BudgetError, InvalidArgumentsError, ParseError, ToolGrammarError
-from ..logs import logger_of
 from ..repair import extract_json, may_go_on, respelled_json
 from ..validation import violations
 from .mismatch import where_it_stops

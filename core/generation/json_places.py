@@ -8,7 +8,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..json_pointer import to_pointer
+from ..basics.json_pointer import to_pointer
 
 if TYPE_CHECKING:
     from ..conversation.trace import TokenRole

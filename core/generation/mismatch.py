@@ -7,8 +7,8 @@ from typing import Any
 
 from ..errors import ToolGrammarError
 from ..grammar import Grammar
+from ..grammar.sampling import single_bytes
 from ..masks.matcher import Matcher
-from ..sampling import single_bytes
 from .json_places import Places
 from .partial import partial
 from .tracer import describe

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, runtime_checkable
 
-from ..options import Whitespace
+from ..basics.options import Whitespace
 
 if TYPE_CHECKING:
     from ..conversation.events import Event

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..errors import ParseError
 from ..grammar import Grammar
+from ..grammar.sampling import single_bytes
 from ..repair import SECONDS, Edit, repair
-from ..sampling import single_bytes
 from .truncation import unfinished_pointers
 
 

@@ -15,13 +15,13 @@ from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, Union
 
+from ..basics.logs import logger_of
+from ..basics.option_names import require_known
+from ..basics.options import Whitespace
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
 from ..errors import GrammarError, ModelError, UnknownOptionError
 from ..grammar import Grammar
-from ..logs import logger_of
-from ..option_names import require_known
-from ..options import Whitespace
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from .tool_choice import tool_choice_of, tool_set_of

@@ -8,9 +8,9 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from ..basics.logs import logger_of
 from ..conversation.events import Generation, TokenWritten
 from ..grammar import Grammar
-from ..logs import logger_of
 from .deadline import Deadline
 from .driver import Item, Released
 from .json_output import check_text

@@ -12,8 +12,8 @@ may be thousands of levels deep."""
 
 from __future__ import annotations
 
+from ..basics.pauses import pause
 from ..errors import GrammarError, LimitError
-from ..pauses import pause
 from .terms import MAX_TERMS
 
 try:

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..basics.pauses import pause
 from ..errors import LimitError
-from ..pauses import pause
 from ..unicode.charset import CharSet
 
 try:

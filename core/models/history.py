@@ -18,9 +18,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Any, Literal, TypeVar
 
+from ..basics.logs import logger_of
 from ..conversation.messages import Message, TextPart
 from ..errors import ModelError
-from ..logs import logger_of
 from .jinja import compile_template
 from .prompts import thinking_variables
 

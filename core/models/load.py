@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from ..basics.option_names import require_known
+from ..basics.options import SERVERS
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
-from ..option_names import require_known
-from ..options import SERVERS
 from .model import LocalModel, Model
 
 
@@ -38,18 +38,18 @@ def load_model(uri: str, **options: Any) -> Model:
         raise ModelError(f"a model's address is a string, not {type(uri).__name__}", hint="for example 'smollm2'")
     scheme, separator, rest = uri.partition(":")
     if scheme == "embedded" and not rest:
-        from .embedded.model import EmbeddedBackend
+        from .numpy_llama.embedded import EmbeddedBackend
 
         return _local(EmbeddedBackend, (), options, uri)
     if uri == "smollm2":
-        from .decoder.backend import NumpyBackend
+        from .numpy_llama.backend import NumpyBackend
         from .published import SMOLLM2, pull
 
         return _local(NumpyBackend, (pull(SMOLLM2), uri), options, uri)
     if scheme == "numpy" and separator:
         if not rest:
             raise ModelError("numpy: names no file", hint="numpy:PATH, for example numpy:./model.gguf")
-        from .decoder.backend import NumpyBackend
+        from .numpy_llama.backend import NumpyBackend
 
         return _local(NumpyBackend, (rest, rest), options, uri)
     if scheme == "hf" and separator:

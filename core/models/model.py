@@ -14,7 +14,6 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import uuid4
 
-from ..constraint_cache import ConstraintCache
 from ..conversation.events import Event, Finish, Generation, TextDelta
 from ..conversation.messages import Message
 from ..errors import CancelledError, CutAnswerError, ModelError, Place
@@ -27,6 +26,7 @@ from ..generation.params import GenerateParams, ToolInterface
 from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of_mode
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
+from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
 from .history import message_shape
 from .reasoning import plan_reasoning

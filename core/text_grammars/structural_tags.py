@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
+from ..basics.json_pointer import escape
+from ..basics.options import OnUnsupported, Whitespace
 from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
-from ..json_pointer import escape
 from ..language.nodes import Nodes
-from ..options import OnUnsupported, Whitespace
 from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions
 from ..schema.scalars.value_syntax import Arguments, Mark, mark

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from toolgrammar.adapters.cli import app
 from toolgrammar.core import Grammar
 from toolgrammar.core.generation.mismatch import match_text
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 
 SCHEMA = {
     "type": "object",

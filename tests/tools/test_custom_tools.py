@@ -11,7 +11,7 @@ import pytest
 from langchain_core.tools import Tool as LangChainTool
 
 from toolgrammar.core import GenerateParams, GrammarError, InvalidArgumentsError, ToolCall, load_model
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat
 from toolgrammar.tools.formats.xml.calls import XmlCalls

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, ToolCall, ToolGrammarError
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import format_names, get_format
 

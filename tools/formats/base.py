@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
+from toolgrammar.core.basics.options import PropertyOrder, Whitespace
 from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.conversation.messages import MALFORMED as MALFORMED
 from toolgrammar.core.conversation.messages import UNFINISHED as UNFINISHED
@@ -21,7 +22,6 @@ from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json, read_json
-from toolgrammar.core.options import PropertyOrder, Whitespace
 from toolgrammar.core.repair import Edit
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars

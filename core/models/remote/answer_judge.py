@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...basics.logs import logger_of
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import UNFINISHED, ToolCall, new_call_id
 from ...errors import ModelError, ParseError, ToolGrammarError
@@ -15,7 +16,6 @@ from ...generation.plan import Planner, schema_of, schema_of_mode
 from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
 from ...language.json_text import dump_json, read_json
-from ...logs import logger_of
 from ...repair import ends_early, extract_json, may_go_on, respelled_json
 from ...validation import Validator
 from .chat_completions import Answer, RawCall

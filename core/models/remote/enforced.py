@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...basics.options import ENVELOPE_VERSION
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import ToolCall, new_call_id
 from ...language.json_text import read_json
-from ...options import ENVELOPE_VERSION
 from .answer_judge import CUT, Task, Verdict
 from .chat_completions import Answer
 from .transport import RefusedError, Transport

@@ -9,6 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Any
 
+from ...basics.event_loop import EventLoop
+from ...basics.logs import logger_of
+from ...basics.options import SERVERS
 from ...conversation.builder import MessageBuilder
 from ...conversation.equal_calls import UnequalCalls
 from ...conversation.events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
@@ -23,7 +26,6 @@ from ...errors import (
     ServerFailureError,
     ToolCallError,
 )
-from ...event_loop import EventLoop
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES, converted, converts
@@ -31,8 +33,6 @@ from ...generation.params import GenerateParams
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
-from ...logs import logger_of
-from ...options import SERVERS
 from ..model import Capabilities, Model, Request
 from .address import headers_of, parse_address
 from .answer_judge import AnswerReader, Task, Verdict

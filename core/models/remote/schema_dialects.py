@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from ...json_pointer import escape, to_pointer
+from ...basics.json_pointer import escape, to_pointer
 from ...regex.printer import with_short_classes
 from ...schema.read.dated import of_today
 from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_subschemas

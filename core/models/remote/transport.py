@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from ...basics.logs import logger_of
 from ...errors import (
     AuthenticationError,
     ContextOverflowError,
@@ -28,7 +29,6 @@ from ...errors import (
     ServerFailureError,
     ServerTimeoutError,
 )
-from ...logs import logger_of
 
 if TYPE_CHECKING:
     import httpx

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
+from ...basics.pauses import pause
 from ...errors import (
     InvalidSchemaError,
     LimitError,
@@ -21,7 +22,6 @@ from ...errors import (
     ToolGrammarError,
     UnsupportedSchemaError,
 )
-from ...pauses import pause
 from ...text_grammars.strings import string_grammar
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from ...pauses import pause
+from ...basics.pauses import pause
 from ...regex.compile import regex_term
 from ..read.located import SignedSchema
 from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, type_of

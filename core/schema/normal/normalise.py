@@ -15,8 +15,8 @@ from math import prod
 from typing import Union
 from weakref import proxy
 
+from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
-from ...pauses import pause
 from ..read.keywords import APPLICATORS, REFERENCES, TYPES
 from .assertions import asserted, types_of
 from .clauses import clauses, simplified

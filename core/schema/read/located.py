@@ -7,7 +7,7 @@ interpreted.
 
 from __future__ import annotations
 
-from ...json_pointer import to_pointer
+from ...basics.json_pointer import to_pointer
 
 try:
     import cython

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ...options import OnUnsupported, PropertyOrder, Whitespace, require_word
+from ...basics.options import OnUnsupported, PropertyOrder, Whitespace, require_word
 from ..scalars.value_syntax import Arguments, NestedTags, ValueSyntax
 
 

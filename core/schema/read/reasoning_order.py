@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...json_pointer import escape
+from ...basics.json_pointer import escape
 
 #: Words in the names of properties that explain, and of those that answer.
 _EXPLAINS = frozenset(

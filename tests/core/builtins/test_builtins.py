@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.tools import ToolSet
 
 PERSON: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, LimitError, Vocabulary
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.tools import ToolSet
 
 from ..text_grammars.peers import in_llguidance, in_xgrammar

@@ -12,8 +12,8 @@ import pytest
 
 from toolgrammar.core import BudgetError, Grammar, InvalidArgumentsError, JsonMode, Model, Vocabulary, load_model
 from toolgrammar.core.generation.completion import Completion, complete
-from toolgrammar.core.models.decoder.bpe import ByteBPE
-from toolgrammar.core.models.embedded.model import TOKENIZER
+from toolgrammar.core.models.numpy_llama.bpe import ByteBPE
+from toolgrammar.core.models.numpy_llama.embedded import TOKENIZER
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 

@@ -21,7 +21,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.generation.loop import Decoding, Forward, Step
 from toolgrammar.core.generation.retokenise import spell_somehow
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.validation import is_valid
 
 from ..backends import Noise

@@ -10,7 +10,7 @@ import pytest
 
 from toolgrammar.core import ArgumentsDelta, Grammar, ParseError, PartialReader, TextDelta
 from toolgrammar.core.generation.partial import partial
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import GenerateParams, Grammar, JsonMode, Model, Vocabulary
-from toolgrammar.core.models.decoder.bpe import ByteBPE
-from toolgrammar.core.models.embedded.model import TOKENIZER
+from toolgrammar.core.models.numpy_llama.bpe import ByteBPE
+from toolgrammar.core.models.numpy_llama.embedded import TOKENIZER
 from toolgrammar.tools import ToolSet
 
 #: The pre-tokenizers of Qwen 2.5, Llama 3 and o200k, from their ``tokenizer.json`` and tiktoken.

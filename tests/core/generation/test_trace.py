@@ -26,7 +26,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.generation.json_places import Places
 from toolgrammar.core.generation.tracer import describe, rule_at
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 

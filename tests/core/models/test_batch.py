@@ -22,7 +22,7 @@ from toolgrammar.core import (
     ModelError,
     load_model,
 )
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import ConstraintCache, Grammar, JsonMode, Model, ModelError, load_model
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 
 MODE = JsonMode({"type": "array", "items": {"type": "integer"}, "maxItems": 9})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel, check_backend
 
 from ..backends import Noise

@@ -34,7 +34,7 @@ from toolgrammar.core import (
     load_model,
 )
 from toolgrammar.core.generation import write
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet

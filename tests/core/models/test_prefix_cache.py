@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import CancelledError, JsonMode, Message, Model, ModelError, load_model
-from toolgrammar.core.models.decoder.network import DecoderSession
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.network import DecoderSession
 
 SCHEMA = {"enum": ["yes", "no", "perhaps", "nobody knows"]}
 LONG = {"type": "string", "minLength": 20, "maxLength": 30}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, ParseError
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.repair import SPELLING_ONLY, Repaired, repair, respelled_json
-from toolgrammar.core.sampling import random_text
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, UnsatisfiableSchemaError
-from toolgrammar.core.json_pointer import resolve_local
+from toolgrammar.core.basics.json_pointer import resolve_local
 from toolgrammar.core.schema.read.keywords import DATA, DEFINITIONS, KEYWORDS, Shape, every_schema
 
 from ...judges import Judges

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.adapters.cli.engines import llguidance_tokenizer
-from toolgrammar.core.sampling import single_bytes
+from toolgrammar.core.grammar.sampling import single_bytes
 
 
 def xgrammar() -> Any:

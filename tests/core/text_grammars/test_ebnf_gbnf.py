@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, Vocabulary
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 
 from .peers import in_llguidance, in_xgrammar, llguidance
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, InvalidSchemaError, Vocabulary
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 
 from .peers import in_llguidance
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolgrammar.core import Grammar, GrammarError, Vocabulary
 from toolgrammar.core.automaton import states
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 
 #: A rule's name, an alternative of it, how much of it is read, and where it began.
 Item = tuple[str, tuple[str, ...], int, int]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, SchemaError, ToolGrammarError, Vocabulary
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.text_grammars.structural_tags import STYLES
 
 from .peers import xgrammar

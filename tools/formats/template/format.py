@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+from toolgrammar.core.basics.options import Whitespace
 from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import SPACE, dump_json
-from toolgrammar.core.options import Whitespace
 
 from ...tool import Tool
 from ..base import Reasoning, TurnSpec, WireFormat, dump_name

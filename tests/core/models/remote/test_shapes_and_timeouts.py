@@ -26,7 +26,7 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.generation import deadline, params
 from toolgrammar.core.models import LocalModel
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet

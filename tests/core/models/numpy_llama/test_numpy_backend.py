@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import JsonMode, Message, ModelError, load_model
-from toolgrammar.core.models.decoder.backend import NumpyBackend
-from toolgrammar.core.models.decoder.bpe import SPLITTERS, splitter
-from toolgrammar.core.models.decoder.matrices import dense
+from toolgrammar.core.models.numpy_llama.backend import NumpyBackend
+from toolgrammar.core.models.numpy_llama.bpe import SPLITTERS, splitter
+from toolgrammar.core.models.numpy_llama.matrices import dense
 from toolgrammar.core.testing import check_backend
 
 from ..tiny import llama, tokenizer

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar, Union
 
-from .errors import ModelError
+from ..errors import ModelError
 
 T = TypeVar("T")
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from ...conversation.messages import Message
-from ..decoder.backend import DecoderBackend
-from ..decoder.bpe import ByteBPE
-from ..decoder.network import DecoderConfig, Network, noise_weights
 from ..prefix_cache import PREFIX_BYTES
 from ..prompts import call_json
+from .backend import DecoderBackend
+from .bpe import ByteBPE
+from .network import DecoderConfig, Network, noise_weights
 
 #: The tokenizer of the model.
 TOKENIZER = Path(__file__).parent / "data" / "embedded_tokenizer.txt"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 
-from .errors import UnknownOptionError
+from ..errors import UnknownOptionError
 
 #: Maximum number of known names that an error lists.
 _SHOWN = 8

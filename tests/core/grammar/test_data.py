@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, ToolGrammarError, Vocabulary
-from toolgrammar.core.sampling import random_text
+from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats.registry import format_names
 

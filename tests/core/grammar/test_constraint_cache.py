@@ -28,7 +28,7 @@ from toolgrammar.core.masks.mask_engine import SharedEngine
 from toolgrammar.core.models import Model
 from toolgrammar.core.testing import ScriptedModel
 
-from ..vocabularies import BYTES as VOCABULARY
+from ...vocabularies import BYTES as VOCABULARY
 
 
 def schema(number: int) -> dict[str, Any]:

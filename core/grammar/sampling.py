@@ -6,11 +6,11 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .vocabulary.vocabulary import Vocabulary
+from ..vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    from ..masks import Matcher
     from .grammar import Grammar
-    from .masks import Matcher
 
 #: From this length on, in bytes, the shortest end is written.
 LENGTH = 400

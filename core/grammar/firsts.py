@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from .automaton.shared_terms import SharedTerms
+from ..automaton.shared_terms import SharedTerms
 
 if TYPE_CHECKING:
-    from .schema import CompiledSchema, SchemaOptions
+    from ..schema import CompiledSchema, SchemaOptions
 
 
 @cache
@@ -19,7 +19,7 @@ def first_terms(values: bool) -> SharedTerms:
     Args:
         values: with those of common formats and ranges of numbers, behind the others.
     """
-    from .schema.scalars.common import common_languages, common_values
+    from ..schema.scalars.common import common_languages, common_values
 
     return SharedTerms(common_languages, common_values) if values else SharedTerms(common_languages)
 
@@ -27,7 +27,7 @@ def first_terms(values: bool) -> SharedTerms:
 @cache
 def schema_compiler() -> tuple[Callable[..., SchemaOptions], Callable[..., CompiledSchema]]:
     """Return `schema_options` and `compile_schema`."""
-    from .schema.compile import compile_schema
-    from .schema.read.options import schema_options
+    from ..schema.compile import compile_schema
+    from ..schema.read.options import schema_options
 
     return schema_options, compile_schema

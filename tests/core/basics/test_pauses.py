@@ -9,10 +9,10 @@ import time
 import pytest
 
 from toolgrammar.core import CancelledError, GenerationTimeoutError, Grammar, LimitError, load_model
-from toolgrammar.core.pauses import ended_by, pause
+from toolgrammar.core.basics.pauses import ended_by, pause
 
-from ..bombs import PATTERNS
-from ..vocabularies import BYTES
+from ...bombs import PATTERNS
+from ...vocabularies import BYTES
 
 #: Each character takes longer than the one before: there are ever more ways to count it.
 COUNTED = {"type": "string", "pattern": PATTERNS[0]}

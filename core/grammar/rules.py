@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import GrammarError, LimitError
-from .language.nodes import Nodes
+from ..errors import GrammarError, LimitError
+from ..language.nodes import Nodes
 
 #: Maximum number of rules that one grammar may reach.
 MAX_RULES = 2_000

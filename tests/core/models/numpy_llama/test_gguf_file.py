@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.models.decoder import matrices
-from toolgrammar.core.models.decoder.gguf_file import _FORMS, GGUFFile
-from toolgrammar.core.models.decoder.matrices import FEW, BlockMatrix, beside, dense
+from toolgrammar.core.models.numpy_llama import matrices
+from toolgrammar.core.models.numpy_llama.gguf_file import _FORMS, GGUFFile
+from toolgrammar.core.models.numpy_llama.matrices import FEW, BlockMatrix, beside, dense
 
 gguf = pytest.importorskip("gguf", reason="the gguf package is not installed")
 

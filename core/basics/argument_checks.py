@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .errors import GrammarError
+from ..errors import GrammarError
 
 
 def checked_text(value: Any, what: str) -> str:

@@ -12,8 +12,8 @@ import pytest
 
 from toolgrammar.core import Message, load_model
 from toolgrammar.core.models import LocalModel
-from toolgrammar.core.models.decoder.gguf_file import GGUFFile
-from toolgrammar.core.models.decoder.matrices import dense
+from toolgrammar.core.models.numpy_llama.gguf_file import GGUFFile
+from toolgrammar.core.models.numpy_llama.matrices import dense
 from toolgrammar.tools import Tool, ToolSet
 
 TEXTS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from .errors import GrammarError
+from ..errors import GrammarError
 
 Whitespace = Literal["compact", "single", "flexible"]
 

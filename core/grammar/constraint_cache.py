@@ -13,15 +13,15 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from .errors import GrammarError
+from ..basics.logs import logger_of
+from ..errors import GrammarError
+from ..masks.mask_engine import SharedEngine
 from .grammar import Grammar
-from .logs import logger_of
-from .masks.mask_engine import SharedEngine
 
 if TYPE_CHECKING:
-    from .language.nodes import Nodes
-    from .masks.matcher import Constraint
-    from .vocabulary.vocabulary import Vocabulary
+    from ..language.nodes import Nodes
+    from ..masks.matcher import Constraint
+    from ..vocabulary.vocabulary import Vocabulary
 
 _LOG = logger_of("grammars")
 
@@ -128,9 +128,9 @@ class ConstraintCache:
         Raises:
             ToolGrammarError: as `Grammar.from_json_schema` and `Grammar.bind`; errors are not kept.
         """
-        from .schema import SchemaOptions
-        from .schema.read.dated import of_today, text_names_a_day
-        from .schema.read.schema_key import schema_key
+        from ..schema import SchemaOptions
+        from ..schema.read.dated import of_today, text_names_a_day
+        from ..schema.read.schema_key import schema_key
 
         digest = None
         if isinstance(schema, (dict, bool)):
@@ -319,7 +319,7 @@ def _as_data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return ["map", _as_data(tuple(value.items()))]
     if hasattr(value, "__dataclass_fields__"):
-        from .schema import CompiledSchema, SchemaOptions
+        from ..schema import CompiledSchema, SchemaOptions
 
         if isinstance(value, CompiledSchema):
             return _as_data(value.key)

@@ -13,16 +13,16 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any, cast
 
-from .errors import GrammarError, LimitError, ToolGrammarError
-from .regex.foreign import to_ecma
-from .schema import SchemaOptions, compile_schema
-from .schema.scalars import value_syntax
-from .schema.scalars.value_syntax import Arguments, NestedTags
-from .text_grammars.ebnf import read_ebnf
-from .text_grammars.expressions import Control, Literal
-from .text_grammars.gbnf import read_gbnf
-from .text_grammars.lark import read_lark
-from .text_grammars.rules import ReadGrammar
+from ..errors import GrammarError, LimitError, ToolGrammarError
+from ..regex.foreign import to_ecma
+from ..schema import SchemaOptions, compile_schema
+from ..schema.scalars import value_syntax
+from ..schema.scalars.value_syntax import Arguments, NestedTags
+from ..text_grammars.ebnf import read_ebnf
+from ..text_grammars.expressions import Control, Literal
+from ..text_grammars.gbnf import read_gbnf
+from ..text_grammars.lark import read_lark
+from ..text_grammars.rules import ReadGrammar
 
 #: The version of the form. A change that older readers would misunderstand raises it.
 VERSION = 1

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from toolgrammar.core.conversation.messages import ImagePart, Message, TextPart, ToolCall
 from toolgrammar.core.errors import ContextOverflowError, ModelError
-from toolgrammar.core.models.decoder.network import DecoderConfig, DecoderSession, Network, noise_weights
-from toolgrammar.core.models.embedded.model import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
+from toolgrammar.core.models.numpy_llama.network import DecoderConfig, DecoderSession, Network, noise_weights
 
 TINY = DecoderConfig(vocabulary=50, dim=16, layers=2, heads=4, kv_heads=2, hidden=24)
 

@@ -8,9 +8,11 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .automaton.encoding import REFUSED
-from .automaton.lazy_dfa import LazyAutomaton, Program, Workspace
-from .errors import (
+from ..automaton.encoding import REFUSED
+from ..automaton.lazy_dfa import LazyAutomaton, Program, Workspace
+from ..basics.argument_checks import alternatives, checked_bounds, checked_text, checked_words
+from ..basics.options import OnUnsupported, PropertyOrder, Whitespace
+from ..errors import (
     GrammarError,
     LimitError,
     SchemaError,
@@ -18,21 +20,19 @@ from .errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from .grammar_checks import alternatives, checked_bounds, checked_text, checked_words
-from .grammar_firsts import first_terms, schema_compiler
-from .grammar_rules import Rule, bodies_of, check_rules, content_of, once, reached_from
-from .grammar_source import source
-from .language.free_text import free_text, text_until
-from .language.nodes import Nodes
-from .masks.matcher import Constraint
-from .options import OnUnsupported, PropertyOrder, Whitespace
+from ..language.free_text import free_text, text_until
+from ..language.nodes import Nodes
+from ..masks.matcher import Constraint
+from .firsts import first_terms, schema_compiler
+from .rules import Rule, bodies_of, check_rules, content_of, once, reached_from
+from .source import source
 
 if TYPE_CHECKING:
-    from .export.rules import ExportedRules
-    from .export.writers import Exported
-    from .schema import SchemaOptions
-    from .text_grammars.rules import ReadGrammar
-    from .vocabulary.vocabulary import Vocabulary
+    from ..export.rules import ExportedRules
+    from ..export.writers import Exported
+    from ..schema import SchemaOptions
+    from ..text_grammars.rules import ReadGrammar
+    from ..vocabulary.vocabulary import Vocabulary
 
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
@@ -158,8 +158,8 @@ class Grammar:
             UnsatisfiableSchemaError: nothing can be valid.
         """
         if hasattr(schema, "model_json_schema"):
-            from .schema.pydantic.schema import json_schema_of
-            from .schema.read.dated import of_today
+            from ..schema.pydantic.schema import json_schema_of
+            from ..schema.read.dated import of_today
 
             made = json_schema_of(schema, additional_properties=bool(additional_properties), is_written=True)
             schema, plain_integers = of_today(made), True
@@ -227,7 +227,7 @@ class Grammar:
             GrammarError: a column may have arrays or objects; with the JSON pointer of its schema.
             SchemaError: as for `from_json_schema`.
         """
-        from .builtins.tables import csv_grammar
+        from ..builtins.tables import csv_grammar
 
         read = csv_grammar(columns, header=header, newline=newline, min_rows=min_rows, max_rows=max_rows)
         return cls._read("builtin", read)
@@ -235,7 +235,7 @@ class Grammar:
     @classmethod
     def markdown_table(cls, columns: Any, *, min_rows: int = 0, max_rows: int | None = None) -> Grammar:
         """Return tables in GitHub's Markdown: header, delimiters, and rows of typed cells. Arguments as in `csv`."""
-        from .builtins.tables import markdown_grammar
+        from ..builtins.tables import markdown_grammar
 
         return cls._read("builtin", markdown_grammar(columns, min_rows=min_rows, max_rows=max_rows))
 
@@ -253,7 +253,7 @@ class Grammar:
         Raises:
             GrammarError: a name is none of XML, or the schema says what has no form in XML; with a JSON pointer.
         """
-        from .builtins.xml import xml_grammar
+        from ..builtins.xml import xml_grammar
 
         return cls._read("builtin", xml_grammar(schema, tags, root))
 
@@ -261,14 +261,14 @@ class Grammar:
     def yaml(cls, schema: Any = None) -> Grammar:
         """Return YAML that versions 1.1 and 1.2 read alike; with a schema, values of it: a block mapping with values in
         flow style where the schema is of an object with a required member, else all of it in flow style."""
-        from .builtins.yaml import yaml_grammar
+        from ..builtins.yaml import yaml_grammar
 
         return cls._read("builtin", yaml_grammar(schema))
 
     @classmethod
     def python_literal(cls, schema: Any = None) -> Grammar:
         """Return literals that Python's ``ast.literal_eval`` reads; with a schema, those of its values."""
-        from .builtins.python_literal import python_grammar
+        from ..builtins.python_literal import python_grammar
 
         return cls._read("builtin", python_grammar(schema))
 
@@ -281,7 +281,7 @@ class Grammar:
                 ``"boolean"``. Columns are compared with values of their type.
             joins: two different tables may be joined.
         """
-        from .builtins.sql import sql_grammar
+        from ..builtins.sql import sql_grammar
 
         return cls._read("builtin", sql_grammar(tables, joins=joins))
 
@@ -289,7 +289,7 @@ class Grammar:
     def format(cls, name: str) -> Grammar:
         """Return the texts of a format, without quotes: ``"date"``, ``"date-time"``, ``"email"``, ``"uuid"``,
         ``"semver"``, ``"uri"``, ``"ipv4"``, and the other formats of JSON Schema."""
-        from .builtins.words import build_word, check_name
+        from ..builtins.words import build_word, check_name
 
         check_name(name)
         return cls(lambda nodes: build_word(nodes, name), ("format", name), sure=lambda: True)
@@ -304,10 +304,10 @@ class Grammar:
         Raises:
             PatternError: malformed, or not regular (back-references).
         """
-        from .regex.compile import regex_term
+        from ..regex.compile import regex_term
 
         if isinstance(pattern, re.Pattern) and isinstance(pattern.pattern, str):
-            from .regex.foreign import to_ecma
+            from ..regex.foreign import to_ecma
 
             pattern = to_ecma(pattern, "python")
         checked_text(pattern, "a regular expression")
@@ -329,9 +329,9 @@ class Grammar:
             GrammarError: it is malformed, or says what cannot be enforced; with line and column.
             LimitError: too many rules begin with each other.
         """
-        from .text_grammars.ebnf import read_ebnf
-        from .text_grammars.rules import ReadGrammar
-        from .text_grammars.tokens import tokens_of
+        from ..text_grammars.ebnf import read_ebnf
+        from ..text_grammars.rules import ReadGrammar
+        from ..text_grammars.tokens import tokens_of
 
         return cls._read("ebnf", ReadGrammar(read_ebnf(text, root, tokens_of(vocabulary))), text)
 
@@ -350,8 +350,8 @@ class Grammar:
 
         Raises as for `from_ebnf`.
         """
-        from .text_grammars.gbnf import read_gbnf
-        from .text_grammars.tokens import tokens_of
+        from ..text_grammars.gbnf import read_gbnf
+        from ..text_grammars.tokens import tokens_of
 
         return cls._read("gbnf", read_gbnf(text, root, tokens_of(vocabulary)), text)
 
@@ -379,9 +379,9 @@ class Grammar:
 
         Raises as for `from_ebnf`.
         """
-        from .schema import SchemaOptions, compile_schema
-        from .text_grammars.lark import read_lark
-        from .text_grammars.tokens import tokens_of
+        from ..schema import SchemaOptions, compile_schema
+        from ..text_grammars.lark import read_lark
+        from ..text_grammars.tokens import tokens_of
 
         options = SchemaOptions(whitespace, on_unsupported=on_unsupported)
         read = read_lark(
@@ -406,7 +406,7 @@ class Grammar:
         Raises:
             GrammarError: it is none of these, malformed, or says what cannot be enforced.
         """
-        from .grammar_data import grammar_of
+        from .data import grammar_of
 
         return cast("Grammar", grammar_of(cls, value, vocabulary))
 
@@ -445,8 +445,8 @@ class Grammar:
             GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
             SchemaError: a JSON Schema in it is refused; with a JSON pointer into the tag.
         """
-        from .text_grammars.structural_tags import read_structural_tag
-        from .text_grammars.tokens import tokens_of
+        from ..text_grammars.structural_tags import read_structural_tag
+        from ..text_grammars.tokens import tokens_of
 
         read = read_structural_tag(
             tag,
@@ -725,7 +725,7 @@ class Grammar:
         Raises:
             GrammarError: a part has no form as data, such as a structural tag that was read with a vocabulary.
         """
-        from .grammar_data import dumped
+        from .data import dumped
 
         return dumped(self)
 
@@ -736,7 +736,7 @@ class Grammar:
         Raises:
             GrammarError: it is malformed, or of another version.
         """
-        from .grammar_data import loaded
+        from .data import loaded
 
         grammar: Grammar = loaded(cls, text)
         return grammar
@@ -767,8 +767,8 @@ class Grammar:
         return self._written("lark", vocabulary)
 
     def _written(self, notation: str, vocabulary: Vocabulary | None) -> Exported:
-        from .export.writers import written_as
-        from .text_grammars.tokens import special_of
+        from ..export.writers import written_as
+        from ..text_grammars.tokens import special_of
 
         return written_as(notation, self._exported(), special_of(vocabulary))
 
@@ -779,12 +779,12 @@ class Grammar:
             GrammarError: the grammar is recursive, or has control tokens.
             LimitError: the expression is too long.
         """
-        from .export.writers import written_as_regex
+        from ..export.writers import written_as_regex
 
         return written_as_regex(self._exported())
 
     def _exported(self) -> ExportedRules:
-        from .export.rules import exported_rules
+        from ..export.rules import exported_rules
 
         self.check()
         nodes = Nodes()

@@ -45,7 +45,7 @@ _FIRST_CAPACITY = 64
 #: Maximum number of tokens in one forward pass: attention scores take heads * chunk * length floats.
 _PREFILL_CHUNK = 256
 
-_ARRAYS = "toolgrammar.core.models.decoder.network names the arrays of a decoder and their shapes"
+_ARRAYS = "toolgrammar.core.models.numpy_llama.network names the arrays of a decoder and their shapes"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core.errors import VocabularyError
-from toolgrammar.core.models.decoder.bpe import ByteBPE, split_pieces
-from toolgrammar.core.models.embedded.model import TOKENIZER
+from toolgrammar.core.models.numpy_llama.bpe import ByteBPE, split_pieces
+from toolgrammar.core.models.numpy_llama.embedded import TOKENIZER
 
 BYTES = [bytes([byte]) for byte in range(256)]
 MARKERS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")

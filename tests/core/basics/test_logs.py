@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from toolgrammar.core import BudgetError, ConstraintCache, Grammar, InvalidArgumentsError, JsonMode, constraint_cache
+from toolgrammar.core import BudgetError, ConstraintCache, Grammar, InvalidArgumentsError, JsonMode
+from toolgrammar.core.grammar import constraint_cache
 from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools import ToolSet
@@ -117,7 +118,8 @@ def test_debug_says_why(caplog: pytest.LogCaptureFixture) -> None:
 def test_silent_unless_configured() -> None:
     """A program that configures no logging sees nothing, also of warnings."""
     code = """
-from toolgrammar.core import Grammar, constraint_cache
+from toolgrammar.core import Grammar
+from toolgrammar.core.grammar import constraint_cache
 from toolgrammar.core.testing import byte_vocabulary
 constraint_cache.SLOW = -1
 constraint_cache.ConstraintCache().bind(Grammar.literal("x"), byte_vocabulary())
