@@ -1,42 +1,20 @@
-# cython: language_level=3
 """Exploration of the places of a schema that a text may reach, to refuse the schema before any text is written.
 
 Subschemas are lowered when a text reaches them. Most cannot fail; but where several schemas constrain one member or
 item, or items must not repeat, a limit may be exceeded only there. So these places are brought to normal form at once,
 up to a bound; the results are kept for the text that reaches them.
-
-Compiled where that is possible (Cython in pure-Python mode), as a large document has thousands of places; the same file
-runs interpreted.
 """
 
 from __future__ import annotations
 
 from ...errors import LimitError, Place, SchemaError
 from ..lower.array_items import item_goals
-from ..normal.conjunction import EVERY
+from ..lower.lowering import Lowering
+from ..lower.merged_objects import Meets
+from ..normal.conjunction import EVERY, Conjunction, Goal
 from ..read.keywords import APPLICATORS
+from ..read.located import SignedSchema
 from .hazards import RISKY, Hazards
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import Member, MergedObjects, ObjectShape, Region
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart
-    from cython.cimports.toolgrammar.core.schema.normal.normalise import Normaliser
-    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
-    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
-else:
-    from ..lower.merged_objects import Member, MergedObjects, ObjectShape, Region
-    from ..normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart
-    from ..normal.normalise import Normaliser
-    from ..read.located import Located, SignedSchema, signed
-    from ..read.resolve import Document
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of goals that are brought to normal form, and of steps of their expansion, before the rest is left for
 #: later.
@@ -45,14 +23,14 @@ MAX_GOALS, MAX_STEPS = 1_000, 10_000
 _ANY_NUMBER, _ANY_STRING = EVERY.numbers, EVERY.strings
 
 
-def explore(lowering: object) -> None:
+def explore(lowering: Lowering) -> None:
     """Bring the goals of a document to normal form.
 
     Raises:
         SchemaError: a goal cannot be enforced.
         LimitError: a goal exceeds a limit.
     """
-    normaliser: Normaliser = lowering.normaliser
+    normaliser = lowering.normaliser
     document = normaliser.document
     if not document.demanding and not document.risky:  # most
         return
@@ -67,48 +45,36 @@ def explore(lowering: object) -> None:
         normaliser.steps = steps  # the results are kept: a text that gets there takes no steps again
 
 
-@cython.cclass
 class _Exploration:
     """One exploration of a document."""
 
-    lowering: object
-    normaliser: Normaliser
-    merged: MergedObjects
-    document: Document
-    hazards: object
-    # identities of the schemas from which one can be reached that may fail; that may fail beside others; that makes
-    # alternatives (the last two: None until they are asked for)
-    failing: set
-    risky: set
-    forking: set
-
-    def __init__(self, lowering: object, hazards: Hazards) -> None:
+    def __init__(self, lowering: Lowering, hazards: Hazards) -> None:
         self.lowering = lowering
         self.normaliser = lowering.normaliser
         self.merged = lowering.merged
         self.document = self.normaliser.document
         self.hazards = hazards
+        # identities of the schemas from which one can be reached that may fail; that may fail beside others; that makes
+        # alternatives (the last two: None until they are asked for)
         self.failing = self.document.reaching(hazards.failing)
-        self.risky = None
-        self.forking = None
+        self.risky: set[int] | None = None
+        self.forking: set[int] = set()
 
     def run(self, steps: int) -> None:
         """Bring goals to normal form until the normaliser has taken a number of steps."""
         lowering, normaliser = self.lowering, self.normaliser
-        root: tuple = (signed(self.document.root),)
-        seen: set = {root}
-        stack: list = [(root, self.document.root)]
-        expanded: cython.int = 0
-        goal: tuple
-        within: list
+        root: Goal = (SignedSchema(self.document.root),)
+        seen = {root}
+        stack = [(root, self.document.root)]
+        expanded = 0
         while stack and expanded < MAX_GOALS and normaliser.steps <= steps:
             goal, place = stack.pop()
             for part in goal:
                 if isinstance(part, SignedSchema):
-                    place = cython.cast(SignedSchema, part).located
+                    place = part.located
                     break
             try:
-                within = self._parts(goal)
+                within: list[Goal] | None = self._parts(goal)
                 if within is None:
                     expanded += 1
                     within = []
@@ -123,19 +89,16 @@ class _Exploration:
                     raise
                 raise type(error)(error.message, hint=error.hint, place=Place(pointer=place.pointer)) from None
 
-    @cython.cfunc
-    def _may_fail(self, goal: tuple) -> cython.bint:
+    def _may_fail(self, goal: Goal) -> bool:
         """Return True if lowering a goal, or what is inside of it, may fail.
 
         The check has counted the alternatives of each schema. Several that must hold together have no more, if only one
         of them makes any.
         """
-        forking: cython.int = 0
-        part: SignedSchema
-        for item in goal:
-            if not isinstance(item, SignedSchema):
+        forking = 0
+        for part in goal:
+            if not isinstance(part, SignedSchema):
                 return True
-            part = item
             if not part.positive:
                 return True
             schema = part.located.schema
@@ -153,16 +116,14 @@ class _Exploration:
                 forking += key in self.forking
         return forking > 1
 
-    @cython.cfunc
-    def _add(self, goal: tuple, found: list) -> cython.bint:
+    def _add(self, goal: Goal, found: list[Goal]) -> bool:
         """Add a goal that may fail; True if it may."""
-        may_fail: cython.bint = self._may_fail(goal)
+        may_fail = self._may_fail(goal)
         if may_fail:
             found.append(goal)
         return may_fail
 
-    @cython.cfunc
-    def _parts(self, goal: tuple) -> list:
+    def _parts(self, goal: Goal) -> list[Goal] | None:
         """Return the goals that may fail inside of one that cannot fail by itself and is lowered part by part; None: it
         is another.
 
@@ -171,16 +132,16 @@ class _Exploration:
         """
         if len(goal) != 1 or not isinstance(goal[0], SignedSchema):
             return None
-        only: SignedSchema = goal[0]
+        only = goal[0]
         if not only.positive or isinstance(only.located.schema, bool) or self.normaliser.unenforced:
             return None
-        located: Located = self.document.enter(only.located)
+        located = self.document.enter(only.located)
         schema = located.schema
-        found: list = []
-        is_tame: cython.bint = id(schema) in self.hazards.tame
+        found: list[Goal] = []
+        is_tame = id(schema) in self.hazards.tame
         if APPLICATORS.isdisjoint(schema) and (is_tame or RISKY.isdisjoint(schema)):
             own = self.normaliser.assertions(located)
-            if own is None or cython.cast(Conjunction, own).values is not None:
+            if own is None or own.values is not None:
                 return []
             self._add_formulas(own, found)
             # A member that also matches a pattern may have no value, so that nothing inside of it can be reached.
@@ -198,17 +159,13 @@ class _Exploration:
         if options is None:
             return None
         for option in options:
-            self._add((signed(option),), found)
+            self._add((SignedSchema(option),), found)
         return found
 
-    @cython.cfunc
-    def _add_formulas(self, own: Conjunction, found: list) -> object:
+    def _add_formulas(self, own: Conjunction, found: list[Goal]) -> None:
         """Add what one schema asks of members and items."""
-        members: ObjectPart
-        items: ArrayPart
         if "object" in own.types:
-            for each in own.objects.parts:
-                members = each
+            for members in own.objects.parts:
                 for formula in members.properties.values():
                     self._add((formula,), found)
                 for formula in members.patterns.values():
@@ -216,46 +173,37 @@ class _Exploration:
                 if members.additional is not None:
                     self._add((members.additional,), found)
         if "array" in own.types:
-            for each in own.arrays.parts:
-                items = each
+            for items in own.arrays.parts:
                 for formula in items.prefix:
                     self._add((formula,), found)
                 if items.items is not None:
                     self._add((items.items,), found)
-        return None
 
-    @cython.cfunc
-    def _inner(self, branch: Conjunction, found: list) -> object:
+    def _inner(self, branch: Conjunction, found: list[Goal]) -> None:
         """Add the goals of the members and items of an alternative."""
         if branch.values is not None:
-            return None
+            return
         if "number" in branch.types and branch.numbers is not _ANY_NUMBER:
             self.lowering.scalar_term(branch, "number")
         if "string" in branch.types and branch.strings is not _ANY_STRING:
             self.lowering.string_parts(branch)
         if "object" in branch.types:
-            shape: ObjectShape = self.merged.of(branch.objects)
-            member: Member
-            region: Region
-            for each in shape.members:
-                member = each
+            shape = self.merged.of(branch.objects)
+            for member in shape.members:
                 self._add_place(member.goal, member.meets, found)
-            for each in shape.others:
-                region = each
+            for region in shape.others:
                 self._add_place(region.goal, region.meets, found)
         if "array" in branch.types:
-            arrays: Arrays = branch.arrays
+            arrays = branch.arrays
             if arrays.most is None or arrays.least <= arrays.most:
                 self.lowering.arrays.node(arrays)
                 for goal in item_goals(arrays):
                     self._add(goal, found)
         return None
 
-    @cython.cfunc
-    def _add_place(self, goal: tuple, meets: tuple, found: list) -> object:
+    def _add_place(self, goal: Goal, meets: Meets, found: list[Goal]) -> None:
         """Add the goal of a member's value, also beside the demands that it may meet."""
         self._add(goal, found)
         if meets:
             for _, asked in self.merged.meeting(goal, meets, -1):
                 self._add((*goal, *asked), found)
-        return None

@@ -1,17 +1,15 @@
-# cython: language_level=3
 """The check of a schema document in one pass: is each reachable subschema well-formed, and can it be enforced exactly?
 
 A subschema may be required to hold, or not to hold, or both: it is visited once for each. The expansion of alternatives
 is only tried where an upper bound of its size is not far from every limit.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 from ...basics.pauses import pause
 from ...errors import (
@@ -26,28 +24,15 @@ from ...text_grammars.strings import string_grammar
 from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
+from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
+from ..read.resolve import Document
 from ..scalars.bounded_formats import BOUNDED
 from ..scalars.common import BOUNDS, FORMATS
 from ..scalars.formats import ENFORCED, REFUSED
 from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
 from .values import MAX_DEPTH, MAX_INTEGER, is_json, is_small, pattern_problem, type_hint
 from .vast import MAX_LEAST_TEXT, LeastSizes
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema
-    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
-else:
-    from ..read.located import Located, SignedSchema
-    from ..read.resolve import Document
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
 
 #: Maximum values of the lower bounds on characters, items and members: each item has states of its own, and each member
 #: needs another name.
@@ -65,43 +50,43 @@ _LEAST = {
 
 #: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
 #: And the number of parts up to which no value is too long, if each has some 40 bytes.
-PER_REFERENCE = cython.declare(cython.double, 3 ** (1 / 3))
-FEW_PARTS = cython.declare(cython.double, MAX_LEAST_TEXT / 40)
+PER_REFERENCE = 3 ** (1 / 3)
+FEW_PARTS = MAX_LEAST_TEXT / 40
 
 #: Values that are left out where ``uniqueItems`` must not hold.
 NOT_UNIQUE = 'arrays that repeat no simple value: null, true, false, 0, 1, "", "a", [], {}, or one that items lists'
 
-# Shapes of values, as numbers of C.
-SCHEMA = cython.declare(cython.int, int(Shape.SCHEMA))
-SCHEMAS = cython.declare(cython.int, int(Shape.SCHEMAS))
-ALTERNATIVES = cython.declare(cython.int, int(Shape.ALTERNATIVES))
-ITEMS = cython.declare(cython.int, int(Shape.ITEMS))
-BY_NAME = cython.declare(cython.int, int(Shape.BY_NAME))
-BY_PATTERN = cython.declare(cython.int, int(Shape.BY_PATTERN))
-DEPENDENCIES = cython.declare(cython.int, int(Shape.DEPENDENCIES))
-REQUIREMENTS = cython.declare(cython.int, int(Shape.REQUIREMENTS))
-TYPE = cython.declare(cython.int, int(Shape.TYPE))
-NAMES = cython.declare(cython.int, int(Shape.NAMES))
-VALUES = cython.declare(cython.int, int(Shape.VALUES))
-VALUE = cython.declare(cython.int, int(Shape.VALUE))
-UPPER_COUNT = cython.declare(cython.int, int(Shape.UPPER_COUNT))
-LOWER_COUNT = cython.declare(cython.int, int(Shape.LOWER_COUNT))
-BOUND = cython.declare(cython.int, int(Shape.BOUND))
-STEP = cython.declare(cython.int, int(Shape.STEP))
-PATTERN = cython.declare(cython.int, int(Shape.PATTERN))
-FORMAT = cython.declare(cython.int, int(Shape.FORMAT))
-FLAG = cython.declare(cython.int, int(Shape.FLAG))
-GRAMMAR = cython.declare(cython.int, int(Shape.GRAMMAR))
-SHAPE = cython.declare(cython.int, 31)
+# Shapes of values.
+SCHEMA = int(Shape.SCHEMA)
+SCHEMAS = int(Shape.SCHEMAS)
+ALTERNATIVES = int(Shape.ALTERNATIVES)
+ITEMS = int(Shape.ITEMS)
+BY_NAME = int(Shape.BY_NAME)
+BY_PATTERN = int(Shape.BY_PATTERN)
+DEPENDENCIES = int(Shape.DEPENDENCIES)
+REQUIREMENTS = int(Shape.REQUIREMENTS)
+TYPE = int(Shape.TYPE)
+NAMES = int(Shape.NAMES)
+VALUES = int(Shape.VALUES)
+VALUE = int(Shape.VALUE)
+UPPER_COUNT = int(Shape.UPPER_COUNT)
+LOWER_COUNT = int(Shape.LOWER_COUNT)
+BOUND = int(Shape.BOUND)
+STEP = int(Shape.STEP)
+PATTERN = int(Shape.PATTERN)
+FORMAT = int(Shape.FORMAT)
+FLAG = int(Shape.FLAG)
+GRAMMAR = int(Shape.GRAMMAR)
+SHAPE = 31
 # The rest of what matters of a keyword here.
-UNKNOWN = cython.declare(cython.int, 32)  # to the dialect: an annotation
-FORKS = cython.declare(cython.int, 64)
-NOT_NEGATABLE = cython.declare(cython.int, 128)
-REFERS = cython.declare(cython.int, 256)
-RISKY = cython.declare(cython.int, 512)
-DEEP = cython.declare(cython.int, 1024)  # more than what a value is must be looked at
-UNCOUNTED = cython.declare(cython.int, 2048)
-IN_PLACE = cython.declare(cython.int, 4096)
+UNKNOWN = 32  # to the dialect: an annotation
+FORKS = 64
+NOT_NEGATABLE = 128
+REFERS = 256
+RISKY = 512
+DEEP = 1024  # more than what a value is must be looked at
+UNCOUNTED = 2048
+IN_PLACE = 4096
 
 #: Keywords that apply several schemas to the same value, and one.
 _IN_PLACE, _BRANCH = keywords(shapes=(Shape.ALTERNATIVES,)), ("not", "if", "then", "else")
@@ -137,8 +122,17 @@ _REPLACED = {"extends": "allOf", "disallow": "not", "divisibleBy": "multipleOf"}
 #: Recursion limit of the estimate of alternatives.
 _MAX_COUNTED_DEPTH = 64
 
-#: The steps and the alternatives of a schema that makes none.
-_ONE = (1, 1)
+#: A subschema, and whether it must hold.
+Signed = tuple[Located, bool]
+
+#: A subschema, and what is wrong with it.
+Problem = tuple[Located, SchemaError | LimitError]
+
+#: Upper bounds of the steps that the expansion of a subschema takes, and of its alternatives.
+Count = tuple[int, int]
+
+#: The count of a schema that makes no alternatives.
+_ONE: Count = (1, 1)
 
 #: Formats that have a name of ours, as an error names them.
 _FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
@@ -148,7 +142,7 @@ class DynamicReferences(Exception):
     """The document uses ``$dynamicRef`` or ``$recursiveRef``: what a subschema means depends on the way to it."""
 
 
-def problems(document: Document, options: SchemaOptions, normaliser: Normaliser | None = None) -> list:
+def problems(document: Document, options: SchemaOptions, normaliser: Normaliser | None = None) -> list[Problem]:
     """Return every problem of the reachable subschemas with its place, in the order in which they are met.
 
     Args:
@@ -164,78 +158,42 @@ def problems(document: Document, options: SchemaOptions, normaliser: Normaliser 
     return _Pass(document, options, normaliser).run()
 
 
-@cython.cclass
 class _Pass:
     """One pass over a document."""
-
-    document: Document
-    options: object
-    normaliser: object
-    # pairs of a place and an error
-    found: list
-    # codes of keywords in this dialect
-    table: dict
-    # the keyword that gives a schema an address
-    address: str
-    # whether keywords beside $ref are ignored
-    hides: cython.bint
-    # pairs of a place and a sign that are still to be visited; keys of those that were visited, by sign
-    todo: list
-    holding: set
-    failing: set
-    # keys of the malformed ones
-    malformed: set
-    # subschemas that make alternatives, and the keys of those that are applied to the same value by others
-    forks: list
-    inside: set
-    # by key of a subschema with oneOf: the options that may hold beside each
-    overlaps: dict
-    # the size of a subschema's expansion, by the identity of the schema: see `_counted`
-    counts: dict
-    # whether the subschema that is checked has no more to look at than its own values
-    is_leaf: cython.bint
-    # total of these sizes
-    steps: cython.longlong
-    # see `Document`
-    entries: cython.longlong
-    risky: list
-    forking: list
-    # pairs of a schema and those that it applies
-    uses: list
-    # places that ask for members, or for several items; a bound of how often parts of them are repeated: see `_vast`
-    large: list
-    product: cython.double
 
     def __init__(self, document: Document, options: SchemaOptions, normaliser: Normaliser) -> None:
         self.document = document
         self.options = options
         self.normaliser = normaliser
-        self.found = []
-        self.table = _TABLES[document.age]
-        self.address = "$id" if document.age else "id"
+        self.found: list[Problem] = []
+        self.table = _TABLES[document.age]  # codes of keywords in this dialect
+        self.address = "$id" if document.age else "id"  # the keyword that gives a schema an address
         self.hides = document.ref_hides_siblings
-        self.todo = [(document.root, True)]
-        self.holding = set()
-        self.failing = set()
-        self.malformed = set()
-        self.forks = []
-        self.inside = set()
-        self.overlaps = {}
-        self.counts = {}
-        self.is_leaf = True
-        self.steps = 0
-        self.entries = 0
+        # pairs of a subschema and a sign that are still to be visited; keys of the visited ones, by sign
+        self.todo: list[Signed] = [(document.root, True)]
+        self.holding: set[object] = set()
+        self.failing: set[object] = set()
+        self.malformed: set[object] = set()  # keys
+        # subschemas that make alternatives, and the keys of those that are applied to the same value by others
+        self.forks: list[Located] = []
+        self.inside: set[object] = set()
+        # by key of a subschema with oneOf: the options that may hold beside each
+        self.overlaps: dict[object, list[frozenset[int]]] = {}
+        self.counts: dict[int, Count | None] = {}  # by the identity of a schema: see `_counted`
+        self.is_leaf = True  # the subschema that is checked has no more to look at than its own values
+        self.steps = 0  # total of the counts
+        self.entries = 0  # see `Document`
         self.risky = document.risky
         self.forking = document.forking
-        self.uses = []
-        self.large = []
+        self.uses: list[tuple[Any, list[Signed]]] = []  # pairs of a schema and those that it applies
+        # subschemas that ask for members, or for several items; a bound of how often parts of them are repeated
+        self.large: list[Located] = []
         self.product = 1.0
 
-    def run(self) -> list:
+    def run(self) -> list[Problem]:
         """Return all problems, and set what the document knows by its check."""
-        clean: cython.bint = True
-        located: Located
-        visited: cython.longlong = 0
+        clean = True
+        visited = 0
         while self.todo:
             visited += 1
             if not visited & 255:
@@ -252,8 +210,7 @@ class _Pass:
             self._note_users()
         return self.found
 
-    @cython.cfunc
-    def _vast(self) -> object:
+    def _vast(self) -> None:
         """Note the places whose values are too long for any model, since counts and references multiply."""
         sizes = LeastSizes(self.document)
         for located in self.large:
@@ -264,24 +221,15 @@ class _Pass:
                 self.found.append((located, LimitError(message, hint=hint, place=Place(pointer=located.pointer))))
                 return
 
-    @cython.cfunc
-    def _note_users(self) -> object:
+    def _note_users(self) -> None:
         """Set the document's ``users``."""
-        users: dict = self.document.users
+        users = self.document.users
         users[id(self.document.schema)] = []
-        children: list
-        child: Located
         for schema, children in self.uses:
             for child, _ in children:
-                key = id(child.schema)
-                found = users.get(key)
-                if found is None:
-                    users[key] = [schema]
-                else:
-                    cython.cast(list, found).append(schema)
+                users.setdefault(id(child.schema), []).append(schema)
 
-    @cython.cfunc
-    def _visit(self, located: Located, positive: cython.bint) -> cython.bint:
+    def _visit(self, located: Located, positive: bool) -> bool:
         """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
         schema = located.schema
         if type(schema) is not dict and not isinstance(schema, Mapping):
@@ -289,7 +237,7 @@ class _Pass:
             return False
         if self.address in schema:
             located = self.document.enter(located)
-        seen: set = self.holding if positive else self.failing
+        seen = self.holding if positive else self.failing
         key = located.key
         if key in seen:
             return True
@@ -298,10 +246,10 @@ class _Pass:
             return False
         seen = self.failing if positive else self.holding
         if not seen or key not in seen:
-            before: cython.Py_ssize_t = len(self.found)
+            before = len(self.found)
             self.entries += len(schema)
             self.is_leaf = True
-            refused: list = self._check(located, schema)
+            refused = self._check(located, schema)
             if len(self.found) > before:
                 self.malformed.add(located.key)
                 return False
@@ -312,31 +260,25 @@ class _Pass:
 
     # -- is it well-formed -------------------------------------------------------------------------------------
 
-    @cython.cfunc
-    def _invalid(self, located: Located, keyword: object, message: str, hint: object = None) -> object:
+    def _invalid(self, located: Located, keyword: str | None, message: str, hint: str | None = None) -> None:
         if keyword is None:
             hint = "see https://json-schema.org/draft/2020-12/json-schema-core section 4.3"
         place = Place(pointer=located.pointer) if keyword is None else Place(pointer=located.pointer, keyword=keyword)
         self.found.append((located, InvalidSchemaError(message, hint=hint, place=place)))
 
-    @cython.cfunc
-    def _beyond(self, located: Located, keyword: str, message: str, hint: str) -> object:
+    def _beyond(self, located: Located, keyword: str, message: str, hint: str) -> None:
         place = Place(pointer=located.pointer, keyword=keyword)
         self.found.append((located, LimitError(message, hint=hint, place=place)))
 
-    @cython.cfunc
-    def _check(self, located: Located, schema: object) -> list:
+    def _check(self, located: Located, schema: Any) -> list[Problem]:
         """Note what is malformed in a subschema; return what cannot be enforced."""
-        refused: list = []
-        code: cython.int
-        shape: cython.int
+        refused: list[Problem] = []
         for keyword, value in schema.items():
-            row = self.table.get(keyword)
-            if row is None:
+            code = self.table.get(keyword)
+            if code is None:
                 if self.document.is_draft_3 and keyword in _REPLACED:
                     refused.append((located, _replaced(located, keyword)))
                 continue
-            code = row
             shape = code & SHAPE
             if code & DEEP:
                 self.is_leaf = False
@@ -416,13 +358,11 @@ class _Pass:
                         self._invalid(located, keyword, f"{keyword} must list property names")
         return refused
 
-    @cython.cfunc
-    def _misfit(self, located: Located, keyword: str, value: object) -> object:
+    def _misfit(self, located: Located, keyword: str, value: Any) -> None:
         hint = "list the names of the members in the schema of the object" if keyword == "required" else None
         self._invalid(located, keyword, f"{keyword} cannot be {type(value).__name__}", hint)
 
-    @cython.cfunc
-    def _number(self, located: Located, keyword: str, value: object, shape: cython.int) -> object:
+    def _number(self, located: Located, keyword: str, value: Any, shape: int) -> None:
         """Check a count, a bound of numbers, or a step."""
         if type(value) is int and not -MAX_INTEGER < value < MAX_INTEGER:
             self._beyond(located, keyword, f"{keyword} has more than 600 digits", "use a smaller number")
@@ -445,10 +385,9 @@ class _Pass:
         elif keyword == "minimum" and value in BOUNDS:
             self.document.has_common = True
 
-    @cython.cfunc
-    def _list(self, located: Located, keyword: str, value: object, shape: cython.int, refused: list) -> object:
+    def _list(self, located: Located, keyword: str, value: Any, shape: int, refused: list[Problem]) -> None:
         """Check the values of ``enum`` and ``const``."""
-        compounds: cython.Py_ssize_t = 0
+        compounds = 0
         if shape == VALUE:
             value = (value,)
         elif not isinstance(value, (list, tuple)):
@@ -476,16 +415,14 @@ class _Pass:
             place = Place(pointer=located.pointer, keyword=keyword)
             refused.append((located, LimitError(f"{message} order or spacing", hint=hint, place=place)))
 
-    @cython.cfunc
-    def _match(self, located: Located, keyword: str, pattern: str, refused: list) -> object:
+    def _match(self, located: Located, keyword: str, pattern: str, refused: list[Problem]) -> None:
         """Note a pattern that cannot be enforced."""
         problem = pattern_problem(pattern)
         if problem is not None:
             place = Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset)
             refused.append((located, type(problem)(problem.message, hint=problem.hint, place=place)))
 
-    @cython.cfunc
-    def _grammar(self, located: Located, keyword: str, value: object) -> object:
+    def _grammar(self, located: Located, keyword: str, value: Any) -> None:
         """Note a grammar of strings that is malformed."""
         try:
             string_grammar(value)
@@ -493,8 +430,7 @@ class _Pass:
             place = replace(error.place, pointer=located.pointer, keyword=keyword)
             self.found.append((located, InvalidSchemaError(error.message, hint=error.hint, place=place)))
 
-    @cython.cfunc
-    def _step(self, located: Located, value: object, refused: list) -> object:
+    def _step(self, located: Located, value: Any, refused: list[Problem]) -> None:
         """Note a step of which not all multiples can be written."""
         if type(value) is bool or not isinstance(value, (int, float)) or not 0 < value < MAX_INTEGER:
             return
@@ -509,8 +445,7 @@ class _Pass:
             left_out = f"multiples more than {MAX_NEAR:,} steps from the one nearest to zero"
             refused.append((located, unsupported(located, "multipleOf", left_out=left_out)))
 
-    @cython.cfunc
-    def _format(self, located: Located, name: str, refused: list) -> object:
+    def _format(self, located: Located, name: str, refused: list[Problem]) -> None:
         """Note a format that cannot be enforced, or must be known and is not."""
         left_out = None
         if name in FORMATS:
@@ -533,19 +468,14 @@ class _Pass:
 
     # -- its subschemas ----------------------------------------------------------------------------------------
 
-    @cython.cfunc
-    def _descend(self, located: Located, schema: object, positive: cython.bint) -> cython.bint:
+    def _descend(self, located: Located, schema: Any, positive: bool) -> bool:
         """Note the subschemas to visit, with the sign of each; False if a reference beside a fork leads nowhere."""
-        children: list = []
-        broken: cython.bint = False
-        forks: cython.bint = False
-        code: cython.int
-        shape: cython.int
+        children: list[Signed] = []
+        broken = forks = False
         for keyword, value in schema.items():
-            row = self.table.get(keyword)
-            if row is None:
+            code = self.table.get(keyword)
+            if code is None:
                 continue
-            code = row
             if code & UNKNOWN:
                 forks = forks or bool(code & FORKS)
                 continue
@@ -608,21 +538,17 @@ class _Pass:
         self.todo += children
         return not (broken and forks)
 
-    @cython.cfunc
-    def _note_references(self, schema: object, keyword: str, listed: object) -> object:
+    def _note_references(self, schema: Any, keyword: str, listed: Any) -> None:
         """Note the references in a keyword's schemas that each value has parts by (see `_vast`)."""
-        count: cython.int = 0
-        for inner in listed:
-            count += _refers(inner)
+        count = sum(map(_refers, listed))
         if keyword == "anyOf" or keyword == "oneOf":  # the option that asks for least
-            count = count == len(listed)
+            count = int(count == len(listed))
         elif keyword != "allOf" and keyword != "contains" and not schema.get("minItems"):
             return
         for _ in range(count):
             self.product *= PER_REFERENCE
 
-    @cython.cfunc
-    def _target(self, located: Located, keyword: str) -> object:
+    def _target(self, located: Located, keyword: str) -> Located | None:
         """Return the subschema that a reference leads to; None: the dialect has no such reference."""
         if not self.document.knows(keyword):
             return None
@@ -630,8 +556,7 @@ class _Pass:
             raise DynamicReferences
         return self.document.resolve(located, keyword)
 
-    @cython.cfunc
-    def _one(self, located: Located, schema: object, keyword: str, positive: cython.bint, children: list) -> object:
+    def _one(self, located: Located, schema: Any, keyword: str, positive: bool, children: list[Signed]) -> None:
         """Note the schema under a keyword that has one."""
         inner = located.under(keyword)
         if keyword == "not":
@@ -657,11 +582,10 @@ class _Pass:
         else:
             children.append((inner, positive))
 
-    @cython.cfunc
-    def _union(self, located: Located, positive: cython.bint, children: list) -> object:
+    def _union(self, located: Located, positive: bool, children: list[Signed]) -> None:
         """Note the options of ``oneOf``: those that may hold at once must also fail."""
-        options: list = located.items("oneOf")
-        overlaps: list = self.overlaps.get(located.key)
+        options = located.items("oneOf")
+        overlaps = self.overlaps.get(located.key)
         if overlaps is None:
             try:
                 overlaps = [] if _are_of_different_types(options) else self.normaliser.overlaps(located)
@@ -672,14 +596,12 @@ class _Pass:
             self.overlaps[located.key] = overlaps
             if not any(overlaps):
                 self.document.disjoint.add(id(located.schema))
-        index: cython.Py_ssize_t
-        for index in range(len(options)):
-            children.append((options[index], True))
-            if not positive or (overlaps and len(overlaps[index]) > 0):
-                children.append((options[index], False))
+        for index, option in enumerate(options):
+            children.append((option, True))
+            if not positive or (overlaps and overlaps[index]):
+                children.append((option, False))
 
-    @cython.cfunc
-    def _note_inside(self, located: Located, schema: object) -> object:
+    def _note_inside(self, located: Located, schema: Any) -> None:
         """Note the subschemas that are applied to the same value."""
         for keyword in _IN_PLACE:
             if keyword in schema:
@@ -691,10 +613,9 @@ class _Pass:
 
     # -- alternatives ------------------------------------------------------------------------------------------
 
-    @cython.cfunc
-    def _expand(self) -> object:
+    def _expand(self) -> None:
         """Note the places where the expansion of alternatives comes to a limit."""
-        large: list = []
+        large = []
         for located in self.forks:
             count = self._counted(located.schema, 0) if located.scope is None else None
             if count is None or count[1] > MAX_COMPOUNDS or count[0] + count[1] > MAX_STEPS:
@@ -702,14 +623,13 @@ class _Pass:
             else:
                 self.steps += count[0] + count[1]
         failed = self._expanded(large)
-        taken: cython.longlong = self.normaliser.steps
+        taken = self.normaliser.steps
         if self.steps + taken > MAX_TOTAL:  # the estimates are too large together: try all
             failed = self._expanded(self.forks)
         self.found += failed
 
-    @cython.cfunc
-    def _expanded(self, forks: list) -> list:
-        failed: list = []
+    def _expanded(self, forks: list[Located]) -> list[Problem]:
+        failed: list[Problem] = []
         for located in forks:
             try:
                 goal = (SignedSchema(located),)
@@ -718,8 +638,7 @@ class _Pass:
                 failed.append((located, error.with_traceback(None)))  # whose frames hold all that was found on the way
         return failed
 
-    @cython.cfunc
-    def _counted(self, schema: object, depth: cython.int) -> tuple:
+    def _counted(self, schema: Any, depth: int) -> Count | None:
         """Return upper bounds of the steps that the expansion of a subschema takes, and of its alternatives; None: not
         known.
 
@@ -728,16 +647,13 @@ class _Pass:
         if type(schema) is bool:
             return _ONE
         key = id(schema)
-        known = self.counts.get(key, self)
-        if known is not self:
-            return known
+        if key in self.counts:
+            return self.counts[key]
         if depth > _MAX_COUNTED_DEPTH or (self.address in schema and schema is not self.document.schema):
             return None
-        code: cython.int = 0
-        for keyword, _ in schema.items():
-            row = self.table.get(keyword)
-            if row is not None:
-                code |= cython.cast(cython.int, row)
+        code = 0
+        for keyword in schema:
+            code |= self.table.get(keyword, 0)
         if code & UNCOUNTED:
             return None
         if not code & IN_PLACE:
@@ -747,12 +663,11 @@ class _Pass:
         if any(overlaps):
             return None
         self.counts[key] = None  # while it is in progress: it refers to itself
-        steps: cython.longlong = 1
-        alternatives: cython.longlong = 1
-        parts: list = []
-        is_reference: cython.bint = "$ref" in schema
+        steps = alternatives = 1
+        parts: list[Count | None] = []
+        is_reference = "$ref" in schema
         if is_reference:
-            target: Located = self.document.resolve(self.document.root.below(schema, ()), "$ref")
+            target = self.document.resolve(self.document.root.below(schema, ()), "$ref")
             if target.scope is not None:
                 return None
             parts.append(self._counted(target.schema, depth + 1))
@@ -777,12 +692,10 @@ class _Pass:
             self.steps += steps + alternatives
         return count
 
-    @cython.cfunc
-    def _either(self, options: object, depth: cython.int) -> tuple:
+    def _either(self, options: Any, depth: int) -> Count | None:
         """Return the same for the union of some."""
-        steps: cython.longlong = 1
-        alternatives: cython.longlong = 0
-        is_known: cython.bint = True
+        steps, alternatives = 1, 0
+        is_known = True
         for inner in options:
             option = self._counted(inner, depth + 1)
             if option is None:
@@ -802,14 +715,12 @@ def _replaced(located: Located, keyword: str) -> UnsupportedSchemaError:
     )
 
 
-@cython.cfunc
-def _refers(schema: object) -> cython.bint:
+def _refers(schema: Any) -> bool:
     """Return True if a schema is, or may be, a reference."""
     return (type(schema) is dict or isinstance(schema, Mapping)) and "$ref" in schema
 
 
-@cython.cfunc
-def _are_names(values: object) -> cython.bint:
+def _are_names(values: Iterable[object]) -> bool:
     """Return True if all values are strings."""
     for value in values:
         if not isinstance(value, str):
@@ -817,16 +728,15 @@ def _are_names(values: object) -> cython.bint:
     return True
 
 
-@cython.cfunc
-def _are_of_different_types(options: list) -> cython.bint:
+def _are_of_different_types(options: list[Located]) -> bool:
     """Return True if each of some schemas names its types by itself, and no two of them the same."""
-    seen: set = set()
+    seen: set[Any] = set()
     for option in options:
         schema = option.schema
         if type(schema) is not dict or "type" not in schema or "$ref" in schema or schema.get("nullable") is True:
             return False
         kinds = schema["type"]
-        types: set = {kinds} if type(kinds) is str else set(kinds) if isinstance(kinds, (list, tuple)) else {"any"}
+        types = {kinds} if type(kinds) is str else set(kinds) if isinstance(kinds, (list, tuple)) else {"any"}
         if "integer" in types:
             types.add("number")
         if "any" in types or not seen.isdisjoint(types):

@@ -1,28 +1,12 @@
-# cython: language_level=3
-"""Values that have so many parts, each of so many parts, that no model finishes them.
-
-Compiled where that is possible (Cython in pure-Python mode), as a large document has thousands of parts; the same file
-runs interpreted.
-"""
+"""Lower bounds of the lengths of values: some are too long for any model to finish."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.read.located import Located
-    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
-else:
-    from ..read.located import Located
-    from ..read.resolve import Document
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
+from ..read.located import Located
+from ..read.resolve import Document
 
 #: Maximum number of bytes of the shortest text of a value. A lower bound of it is compared, and text may be open inside
 #: of text, so shortest completions have room for more (`automaton.lazy_dfa.MAX_TEXT`).
@@ -32,7 +16,6 @@ MAX_LEAST_TEXT = 4_000_000
 _MAX_DEPTH = 64
 
 
-@cython.cclass
 class LeastSizes:
     """Lower bounds of the shortest texts of subschemas, from the keywords that ask for characters, items and members.
 
@@ -40,15 +23,11 @@ class LeastSizes:
         document: the schema; its subschemas are well-formed.
     """
 
-    _document: Document
-    _known: dict
-
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._known = {}
+        self._known: dict[object, int] = {}
 
-    @cython.ccall
-    def least(self, located: Located, depth: cython.int = 0) -> object:
+    def least(self, located: Located, depth: int = 0) -> int:
         """Return a number of bytes that each text of a subschema has at least; 1 also for one that has no text."""
         schema = located.schema
         if depth == _MAX_DEPTH or not (type(schema) is dict or isinstance(schema, Mapping)):
@@ -61,18 +40,15 @@ class LeastSizes:
             self._known[key] = found
         return found
 
-    @cython.cfunc
-    def _inner(self, located: Located, keyword: str, depth: cython.int) -> object:
+    def _inner(self, located: Located, keyword: str, depth: int) -> int:
         """Return the same for the schema under a keyword."""
         return self.least(located.under(keyword), depth)
 
-    @cython.cfunc
-    def _value(self, schema: object, keyword: str, otherwise: object) -> object:
+    def _value(self, schema: Any, keyword: str, otherwise: Any) -> Any:
         """Return the value of a keyword, if the schema has it and the dialect knows it."""
         return schema[keyword] if keyword in schema and self._document.knows(keyword) else otherwise
 
-    @cython.cfunc
-    def _of(self, located: Located, schema: object, depth: cython.int) -> object:
+    def _of(self, located: Located, schema: Any, depth: int) -> int:
         bound = 1
         if "$ref" in schema:
             bound = max(bound, self.least(self._document.resolve(located), depth))
@@ -95,8 +71,7 @@ class LeastSizes:
             return max(bound, min([self._of_type(name, located, schema, depth) for name in names], default=1))
         return bound
 
-    @cython.cfunc
-    def _of_type(self, name: str, located: Located, schema: object, depth: cython.int) -> object:
+    def _of_type(self, name: str, located: Located, schema: Any, depth: int) -> int:
         """Return the same for the values of one type."""
         if name == "object":
             return self._object(located, schema, depth)
@@ -106,10 +81,9 @@ class LeastSizes:
             return 2 + int(self._value(schema, "minLength", 0))
         return 4 if name == "null" or name == "boolean" else 1
 
-    @cython.cfunc
-    def _array(self, located: Located, schema: object, depth: cython.int) -> object:
+    def _array(self, located: Located, schema: Any, depth: int) -> int:
         listed = "items" if self._value(schema, "prefixItems", None) is None else "prefixItems"
-        first: list = []
+        first: list[Located] = []
         count = int(self._value(schema, "minItems", 0))
         size = 0
         if count:
@@ -130,8 +104,7 @@ class LeastSizes:
             count = max(count, needed)
         return 2 + size + max(0, count - 1)
 
-    @cython.cfunc
-    def _object(self, located: Located, schema: object, depth: cython.int) -> object:
+    def _object(self, located: Located, schema: Any, depth: int) -> int:
         declared = schema.get("properties", {})
         names = self._value(schema, "required", ())
         names = set(names) if isinstance(names, (list, tuple)) else set()  # Draft 3 has a flag
@@ -144,16 +117,14 @@ class LeastSizes:
             size += others * (4 + self._name(schema) + self._member(located, schema, declared, names, depth))
         return max(2, size)
 
-    @cython.cfunc
-    def _name(self, schema: object) -> object:
+    def _name(self, schema: Any) -> int:
         """Return a lower bound of the length of a member's name."""
         rule = self._value(schema, "propertyNames", None)
         if not isinstance(rule, Mapping):
             return 0
         return int(self._value(rule, "minLength", 0))
 
-    @cython.cfunc
-    def _member(self, located: Located, schema: object, declared: object, names: object, depth: cython.int) -> object:
+    def _member(self, located: Located, schema: Any, declared: Any, names: set[str], depth: int) -> int:
         """Return the same as `least` for the value of a member that is not required."""
         rest = self._value(schema, "additionalProperties", None)
         if rest is None:
@@ -173,8 +144,7 @@ class LeastSizes:
         return min(bounds, default=1)
 
 
-@cython.cfunc
-def _length(value: object) -> object:
+def _length(value: Any) -> int:
     """Return a lower bound of the length of a JSON value."""
     if isinstance(value, str):
         return 2 + len(value)

@@ -4,7 +4,6 @@ from ...language.nodes cimport Nodes
 from ..normal.conjunction cimport Conjunction
 from ..normal.inhabited cimport Inhabited
 from ..normal.normalise cimport Normaliser
-from ..read.located cimport Located
 from .arrays cimport ArrayLowering
 from .merged_objects cimport MergedObjects
 from .objects cimport ObjectLowering
@@ -13,7 +12,7 @@ cdef class Lowering
 
 cdef class _Subschema:
     cdef Lowering lowering
-    cdef Located located
+    cdef object located
 
 cdef class _Values:
     cdef Lowering lowering
@@ -51,14 +50,14 @@ cdef class Lowering:
     cdef bint _plain_integers
 
     cpdef int value(self, tuple goal)
-    cpdef int subschema(self, Located located)
-    cdef int _described(self, Located located)
+    cpdef int subschema(self, object located)
+    cdef int _described(self, object located)
     cdef int _scalar(self, str kind, bint integer)
-    cpdef int expand(self, Located located)
-    cpdef object synonym(self, Located located)
-    cpdef list options_of(self, Located located)
+    cpdef int expand(self, object located)
+    cpdef object synonym(self, object located)
+    cpdef list options_of(self, object located)
     cpdef bint is_sure(self, tuple goal)
-    cdef bint _is_sure(self, Located located)
+    cdef bint _is_sure(self, object located)
     cpdef list branches(self, tuple goal)
     cpdef bint is_false(self, tuple goal)
     cpdef int _value(self, tuple goal)

@@ -19,6 +19,7 @@ from ..normal.assertions import INTEGERS, asserted, types_of
 from ..normal.conjunction import EVERY, FALSE, Formula, Goal, flat, same_value, type_of
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
+from ..read.located import Located, SignedSchema, signed
 from ..read.options import SchemaOptions
 from ..scalars.numbers import (
     MAX_LISTED,
@@ -59,14 +60,12 @@ if cython.compiled:
     )
     from cython.cimports.toolgrammar.core.schema.normal.inhabited import Inhabited
     from cython.cimports.toolgrammar.core.schema.normal.normalise import Normaliser
-    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
 else:
     from ...language import node_kinds
     from ..normal.assertions import asserts_only
     from ..normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects
     from ..normal.inhabited import Inhabited
     from ..normal.normalise import Normaliser
-    from ..read.located import Located, SignedSchema, signed
     from .arrays import ArrayLowering
     from .merged_objects import MergedObjects
     from .objects import ObjectLowering, spelled_name

@@ -1,11 +1,9 @@
 # Declarations of `assertions` for other compiled modules.
 
-from ..read.located cimport Located
-from ..read.resolve cimport Document
 from .conjunction cimport ArrayPart, Arrays, ObjectPart, Objects
 
 cdef class Assertions:
-    cdef readonly Document document
+    cdef readonly object document
     cdef readonly object unenforced
     cdef readonly bint formats
     # by place: what was read there
@@ -16,19 +14,19 @@ cdef class Assertions:
     cdef dict _constants
     cdef object _terms
 
-    cpdef bint asserts(self, Located located, str keyword)
-    cpdef object assertions(self, Located located)
-    cdef object _read(self, Located located)
-    cdef object _count(self, Located located, str keyword)
-    cdef tuple _patterns(self, Located located)
-    cpdef bint asserts_format(self, Located located)
-    cpdef object values(self, Located located)
-    cdef Objects _object_facts(self, Located located, int about)
-    cdef Arrays _array_facts(self, Located located, int about)
-    cpdef list contains(self, Located located)
-    cdef object _numbers(self, object numbers, Located located)
+    cpdef bint asserts(self, object located, str keyword)
+    cpdef object assertions(self, object located)
+    cdef object _read(self, object located)
+    cdef object _count(self, object located, str keyword)
+    cdef tuple _patterns(self, object located)
+    cpdef bint asserts_format(self, object located)
+    cpdef object values(self, object located)
+    cdef Objects _object_facts(self, object located, int about)
+    cdef Arrays _array_facts(self, object located, int about)
+    cpdef list contains(self, object located)
+    cdef object _numbers(self, object numbers, object located)
     cpdef bint matches(self, str pattern, str name)
-    cpdef ObjectPart object_part(self, Located located)
-    cpdef ArrayPart array_part(self, Located located)
+    cpdef ObjectPart object_part(self, object located)
+    cpdef ArrayPart array_part(self, object located)
 
 cpdef bint asserts_only(object schema, str keyword)

@@ -15,6 +15,8 @@ from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ...text_grammars.strings import string_grammar
 from ..read.keywords import CONSTRAINING, GRAMMAR, KEYWORDS, TYPES, Role
+from ..read.located import Located, signed
+from ..read.resolve import Document
 from ..scalars.formats import ENFORCED
 from ..scalars.numbers import NumberRange, exact
 from .conjunction import EVERY, Contains, Formula, fact, same_value
@@ -33,11 +35,7 @@ if cython.compiled:
         Objects,
         Strings,
     )
-    from cython.cimports.toolgrammar.core.schema.read.located import Located, signed
-    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
 else:
-    from ..read.located import Located, signed
-    from ..read.resolve import Document
     from .conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects, Strings
 
 #: True if this module was compiled when it was installed.

@@ -10,6 +10,7 @@ Compiled where that is possible (Cython in pure-Python mode), as each alternativ
 
 from __future__ import annotations
 
+from ..read.located import SignedSchema
 from .conjunction import TRUE
 
 try:
@@ -26,9 +27,7 @@ if cython.compiled:
         Objects,
     )
     from cython.cimports.toolgrammar.core.schema.normal.prune import Contradictions
-    from cython.cimports.toolgrammar.core.schema.read.located import SignedSchema
 else:
-    from ..read.located import SignedSchema
     from .conjunction import AnyExists, Conjunction, Exists, ObjectPart, Objects
     from .prune import Contradictions
 

@@ -1,9 +1,8 @@
 # Declarations of `inhabited` for other compiled modules.
 
-from ..read.resolve cimport Document
 
 cdef class Inhabited:
-    cdef Document _document
+    cdef object _document
     # by the identity of each schema: what was found, while these schemas are kept
     cdef dict _known
     cdef list _kept

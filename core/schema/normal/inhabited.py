@@ -11,18 +11,13 @@ Compiled where that is possible (Cython in pure-Python mode), as each member of 
 from __future__ import annotations
 
 from ..read.keywords import CONSTRAINING, KEYWORDS
+from ..read.located import Located
+from ..read.resolve import Document
 
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
     from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.read.located import Located
-    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
-else:
-    from ..read.located import Located
-    from ..read.resolve import Document
 
 #: True if this module was compiled when it was installed.
 COMPILED: bool = bool(cython.compiled)

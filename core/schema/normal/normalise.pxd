@@ -1,6 +1,5 @@
 # Declarations of `normalise` for other compiled modules.
 
-from ..read.located cimport Located
 from .assertions cimport Assertions
 from .conjunction cimport AnyOf, Conjunction
 from .prune cimport Contradictions
@@ -32,9 +31,9 @@ cdef class Normaliser(Assertions):
     )
     cdef object _decided(self, Conjunction known, object condition)
     cdef tuple _held(
-        self, Conjunction conjunction, tuple rest, object seen, Located located, frozenset above, tuple scopes
+        self, Conjunction conjunction, tuple rest, object seen, object located, frozenset above, tuple scopes
     )
-    cdef object _negation(self, Located located)
-    cdef list _applied(self, Located located, tuple scopes)
-    cdef bint _is_decided_late(self, Located located)
+    cdef object _negation(self, object located)
+    cdef list _applied(self, object located, tuple scopes)
+    cdef bint _is_decided_late(self, object located)
     cdef list _ways(self, object formula)

@@ -18,6 +18,8 @@ from weakref import proxy
 from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
 from ..read.keywords import APPLICATORS, REFERENCES, TYPES
+from ..read.located import Located, SignedSchema, signed
+from ..read.resolve import Document
 from .assertions import asserted, types_of
 from .clauses import clauses, simplified
 from .conjunction import EVERY, TRUE, Formula, Goal, IfThenElse, OnlyKeywordFails, negated
@@ -34,11 +36,7 @@ if cython.compiled:
     from cython.cimports.toolgrammar.core.schema.normal.assertions import Assertions
     from cython.cimports.toolgrammar.core.schema.normal.conjunction import AllOf, AnyOf, Conjunction, Objects
     from cython.cimports.toolgrammar.core.schema.normal.prune import Contradictions
-    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema, signed
-    from cython.cimports.toolgrammar.core.schema.read.resolve import Document
 else:
-    from ..read.located import Located, SignedSchema, signed
-    from ..read.resolve import Document
     from .assertions import Assertions
     from .conjunction import AllOf, AnyOf, Conjunction, Objects
     from .prune import Contradictions
@@ -260,8 +258,8 @@ class Normaliser(Assertions):
             scope = Scope(len(seen.opened), located, formula.keyword)
             seen = seen._replace(opened=(*seen.opened, scope))
             return self._held(conjunction, rest, seen, located, above, (scope,))
-        positive: cython.bint = cython.cast(SignedSchema, formula).positive
-        located = cython.cast(SignedSchema, formula).located
+        positive: cython.bint = formula.positive
+        located = formula.located
         schema = located.schema
         if isinstance(schema, bool):
             return (conjunction, rest, seen) if schema == positive else None

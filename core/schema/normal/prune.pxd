@@ -1,7 +1,6 @@
 # Declarations of `prune` for other compiled modules.
 
 from .conjunction cimport Conjunction, Objects
-from ..read.located cimport Located
 
 cdef class MemberFacts:
     cdef frozenset held
@@ -38,7 +37,7 @@ cdef class Contradictions:
     cdef MemberFacts _of(self, Objects objects, object name)
     cdef MemberFacts _fact(self, object formula)
     cdef MemberFacts _read_fact(self, object formula)
-    cdef object _meaning(self, Located located)
-    cdef object _read_meaning(self, Located located)
-    cdef frozenset _listed(self, Located located, bint positive)
-    cdef object _read(self, Located located, bint positive)
+    cdef object _meaning(self, object located)
+    cdef object _read_meaning(self, object located)
+    cdef frozenset _listed(self, object located, bint positive)
+    cdef object _read(self, object located, bint positive)

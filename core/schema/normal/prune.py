@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..read.keywords import Role, keywords
+from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
 from .conjunction import EVERY, type_of
@@ -34,9 +35,7 @@ if cython.compiled:
         Strings,
         meet,
     )
-    from cython.cimports.toolgrammar.core.schema.read.located import Located, SignedSchema
 else:
-    from ..read.located import Located, SignedSchema
     from .conjunction import AllOf, Arrays, Conjunction, Findings, ObjectPart, Objects, Strings, meet
 
 #: True if this module was compiled when it was installed.
@@ -192,9 +191,9 @@ class Contradictions:
             return facts.allowed
         found: frozenset = None
         for formula in _formulas(objects, name):
-            if not isinstance(formula, SignedSchema) or not cython.cast(SignedSchema, formula).positive:
+            if not isinstance(formula, SignedSchema) or not formula.positive:
                 return self._of(objects, name).allowed
-            listed: frozenset = self._listed(cython.cast(SignedSchema, formula).located, True)
+            listed: frozenset = self._listed(formula.located, True)
             if listed is not None:
                 found = listed if found is None else found & listed
         return found

@@ -1,51 +1,52 @@
-# cython: language_level=3
-"""Subschemas at their places in a document, and subschemas with a sign: what the memos of the reading are keyed by.
-
-Compiled where that is possible (Cython in pure-Python mode), as thousands are made and compared; the same file runs
-interpreted.
-"""
+"""Subschemas with their JSON pointers, and subschemas with a sign: the keys of the memos of reading a schema."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ...basics.json_pointer import to_pointer
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
+if TYPE_CHECKING:
+    from .resolve import Scope
 
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
+Steps = tuple[str | int, ...]
 
 
-@cython.no_gc
-@cython.cclass
 class Located:
-    """A subschema and its place. Equal iff the schema object, and what its references mean, are the same.
+    """A subschema and where it stands. Equal iff the schema object, and the meaning of its references, are the same.
 
     Attributes:
         schema: the subschema.
-        scope: what references mean here (see `resolve.Scope`); None: they are relative to the document's root.
-        key: equal iff two of them are, as long as both are kept.
+        scope: what its references are relative to (see `resolve.Scope`); None: the document's root.
+        key: equal iff two of them are, while both are alive.
         entered: ``scope`` allows for an address of the subschema's own.
     """
 
+    __slots__ = ("_above", "_start", "_steps", "entered", "key", "schema", "scope")
+
     def __init__(
-        self, schema: object, start: str = "", above: object = None, steps: tuple = (), scope: object = None
+        self,
+        schema: Any,
+        start: str = "",
+        above: Located | None = None,
+        steps: Steps = (),
+        scope: Scope | None = None,
+        entered: bool = False,
     ) -> None:
-        """Initialise a place.
+        """Initialise a located subschema.
 
         Args:
             schema: the subschema.
-            start: the JSON pointer of the subschema, or of ``above`` if that is given.
-            above: the place of the schema that this one is in.
-            steps: the way from there.
-            scope: what references mean here; None: they are relative to the document's root.
+            start: the JSON pointer of the subschema, or of the outermost of those above it.
+            above: the schema that this one is in.
+            steps: the steps from there.
+            scope: what its references are relative to; None: the document's root.
+            entered: ``scope`` allows for an address of the subschema's own.
         """
         self.schema = schema
         self.scope = scope
         self.key = _key(schema, scope)
-        self.entered = False
+        self.entered = entered
         self._start = start
         self._above = above
         self._steps = steps
@@ -58,74 +59,52 @@ class Located:
 
     @property
     def pointer(self) -> str:
-        """The JSON pointer (RFC 6901); put together when asked for, since a deep one is long."""
-        steps: list = []
-        here: Located = self
+        """The JSON pointer (RFC 6901); made when asked for, since a deep one is long."""
+        steps: list[str | int] = []
+        here = self
         while here._above is not None:
             steps.extend(reversed(here._steps))
             here = here._above
         return here._start + to_pointer(reversed(steps))
 
-    def child(self, *steps: object) -> Located:
-        """Return the subschema some steps below."""
+    def child(self, *steps: str | int) -> Located:
+        """Return the subschema that some steps lead to."""
         schema = self.schema
         for step in steps:
             schema = schema[step]
         return self.below(schema, steps)
 
-    @cython.ccall
     def under(self, keyword: str) -> Located:
         """Return the subschema that is the value of a keyword."""
         return self.below(self.schema[keyword], (keyword,))
 
-    @cython.ccall
-    def items(self, keyword: str) -> list:
+    def items(self, keyword: str) -> list[Located]:
         """Return the subschemas that a keyword lists."""
-        found: list = []
-        for schema in self.schema[keyword]:
-            found.append(self.below(schema, (keyword, len(found))))
-        return found
+        return [self.below(schema, (keyword, index)) for index, schema in enumerate(self.schema[keyword])]
 
-    @cython.ccall
-    def members(self, keyword: str) -> dict:
-        """Return the subschemas that a keyword has, by their names."""
-        found: dict = {}
-        for name, schema in self.schema[keyword].items():
-            found[name] = self.below(schema, (keyword, name))
-        return found
+    def members(self, keyword: str) -> dict[str, Located]:
+        """Return the subschemas that a keyword has by name."""
+        return {name: self.below(schema, (keyword, name)) for name, schema in self.schema[keyword].items()}
 
-    @cython.ccall
-    def below(self, schema: object, steps: tuple) -> Located:
-        """Return a subschema some steps below."""
-        # Without a call of the class, whose arguments would take longer than the rest.
-        place: Located = Located.__new__(Located)
-        place.schema = schema
-        place.scope = self.scope
-        place.key = _key(schema, self.scope)
-        place.entered = False
-        place._start = ""
-        place._above = self
-        place._steps = steps
-        return place
+    def below(self, schema: Any, steps: Steps) -> Located:
+        """Return a subschema that is known to be where some steps lead."""
+        return Located(schema, "", self, steps, self.scope)
 
-    @cython.ccall
-    def inner_key(self, schema: object) -> object:
-        """Return the key of a subschema below."""
+    def inner_key(self, schema: Any) -> object:
+        """Return the key that a subschema of this one has."""
         return _key(schema, self.scope)
 
 
-@cython.cfunc
-@cython.inline
-def _key(schema: object, scope: object) -> object:
+def _key(schema: Any, scope: Scope | None) -> object:
     if schema is True or schema is False:
         return schema
     return id(schema) if scope is None else (id(schema), scope.key)
 
 
-@cython.no_gc
-@cython.cclass
 class SignedSchema:
     """A subschema that must hold, or must not. Immutable."""
+
+    __slots__ = ("located", "positive")
 
     def __init__(self, located: Located, positive: bool = True) -> None:
         self.located = located
@@ -136,8 +115,7 @@ class SignedSchema:
             return True
         if not isinstance(other, SignedSchema):
             return False
-        another: SignedSchema = other
-        return self.positive == another.positive and self.located.key == another.located.key
+        return self.positive == other.positive and self.located.key == other.located.key
 
     def __hash__(self) -> int:
         return hash(self.located.key) if self.positive else ~hash(self.located.key)
@@ -146,10 +124,6 @@ class SignedSchema:
         return f"SignedSchema({self.located.pointer!r}, {self.positive})"
 
 
-@cython.ccall
-def signed(located: Located, positive: cython.bint = True) -> SignedSchema:
-    """Return a subschema with a sign; faster than the call of the class."""
-    made: SignedSchema = SignedSchema.__new__(SignedSchema)
-    made.located = located
-    made.positive = positive
-    return made
+def signed(located: Located, positive: bool = True) -> SignedSchema:
+    """Return a subschema with a sign."""
+    return SignedSchema(located, positive)

@@ -1,9 +1,4 @@
-# cython: language_level=3
-"""References between the subschemas of a document: dialects, addresses, and what each reference leads to.
-
-Compiled where that is possible (Cython in pure-Python mode), as every step of reading a schema asks the document; the
-same file runs interpreted.
-"""
+"""References between the subschemas of a document: dialects, base URIs, and the target of each reference."""
 
 from __future__ import annotations
 
@@ -21,19 +16,7 @@ import referencing.jsonschema
 from ...basics.json_pointer import reference_steps, step_into
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
 from .keywords import KEYWORDS, VALIDATION, Draft
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.read.located import Located
-else:
-    from .located import Located
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
+from .located import Located
 
 #: Dialects by the address of their metaschema, without a trailing ``#``, oldest first.
 DIALECTS = {
@@ -131,7 +114,6 @@ def _specified() -> frozenset[str]:
 _joined = lru_cache(maxsize=1_024)(urljoin)
 
 
-@cython.cclass
 class Document:
     """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
@@ -155,12 +137,14 @@ class Document:
         dynamic: it uses ``$dynamicRef`` or ``$recursiveRef``, so what a subschema means depends on the way to it.
     """
 
-    def __init__(self, schema: object, registry: object = None, dynamic: cython.bint = False) -> None:
+    def __init__(
+        self, schema: Any, registry: Registry[Any] | Mapping[str, Any] | None = None, dynamic: bool = False
+    ) -> None:
         self.schema = schema
         self.registry = registry
         self.dynamic = dynamic
-        self._named = schema.get("$schema") if isinstance(schema, (dict, Mapping)) else None
-        address = None if self._named is None else str(self._named).rstrip("#")
+        self._named = schema.get("$schema") if isinstance(schema, (dict, Mapping)) else None  # the metaschema's address
+        address = "" if self._named is None else str(self._named).rstrip("#")
         self.age = _AGES.get(address, len(DIALECTS) - 1)
         self.is_draft_3 = address == _DRAFT_3
         self.ref_hides_siblings = self.age < Draft.DRAFT_2019_09
@@ -168,15 +152,16 @@ class Document:
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
         self.has_common = False
-        self.users = {}
-        self.risky = []
-        self.forking = []
-        self.disjoint = set()
-        self.demanding = set()
-        self._targets = {}
-        self._entered = {}
-        self._known = None
-        self._base = None
+        self.users: dict[int, list[Any]] = {}
+        self.risky: list[Located] = []
+        self.forking: list[int] = []
+        self.disjoint: set[int] = set()
+        self.demanding: set[int] = set()
+        self._targets: dict[str, Located] = {}  # by reference
+        # by the key of a schema with an address of its own: the scope inside it, in a tuple; None: the same as around
+        self._entered: dict[object, tuple[Scope | None] | None] = {}
+        self._known: frozenset[str] | None = None  # the keywords of the dialect, once they were asked for
+        self._base: Scope | None = None  # the scope of the root, once it was asked for
         self.root = Located(schema, scope=self._scope() if dynamic else None)
 
     @property
@@ -197,8 +182,7 @@ class Document:
         vocabularies = contents.get("$vocabulary") if isinstance(contents, Mapping) else None
         return vocabularies is None or any(str(address).endswith("/validation") for address in vocabularies)
 
-    @cython.ccall
-    def knows(self, keyword: str) -> cython.bint:
+    def knows(self, keyword: str) -> bool:
         """Return True if a keyword means something in this dialect. Unknown keywords are annotations."""
         if self._known is None:
             known = _KNOWN[self.age]
@@ -246,7 +230,6 @@ class Document:
     def _resource(self, schema: Any) -> Any:
         return referencing.Resource.from_contents(schema, default_specification=self.dialect)
 
-    @cython.ccall
     def resolve(self, located: Located, keyword: str = "$ref") -> Located:
         """Return the subschema that ``$ref`` (or ``$dynamicRef``, ``$recursiveRef``) names.
 
@@ -255,7 +238,7 @@ class Document:
             UnsupportedSchemaError: the reference leaves the document.
         """
         reference = located.schema[keyword]
-        local: cython.bint = located.scope is None and keyword == "$ref" and type(reference) is str
+        local = located.scope is None and keyword == "$ref" and type(reference) is str
         if local:
             target = self._targets.get(reference)
             if target is not None:
@@ -270,9 +253,9 @@ class Document:
             target = self._targets[reference] = self._point(reference, located)
             return target
         try:
-            scope = located.scope or self._scope()
+            scope: Any = located.scope or self._scope()  # a resolver, for the library
             if keyword == "$recursiveRef":
-                resolved = referencing.jsonschema.lookup_recursive_ref(scope)
+                resolved: Any = referencing.jsonschema.lookup_recursive_ref(scope)
             else:
                 resolved = scope.lookup(reference)
         except (
@@ -296,10 +279,9 @@ class Document:
                 hint="give a schema, or a mapping of schemas, wherever one belongs",
                 place=Place(pointer=located.pointer, keyword=keyword),
             ) from error
-        target = Located(resolved.contents, reference, scope=self._settled(resolved.resolver))
-        # A resource that was found by its address is entered; a place inside of one may begin another.
-        target.entered = "#" not in reference or not reference.partition("#")[2].startswith("/")
-        return target
+        # A resource that was found by its address is entered; a schema inside of one may begin another.
+        entered = "#" not in reference or not reference.partition("#")[2].startswith("/")
+        return Located(resolved.contents, reference, scope=self._settled(resolved.resolver), entered=entered)
 
     def _settled(self, scope: Scope) -> Scope | None:
         """Return a scope without the way that led to it, where nothing depends on that."""
@@ -311,8 +293,8 @@ class Document:
         """Return the subschema at a JSON pointer in the document, to which a ``$ref`` refers."""
         target: Any = self.schema
         scope: Scope | None = None
-        is_plain: cython.bint = reference != "#" and "%" not in reference and "~" not in reference
-        steps: list = reference[2:].split("/") if is_plain else reference_steps(reference)  # here most take no call
+        is_plain = reference != "#" and "%" not in reference and "~" not in reference
+        steps = reference[2:].split("/") if is_plain else reference_steps(reference)  # here most take no call
         for step in steps:
             if type(target) is dict and step in target:  # almost always
                 target = target[step]
@@ -327,19 +309,16 @@ class Document:
                     ) from None
             if (type(target) is dict or isinstance(target, Mapping)) and self.is_resource(target):
                 scope = (scope or self._scope()).at(target[self._id])
-        place = Located(target, reference[1:], None, (), None if scope is None else self._settled(scope))
-        place.entered = True
-        return place
+        settled = None if scope is None else self._settled(scope)
+        return Located(target, reference[1:], scope=settled, entered=True)
 
-    @cython.ccall
-    def is_resource(self, schema: object) -> cython.bint:
+    def is_resource(self, schema: Mapping[str, Any]) -> bool:
         """Return True if a subschema has an address of its own."""
         if self._id not in schema:
             return False
         name = schema[self._id]
         return isinstance(name, str) and not name.startswith("#") and not ("$ref" in schema and self.ref_hides_siblings)
 
-    @cython.ccall
     def enter(self, located: Located) -> Located:
         """Return the subschema with what references mean inside it, which an address of its own changes."""
         if located.entered:
@@ -358,10 +337,8 @@ class Document:
             outer = located.scope or self._scope()
             inner = outer.at(schema[self._id])
             self._entered[key] = None if inner.address == outer.address else (self._settled(inner),)
-        entered: tuple = self._entered[key]
+        entered = self._entered[key]
         if entered is None:
             located.entered = True
             return located
-        place = Located(schema, "", located, (), entered[0])
-        place.entered = True
-        return place
+        return Located(schema, "", located, (), entered[0], entered=True)
