@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...basics.json_pointer import to_pointer
+from .scope import Scope
 
-if TYPE_CHECKING:
-    from .resolve import Scope
-
+#: Keywords, names and indices that lead from a schema to one below it.
 Steps = tuple[str | int, ...]
 
 
@@ -17,7 +16,7 @@ class Located:
 
     Attributes:
         schema: the subschema.
-        scope: what its references are relative to (see `resolve.Scope`); None: the document's root.
+        scope: what its references are relative to (see `scope.Scope`); None: the document's root.
         key: equal iff two of them are, while both are alive.
         entered: ``scope`` allows for an address of the subschema's own.
     """
