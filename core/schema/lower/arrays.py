@@ -1,13 +1,10 @@
-# cython: language_level=3
-"""Lowering of arrays: items by position, counts of items, ``contains``, and items that must not repeat.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
-"""
+"""Lowering of arrays: items by position, counts of items, ``contains``, and items that must not repeat."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +12,7 @@ from ...errors import LimitError
 from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ...language.queries import is_roomy
-from ..normal.conjunction import Contains, negated, same_value
+from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
 from .array_items import (
     MAX_CONTAINS,
     ample_count,
@@ -29,26 +26,15 @@ from .context import GoalNodes, Supply
 from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import Arrays
-else:
-    from ..normal.conjunction import Arrays
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
-
 #: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200
 
-_NONE: frozenset = frozenset()
+_NONE: frozenset[str] = frozenset()
+
+#: By goal of items, its strings, and True if it has other values.
+_ItemStrings = dict[Goal, tuple[int, bool]]
 
 
-@cython.cclass
 class _ArrayPlan:
     """Data that the places of one array share.
 
@@ -68,22 +54,22 @@ class _ArrayPlan:
             and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
     """
 
-    def __init__(self, arrays: Arrays, checked: cython.bint) -> None:
+    def __init__(self, arrays: Arrays, checked: bool) -> None:
         self.arrays = arrays
         self.is_plain = not arrays.contains and not arrays.unique
-        self.goals = {}
-        self.strings = {} if checked else None
-        self.limit = None
+        self.goals: dict[int, Goal] = {}
+        self.strings: _ItemStrings | None = {} if checked else None
+        self.limit: int | None = None
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
-        self.places = {}
-        self.few = None
-        self.late = None
-        self.late_items = {}
-        self.classes = {}
+        self.places: dict[object, int] = {}
+        self.few: dict[Goal, frozenset[str]] | None = None
+        self.late: bool | None = None
+        self.late_items: dict[tuple[int, frozenset[str]], int] = {}
+        self.classes: dict[object, dict[str, int]] = {}
 
 
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class _Place:
     """A state between two items of an array; as a rule, the rest of the array from there.
 
@@ -98,29 +84,18 @@ class _Place:
         alike: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
-    def __init__(
-        self,
-        lowering: ArrayLowering,
-        plan: _ArrayPlan,
-        count: object,
-        counted: tuple,
-        written: object = None,
-        left: tuple = (),
-        alike: frozenset = _NONE,
-    ) -> None:
-        self.lowering = lowering
-        self.plan = plan
-        self.count = count
-        self.counted = counted
-        self.written = written
-        self.left = left
-        self.alike = alike
+    lowering: ArrayLowering
+    plan: _ArrayPlan
+    count: int
+    counted: tuple[int, ...]
+    written: frozenset[str] | None = None
+    left: tuple[int, ...] = ()
+    alike: frozenset[str] = _NONE
 
     def __call__(self) -> int:
         return self.lowering.expand(self)
 
 
-@cython.cclass
 class ArrayLowering:
     """Lowering of the arrays of one document.
 
@@ -143,27 +118,25 @@ class ArrayLowering:
     def __init__(self, lowering: GoalNodes) -> None:
         self.lowering = lowering
         self.nodes = lowering.nodes
-        self._plans = {}
+        self._plans: dict[tuple[Arrays, bool], _ArrayPlan] = {}
         self._opening = self.nodes.literal(b"[")
         self._closing = self.nodes.literal(b"]")
         self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
-    @cython.ccall
-    def node(self, arrays: Arrays, excluded: frozenset = _NONE) -> cython.int:
+    def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
         """Return the arrays that satisfy a conjunction, but for some (value keys)."""
         # An array that must differ from others spells out the items that it shares with them.
-        checked: cython.bint = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
-        known = self._plans.get((arrays, checked))
-        if known is None:
-            known = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
-            self._plans[arrays, checked] = known
-        plan: _ArrayPlan = known
+        checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
+        plan = self._plans.get((arrays, checked))
+        if plan is None:
+            plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
+            self._plans[arrays, checked] = plan
         arrays = plan.arrays
         if arrays.most is not None and arrays.least > arrays.most:
             return self.nodes.EMPTY
         written = _NONE if arrays.unique else None
-        counted: tuple = (0,) * len(arrays.contains)
-        left: tuple = ()
+        counted = (0,) * len(arrays.contains)
+        left: tuple[int, ...] = ()
         if arrays.unique:
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
@@ -171,10 +144,9 @@ class ArrayLowering:
         start = self._rest(_Place(self, plan, 0, counted, written, left, excluded))
         return self.nodes.seq(self._opening, start)
 
-    @cython.cfunc
-    def _rest(self, place: _Place) -> cython.int:
+    def _rest(self, place: _Place) -> int:
         """Return the rest of an array from a place; the same node for equal places."""
-        plan: _ArrayPlan = place.plan
+        plan = place.plan
         if plan.limit is not None and place.count > plan.limit and not place.alike:
             place.count = plan.limit
         if plan.arrays.unique or place.alike:
@@ -187,10 +159,9 @@ class ArrayLowering:
             node = plan.places[key] = self.nodes.lazy(place, place, as_empty_as=instead)
         return node
 
-    @cython.cfunc
-    def _may_close(self, place: _Place) -> cython.bint:
+    def _may_close(self, place: _Place) -> bool:
         """Return True if an array may end at a place."""
-        arrays: Arrays = place.plan.arrays
+        arrays = place.plan.arrays
         if place.count < arrays.least:
             return False
         for array in place.alike:
@@ -198,27 +169,25 @@ class ArrayLowering:
                 return False
         return not arrays.contains or all(map(_is_enough, place.counted, arrays.contains))
 
-    @cython.cfunc
-    def _goal(self, plan: _ArrayPlan, count: object) -> tuple:
+    def _goal(self, plan: _ArrayPlan, count: int) -> Goal:
         """Return the goal of the item at a position, ``contains`` aside."""
         goal = plan.goals.get(count)
         if goal is None:
             goal = plan.goals[count] = item_goal(plan.arrays, count)
         return goal
 
-    @cython.ccall
-    def expand(self, place: _Place) -> cython.int:
+    def expand(self, place: _Place) -> int:
         """Return the rest of an array from a place, expanded."""
         nodes = self.nodes
         lowering = self.lowering
-        arrays: Arrays = place.plan.arrays
+        arrays = place.plan.arrays
         count = place.count
-        options: list = []
+        options: list[int] = []
         if self._may_close(place):
             options.append(self._closing)
         if arrays.most is None or count < arrays.most:
-            goal: tuple = self._goal(place.plan, count)
-            comma: cython.int = nodes.EPSILON if count == 0 else self._comma
+            goal = self._goal(place.plan, count)
+            comma = nodes.EPSILON if count == 0 else self._comma
             if place.plan.is_plain and not place.alike:
                 after = self._rest(_Place(self, place.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
@@ -238,15 +207,15 @@ class ArrayLowering:
 
     # -- items that differ -------------------------------------------------------------------------------------
 
-    def _item(self, place: _Place, goal: tuple, counted: tuple) -> int:
+    def _item(self, place: _Place, goal: Goal, counted: tuple[int, ...]) -> int:
         """Return an item at a place, and everything after it."""
         nodes, lowering, plan = self.nodes, self.lowering, place.plan
-        heads: dict = {}  # by the value that they have here, the arrays that it must differ from
+        heads: dict[str, set[str]] = {}  # by the value that they have here, the arrays that it must differ from
         for array in place.alike:
             items = value_of_key(array)
             if len(items) > place.count:
                 heads.setdefault(value_key(items[place.count]), set()).add(array)
-        written: frozenset = place.written or _NONE
+        written = place.written or _NONE
         strings = self._strings(plan)
         if strings is not None:
             text, has_others = strings[goal]
@@ -257,8 +226,8 @@ class ArrayLowering:
                 return checked
             others = lowering.without(goal, written, strings=False)
             return nodes.alt([checked, nodes.seq(others, self._after(place, None, counted, _NONE))])
-        alone: set = set(heads)
-        classes: dict = {}
+        alone = set(heads)
+        classes: dict[str, int] = {}
         if plan.arrays.unique:
             classes = self._classes(plan, place.count, place.counted)
             # An item beyond those that the array needs may be any that was not written, also one of a class of which
@@ -273,7 +242,7 @@ class ArrayLowering:
             [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, counted, _NONE))]
         )
 
-    def _after(self, place: _Place, value: object, counted: tuple, alike: frozenset) -> int:
+    def _after(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: frozenset[str]) -> int:
         """Return the rest of an array after an item at a place.
 
         Args:
@@ -306,7 +275,7 @@ class ArrayLowering:
         static = self._rest(_Place(self, plan, count, counted, written, left))
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve, BEYOND)
 
-    def _late_item(self, place: _Place, goal: tuple) -> int:
+    def _late_item(self, place: _Place, goal: Goal) -> int:
         """Return an item that differs from all that the text has before it, and everything after it."""
 
         plan, count = place.plan, place.count
@@ -321,7 +290,7 @@ class ArrayLowering:
         static = self._item(place, goal, ())
         return self.nodes.dynamic(("next item", plan, count), static, resolve, BEYOND)
 
-    def _written(self, plan: _ArrayPlan, before: Written) -> frozenset:
+    def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
         """Return the items of the innermost open array, but for strings that are compared at their end."""
         syntax = self.lowering.syntax
         if syntax is not None:  # strings are never compared at their end
@@ -347,17 +316,17 @@ class ArrayLowering:
             return any(has_others for _, has_others in strings.values())
         return self.lowering.is_endless(goals[0])
 
-    def _strings(self, plan: _ArrayPlan) -> object:
+    def _strings(self, plan: _ArrayPlan) -> _ItemStrings | None:
         """Return `_ArrayPlan.strings`, computed once."""
         if plan.strings == {}:
             plan.strings = None if plan.few else self._roomy_strings(plan.arrays)
         return plan.strings
 
-    def _roomy_strings(self, arrays: Arrays) -> object:
+    def _roomy_strings(self, arrays: Arrays) -> _ItemStrings | None:
         """Return the strings of each goal of items if all are roomy, and True if the goal has other values; else
         None."""
         lowering, terms = self.lowering, self.nodes.terms
-        strings: dict = {}
+        strings: _ItemStrings = {}
         for goal in item_goals(arrays):
             term = lowering.strings(goal)
             is_empty = terms.is_empty(term)
@@ -378,14 +347,14 @@ class ArrayLowering:
         if not supply.is_complete:
             return arrays
         number = len(supply.values)
-        return arrays.replace(most=number if arrays.most is None else min(arrays.most, number))
+        return replace(arrays, most=number if arrays.most is None else min(arrays.most, number))
 
-    def _needed(self, arrays: Arrays, count: object, counted: tuple) -> object:
+    def _needed(self, arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
         """Return the maximum number of further items that an array needs, if it can be finished at all."""
         missing = sum([max(0, part.least - number) for number, part in zip(counted, arrays.contains, strict=True)])
         return max(arrays.least, fixed_positions(arrays), count) - count + missing
 
-    def _left(self, place: _Place, value: object, counted: tuple, alike: object) -> tuple:
+    def _left(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: int) -> tuple[int, ...]:
         """Return `_Place.left` after an item; the arguments are those of `_after`, and the number of alike arrays."""
         plan = place.plan
         before = self._classes(plan, place.count, place.counted)
@@ -399,7 +368,9 @@ class ArrayLowering:
         most = self._needed(plan.arrays, place.count + 1, counted) + alike
         return tuple([min(number, most) for number in left])
 
-    def _left_beside(self, plan: _ArrayPlan, count: object, counted: tuple, written: frozenset) -> tuple:
+    def _left_beside(
+        self, plan: _ArrayPlan, count: int, counted: tuple[int, ...], written: frozenset[str]
+    ) -> tuple[int, ...]:
         """Return `_Place.left` where all items before are known: the number of values of each class, not reduced to
         those that an array may need, as an array may have more items than it needs."""
         classes = self._classes(plan, count, counted)
@@ -409,7 +380,7 @@ class ArrayLowering:
                 left[number] += 1
         return tuple(left)
 
-    def _classes(self, plan: _ArrayPlan, count: object, counted: tuple) -> dict:
+    def _classes(self, plan: _ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
         """Return the special values at a place, each with the number of its class."""
         arrays = plan.arrays
         size = fixed_positions(arrays)
@@ -423,23 +394,23 @@ class ArrayLowering:
             if plan.few is None:
                 plan.few = self._few(arrays)
             goals = [goal for goal in item_goals(arrays, count, counted) if goal in plan.few]
-            satisfied: dict = {}
+            satisfied: dict[str, list[int]] = {}
             for index, goal in enumerate(goals):
                 for value in plan.few[goal]:
                     satisfied.setdefault(value, []).append(index)
-            numbers: dict = {}
+            numbers: dict[tuple[int, ...], int] = {}
             result = plan.classes[key] = {
                 value: numbers.setdefault(tuple(satisfied[value]), len(numbers)) for value in sorted(satisfied)
             }
         return result
 
-    def _few(self, arrays: Arrays) -> dict:
+    def _few(self, arrays: Arrays) -> dict[Goal, frozenset[str]]:
         """Return the goals of items that have few values, with these values; none, if all items have the same goal."""
         bound = ample_count(arrays)
         goals = item_goals(arrays) if bound else ()
         if len(goals) < 2:
             return {}
-        special: frozenset = _NONE
+        special = _NONE
         while True:  # a goal that seemed to have many values may have few besides the special ones
             supplies = {goal: self._supply(arrays, goal, bound + len(special)) for goal in goals}
             few = {goal: frozenset(supply.values) for goal, supply in supplies.items() if supply.is_complete}
@@ -453,7 +424,7 @@ class ArrayLowering:
                 return few
             special = more
 
-    def _supply(self, arrays: Arrays, goal: tuple, bound: object) -> Supply:
+    def _supply(self, arrays: Arrays, goal: Goal, bound: int) -> Supply:
         supply = self.lowering.supply(goal, bound)
         if not supply.is_complete and not supply.is_ample:
             raise LimitError(

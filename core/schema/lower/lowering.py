@@ -1,22 +1,35 @@
-# cython: language_level=3
-"""Lowering of a document from normal form to grammar nodes: lazily, when a text reaches a subschema.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
-"""
+"""Lowering of a document from normal form to grammar nodes: lazily, when a text reaches a subschema."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import LimitError
+from ...language import node_kinds
 from ...language.images import json_escaped
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
-from ..normal.assertions import INTEGERS, asserted, types_of
-from ..normal.conjunction import EVERY, FALSE, Formula, Goal, flat, same_value, type_of
+from ...text_grammars.strings import StringGrammar
+from ..normal.assertions import INTEGERS, asserted, asserts_only, types_of
+from ..normal.conjunction import (
+    EVERY,
+    FALSE,
+    ArrayPart,
+    Arrays,
+    Conjunction,
+    Formula,
+    Goal,
+    ObjectPart,
+    Objects,
+    flat,
+    same_value,
+    type_of,
+)
+from ..normal.inhabited import Inhabited
+from ..normal.normalise import Normaliser
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
 from ..read.located import Located, SignedSchema, signed
@@ -35,43 +48,13 @@ from ..scalars.value_syntax import Arguments, NestedTags
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
 from .array_items import item_goal
+from .arrays import ArrayLowering
 from .context import Supply
+from .merged_objects import MergedObjects
 from .nested_arguments import NestedArguments
+from .objects import ObjectLowering, spelled_name
 from .value_key import value_key, value_of_key
 from .values import Values
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.language import node_kinds
-    from cython.cimports.toolgrammar.core.schema.lower.arrays import ArrayLowering
-    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import MergedObjects
-    from cython.cimports.toolgrammar.core.schema.lower.objects import ObjectLowering, spelled_name
-    from cython.cimports.toolgrammar.core.schema.normal.assertions import asserts_only
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
-        ArrayPart,
-        Arrays,
-        Conjunction,
-        ObjectPart,
-        Objects,
-    )
-    from cython.cimports.toolgrammar.core.schema.normal.inhabited import Inhabited
-    from cython.cimports.toolgrammar.core.schema.normal.normalise import Normaliser
-else:
-    from ...language import node_kinds
-    from ..normal.assertions import asserts_only
-    from ..normal.conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects
-    from ..normal.inhabited import Inhabited
-    from ..normal.normalise import Normaliser
-    from .arrays import ArrayLowering
-    from .merged_objects import MergedObjects
-    from .objects import ObjectLowering, spelled_name
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
 
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
 _SCALARS = frozenset(_SCALAR_ORDER)
@@ -79,31 +62,17 @@ _ONLY_STRINGS = frozenset({"string"})
 _UNBOUNDED = (EVERY.numbers, INTEGERS)
 
 
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class _Subschema:
     """The rule of the values of a subschema."""
 
-    def __init__(self, lowering: Lowering, located: Located) -> None:
-        self.lowering = lowering
-        self.located = located
+    lowering: Lowering
+    located: Located
 
     def __call__(self) -> int:
         return self.lowering.expand(self.located)
 
 
-@cython.cclass
-class _Values:
-    """The rule of the values of a goal."""
-
-    def __init__(self, lowering: Lowering, goal: tuple) -> None:
-        self.lowering = lowering
-        self.goal = goal
-
-    def __call__(self) -> int:
-        return self.lowering._value(self.goal)
-
-
-@cython.cclass
 class Lowering:
     """Lowering of one document into one node store.
 
@@ -121,7 +90,7 @@ class Lowering:
         self.options = options
         self.nodes = nodes
         self.number = len(nodes.builders)
-        self._numbers = None
+        self._numbers: Numbers | None = None
         self.flexible = options.whitespace == "flexible"
         self.space = nodes.text(spaces(nodes.terms)) if self.flexible else nodes.EPSILON
         gap = b" " if options.whitespace == "single" else b""
@@ -134,16 +103,16 @@ class Lowering:
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self)
         self._values = Values(self, self.merged)
-        self._strings = {}
-        self._chosen = {}
-        self._known = {}
-        self._subschemas = {}
-        self._kept = []
-        self._typed = {}
-        self._root = None
+        self._strings: dict[Goal, int] = {}
+        self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}  # see `_written_as`, by goal and key of the value
+        self._known: dict[Goal, int] = {}
+        self._subschemas: dict[object, int] = {}  # by key, which holds as long as the subschema is kept
+        self._kept: list[Located] = []
+        self._typed: dict[tuple[str, bool], int] = {}
+        self._root: int | None = None
         self._inhabited = Inhabited(normaliser.document)
         self._elsewhere = Inhabited()  # where references mean something else
-        self._lists = {}
+        self._lists: dict[Conjunction, list[Any]] = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
         self._direct = not normaliser.unenforced and document.knows("type")
@@ -158,7 +127,7 @@ class Lowering:
 
     def release(self) -> None:
         """Break the reference cycles with the parts of this object, which is of no use after that."""
-        self.objects = self.arrays = self._values = self.merged = None
+        del self.objects, self.arrays, self._values, self.merged
 
     def root(self) -> int:
         """Return the node of the whole document."""
@@ -180,17 +149,15 @@ class Lowering:
         """Return the lowering of the root in nested tags."""
         return NestedArguments(self, self.merged, (signed(self.normaliser.document.root),), style)
 
-    @cython.ccall
-    def value(self, goal: tuple) -> cython.int:
+    def value(self, goal: Goal) -> int:
         """Return the texts of the values for which all formulas of a goal hold."""
         if len(goal) == 1 and isinstance(goal[0], SignedSchema):
-            only: SignedSchema = goal[0]
+            only = goal[0]
             if only.positive:
                 return self.subschema(only.located)
         known = self._known.get(goal)
         if known is not None:
             return known
-        node: cython.int
         wanted = flat(goal)
         if wanted != goal:
             node = self.value(wanted)
@@ -198,23 +165,21 @@ class Lowering:
             node = self.nodes.EMPTY
         else:
             as_empty = self.nodes.EPSILON if self.is_sure(goal) else None
-            node = self.nodes.lazy(("value", self.number, goal), _Values(self, goal), as_empty_as=as_empty)
+            node = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal), as_empty_as=as_empty)
         self._known[goal] = node
         return node
 
-    @cython.ccall
-    def subschema(self, located: Located) -> cython.int:
+    def subschema(self, located: Located) -> int:
         """Return the JSON texts that a subschema describes."""
         known = self._subschemas.get(located.key)
         if known is not None:
             return known
         self._kept.append(located)
-        node: cython.int = self._described(located)
+        node = self._described(located)
         self._subschemas[located.key] = node
         return node
 
-    @cython.cfunc
-    def _described(self, located: Located) -> cython.int:
+    def _described(self, located: Located) -> int:
         schema = located.schema
         if schema is False:
             return self.nodes.EMPTY
@@ -228,8 +193,7 @@ class Lowering:
         sure = self._is_sure(located)
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
-    @cython.cfunc
-    def _scalar(self, kind: str, integer: cython.bint) -> cython.int:
+    def _scalar(self, kind: str, integer: bool) -> int:
         """Return all values of a type without parts (``integer``: of numbers, the integers)."""
         result = self._typed.get((kind, integer))
         if result is None:
@@ -251,13 +215,12 @@ class Lowering:
         """Return every value."""
         return self.branch(EVERY)
 
-    @cython.ccall
-    def expand(self, located: Located) -> cython.int:
+    def expand(self, located: Located) -> int:
         """Return the texts of a subschema, expanded."""
         document = self.normaliser.document
         located = document.enter(located)
         if self._direct and not isinstance(located.schema, bool) and not APPLICATORS.isdisjoint(located.schema):
-            seen: set = set()
+            seen: set[object] = set()
             while (target := self.synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)
                 located = document.enter(target)
@@ -268,9 +231,8 @@ class Lowering:
                 return self.nodes.alt([self.subschema(option) for option in options])
         return self._value((signed(located),))
 
-    @cython.ccall
-    def synonym(self, located: Located) -> object:
-        """Return the one schema (`Located`) that a schema applies to the same value, if it has no constraint of its
+    def synonym(self, located: Located) -> Located | None:
+        """Return the one schema that a schema applies to the same value, if it has no constraint of its
         own; else None."""
         schema = located.schema
         if isinstance(schema, bool):
@@ -288,8 +250,7 @@ class Lowering:
         ]
         return asking[0] if len(asking) == 1 else None
 
-    @cython.ccall
-    def options_of(self, located: Located) -> list:
+    def options_of(self, located: Located) -> list[Located] | None:
         """Return the schemas of which a schema is the union, if it has no constraint of its own; else None."""
         schema = located.schema
         if isinstance(schema, bool):
@@ -300,25 +261,22 @@ class Lowering:
             return located.items("oneOf")
         return None
 
-    @cython.ccall
-    def is_sure(self, goal: tuple) -> cython.bint:
+    def is_sure(self, goal: Goal) -> bool:
         """Return True if a goal surely holds for a value that can be written."""
         if len(goal) != 1:
             return not goal and self.syntax is None
         if not isinstance(goal[0], SignedSchema):
             return False
-        part: SignedSchema = goal[0]
+        part = goal[0]
         return part.positive and self._is_sure(part.located)
 
-    @cython.cfunc
-    def _is_sure(self, located: Located) -> cython.bint:
+    def _is_sure(self, located: Located) -> bool:
         """Return True if a subschema surely has a value that can be written."""
-        known: Inhabited = self._inhabited if located.scope is None else self._elsewhere
+        known = self._inhabited if located.scope is None else self._elsewhere
         return self.syntax is None and known.is_sure(located.schema)
 
-    @cython.ccall
-    def branches(self, goal: tuple) -> list:
-        """Return the alternatives of a goal (each a `Conjunction`); computed once."""
+    def branches(self, goal: Goal) -> list[Conjunction]:
+        """Return the alternatives of a goal; computed once."""
         branches = self.normaliser.expanded.get(goal)
         if branches is None:
             branches = [] if self.is_false(goal) else self.normaliser.branches(flat(goal))
@@ -337,8 +295,7 @@ class Lowering:
         """Return the formula of one value."""
         return self.normaliser.constant(value)
 
-    @cython.ccall
-    def allowed(self, branch: Conjunction) -> list:
+    def allowed(self, branch: Conjunction) -> list[Any]:
         """Return the values that an alternative lists and that satisfy the rest of it."""
         values = self._lists.get(branch)
         if values is None:
@@ -346,28 +303,26 @@ class Lowering:
             self._lists[branch] = values
         return values
 
-    @cython.ccall
-    def is_false(self, goal: tuple) -> cython.bint:
+    def is_false(self, goal: Goal) -> bool:
         """Return True if a goal obviously holds for no value."""
         for item in goal:
             if isinstance(item, SignedSchema):
-                part: SignedSchema = item
+                part = item
                 if part.located.schema is (False if part.positive else True):
                     return True
             elif item == FALSE:
                 return True
         return False
 
-    @cython.ccall
-    def _value(self, goal: tuple) -> cython.int:
+    def _value(self, goal: Goal) -> int:
         """Return the union of a goal's alternatives."""
         if not goal:
             return self._anything()
-        branches: list = self.branches(goal)
+        branches = self.branches(goal)
         if len(branches) == 1:
             return self.branch(branches[0])
-        strings: list = []
-        parts: list = []
+        strings: list[int] = []
+        parts: list[int] = []
         for branch in branches:
             term = self._chosen_strings(branch)
             if term is None:
@@ -378,8 +333,7 @@ class Lowering:
             parts.append(self.string(self.nodes.terms.alt(strings)))
         return self.nodes.alt(parts)
 
-    @cython.cfunc
-    def _chosen_strings(self, branch: Conjunction) -> object:
+    def _chosen_strings(self, branch: Conjunction) -> int | None:
         """Return the strings of an alternative as a term, if it has only strings, and patterns that these do not match.
 
         The other alternatives of a ``oneOf`` depend on the same patterns, so that they are followed as one language.
@@ -388,12 +342,11 @@ class Lowering:
             return None
         return None if irregular(self.nodes.terms, branch.strings) is not None else self.string_term(branch)
 
-    @cython.ccall
-    def branch(self, branch: Conjunction) -> cython.int:
+    def branch(self, branch: Conjunction) -> int:
         """Return the texts of one alternative."""
         if branch.values is not None:
             return self.listed(self.allowed(branch), branch.numbers.integer)
-        parts: list = []
+        parts: list[int] = []
         if "object" in branch.types:
             parts.append(self.objects.node(branch.objects))
         if "array" in branch.types:
@@ -402,15 +355,13 @@ class Lowering:
             parts.append(self._scalars(branch))
         return parts[0] if len(parts) == 1 else self.nodes.alt(parts)
 
-    @cython.cfunc
-    def _scalars(self, branch: Conjunction) -> cython.int:
+    def _scalars(self, branch: Conjunction) -> int:
         """Return the texts of the values of an alternative that have no parts."""
         nodes = self.nodes
-        types: frozenset = branch.types
+        types = branch.types
         numbers = branch.numbers
-        excluded: tuple = branch.not_values
-        is_any: cython.bint
-        parts: list = []
+        excluded = branch.not_values
+        parts: list[int] = []
         if "string" in types:
             is_any = branch.strings is EVERY.strings and not excluded
             parts.append(self._scalar("string", False) if is_any else self._written_strings(branch))
@@ -423,7 +374,7 @@ class Lowering:
             parts.append(self._scalar("null", False))
         return nodes.alt(parts)
 
-    def _booleans(self, excluded: tuple) -> int:
+    def _booleans(self, excluded: tuple[Any, ...]) -> int:
         """Return the texts of the booleans that are none of some values."""
         kept = [value for value in (True, False) if not any(same_value(value, other) for other in excluded)]
         return self.nodes.words([(self._spell(value), self.nodes.EPSILON) for value in kept])
@@ -465,7 +416,7 @@ class Lowering:
             if types:
                 numbers = replace(branch.numbers, exact=True) if excluded else branch.numbers
                 not_values = branch.not_values + scalars
-                parts.append(self._scalars(branch.replace(types=types, not_values=not_values, numbers=numbers)))
+                parts.append(self._scalars(replace(branch, types=types, not_values=not_values, numbers=numbers)))
         return self.nodes.alt(parts)
 
     def has_more_than_strings(self, goal: Goal) -> bool:
@@ -523,18 +474,17 @@ class Lowering:
         """Return the strings (decoded), or the numbers (compared as doubles), of an alternative as a term."""
         if kind == "string":
             return self.string_term(branch)
-        return self._number_term(branch.replace(numbers=replace(branch.numbers, exact=True)))
+        return self._number_term(replace(branch, numbers=replace(branch.numbers, exact=True)))
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    @cython.ccall
-    def listed(self, values: list, integers: cython.bint = False) -> cython.int:
+    def listed(self, values: list[Any], integers: bool = False) -> int:
         """Return the texts of some values (``integers``: numbers among them were asked to be integers)."""
         nodes = self.nodes
-        simple: dict = {}
-        others: list = []
-        plain_integers: cython.bint = integers and self._plain_integers
-        loose_numbers: cython.bint = self.flexible and not plain_integers and not self.options.plain_integers
+        simple: dict[bytes, int] = {}
+        others: list[int] = []
+        plain_integers = integers and self._plain_integers
+        loose_numbers = self.flexible and not plain_integers and not self.options.plain_integers
         if plain_integers:
             values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
         if loose_numbers:
@@ -547,14 +497,13 @@ class Lowering:
                 others.append(self._loose(value))
             else:
                 simple[self._spell(value)] = node_kinds.EPSILON
-        written: cython.int = nodes.words(simple)
+        written = nodes.words(simple)
         return nodes.alt([written, *others]) if others else written
 
-    @cython.cfunc
-    def _is_loose(self, value: object, loose_numbers: cython.bint) -> cython.bint:
+    def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
         """Return True if the options allow more than one spelling of a listed value."""
-        compound: cython.bint = isinstance(value, (dict, list, tuple))
-        parts: cython.bint = compound and len(value) > 0
+        compound = isinstance(value, (dict, list, tuple))
+        parts = compound and len(value) > 0
         if self.syntax is not None and (parts or isinstance(value, str)):
             return True
         if compound:  # an empty one takes white space inside
@@ -577,24 +526,21 @@ class Lowering:
             return nodes.text(self._equal(value))
         return self._spaced(value)
 
-    @cython.cfunc
-    def _any_spelling(self, numbers: object) -> cython.bint:
+    def _any_spelling(self, numbers: NumberRange) -> bool:
         """Return True if numbers of a range may be written in any of their spellings.
 
         In draft 4 an integer is a number "without a fraction or exponent part" (core, section 3.5): 1.0 is none.
         """
         return self.flexible and not (numbers.integer and self._plain_integers)
 
-    @cython.cfunc
-    def _equal(self, value: object) -> cython.int:
+    def _equal(self, value: Any) -> int:
         """Return every spelling of a number."""
         if is_short_integer(value):
             return self.numbers.listed([value])
         only = NumberRange(integer=exact(value) == exact(value).to_integral_value())
         return self.numbers.term(only.at_least(exact(value), False).at_most(exact(value), False), any_spelling=True)
 
-    @cython.cfunc
-    def _spell(self, value: object) -> bytes:
+    def _spell(self, value: Any) -> bytes:
         """Return the one spelling of a listed value."""
         if self.syntax is None:
             if type(value) is str:  # without the encoder, which takes longer to make than to use
@@ -640,13 +586,11 @@ class Lowering:
 
     # -- scalars -----------------------------------------------------------------------------------------------
 
-    @cython.ccall
-    def string(self, term: cython.int) -> cython.int:
+    def string(self, term: int) -> int:
         """Return the texts of the strings of a term."""
         return self.nodes.json_string(term) if self.syntax is None else self.syntax.string(self.nodes, term)
 
-    @cython.cfunc
-    def _written_strings(self, branch: Conjunction) -> cython.int:
+    def _written_strings(self, branch: Conjunction) -> int:
         """Return the texts of the strings of an alternative."""
         grammar, term = self.string_parts(branch)
         if grammar is None:
@@ -656,30 +600,27 @@ class Lowering:
         quote = self.nodes.literal(b'"')
         return self.nodes.sequence([quote, grammar.node(self.nodes, term, json_escaped), quote])
 
-    @cython.ccall
-    def string_parts(self, branch: Conjunction) -> tuple:
+    def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
         """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""
         grammar = irregular(self.nodes.terms, branch.strings)
         if grammar is None:
             return None, self.string_term(branch)
         others = tuple([pattern for pattern in branch.strings.patterns if pattern != grammar])
-        return grammar, self.string_term(branch.replace(strings=branch.strings.with_patterns(others)))
+        return grammar, self.string_term(replace(branch, strings=replace(branch.strings, patterns=others)))
 
-    @cython.ccall
-    def string_term(self, branch: Conjunction) -> cython.int:
+    def string_term(self, branch: Conjunction) -> int:
         """Return the strings (decoded) of a conjunction, as a term."""
         terms = self.nodes.terms
         term = string_term(terms, branch.strings)
         excluded = [value for value in branch.not_values if isinstance(value, str)]
         return terms.and_([term, terms.not_(terms.words(excluded))]) if excluded else term
 
-    @cython.ccall
-    def strings(self, goal: tuple) -> cython.int:
+    def strings(self, goal: Goal) -> int:
         """Return the strings (decoded) for which a goal holds, as a term."""
         term = self._strings.get(goal)
         if term is None:
             terms = self.nodes.terms
-            parts: list = []
+            parts: list[int] = []
             for branch in self.branches(goal):
                 if branch.values is not None:  # not all that is allowed: an object may have names that are asked for
                     words = [word for word in branch.values if isinstance(word, str) and self.holds(branch, word)]
@@ -706,8 +647,7 @@ class Lowering:
                     return True
         return False
 
-    @cython.cfunc
-    def _number_term(self, branch: Conjunction) -> cython.int:
+    def _number_term(self, branch: Conjunction) -> int:
         terms = self.nodes.terms
         asked = branch.numbers
         if asked.is_empty:
@@ -720,7 +660,7 @@ class Lowering:
                     hint=f"give bounds between which there are at most {MAX_LISTED} multiples of all of them",
                 )
             )
-        loose: cython.bint = self._any_spelling(asked)
+        loose = self._any_spelling(asked)
         parts = [self.numbers.term(asked, any_spelling=loose)]
         others = [value for value in branch.not_values if type_of(value) == "number"]
         if asked.integer and not loose:  # an integer has one spelling, but for zero

@@ -1,32 +1,28 @@
-# cython: language_level=3
-"""Shapes of objects, merged from several schemas: declared members, regions of undeclared names, demands.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
-"""
+"""Shapes of objects, merged from several schemas: declared members, regions of undeclared names, demands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ...errors import LimitError
 from ...language.queries import is_cofinite, is_roomy, listing
 from ...regex.compile import regex_term
-from ..normal.conjunction import FALSE, TRUE, AnyExists, AnyOf, Exists, Formula, Goal, is_deniable, negated
+from ..normal.conjunction import (
+    FALSE,
+    TRUE,
+    AnyExists,
+    AnyOf,
+    Exists,
+    Formula,
+    Goal,
+    ObjectPart,
+    Objects,
+    is_deniable,
+    negated,
+)
 from .context import GoalNodes
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import ObjectPart, Objects
-else:
-    from ..normal.conjunction import ObjectPart, Objects
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
@@ -60,31 +56,17 @@ _Met = tuple[tuple[int, bool, Formula], ...]
 _NO_PART = ObjectPart()
 
 
-@cython.no_gc
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class Member:
     """A declared property, and which of the shape's demands it may meet."""
 
-    def __init__(self, name: str, goal: tuple, required: cython.bint, meets: tuple = ()) -> None:
-        self.name = name
-        self.goal = goal
-        self.required = required
-        self.meets = meets
+    name: str
+    goal: Goal
+    required: bool
+    meets: Meets = ()
 
 
-@cython.cfunc
-def _member(name: str, goal: tuple, required: cython.bint) -> Member:
-    """Return a member that meets no demand; faster than the call of the class."""
-    made: Member = Member.__new__(Member)
-    made.name = name
-    made.goal = goal
-    made.required = required
-    made.meets = ()
-    return made
-
-
-@cython.no_gc
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class Region:
     """Undeclared names to which the same schemas apply.
 
@@ -96,15 +78,13 @@ class Region:
             never exclude all others.
     """
 
-    def __init__(self, names: cython.int, goal: tuple, meets: tuple, roomy: cython.bint) -> None:
-        self.names = names
-        self.goal = goal
-        self.meets = meets
-        self.roomy = roomy
+    names: int
+    goal: Goal
+    meets: Meets
+    roomy: bool
 
 
-@cython.no_gc
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class ObjectShape:
     """Objects of a conjunction: declared members in order, regions of other members, demands, and how many members
     there are.
@@ -112,15 +92,13 @@ class ObjectShape:
     A demand is met by some member, or in that there is no member of one of some names: these names are in ``demands``.
     """
 
-    def __init__(self, members: tuple, others: tuple, demands: tuple, least: object, most: object) -> None:
-        self.members = members
-        self.others = others
-        self.demands = demands
-        self.least = least
-        self.most = most
+    members: tuple[Member, ...]
+    others: tuple[Region, ...]
+    demands: tuple[frozenset[str], ...]
+    least: int
+    most: int | None
 
 
-@cython.cclass
 class MergedObjects:
     """Shapes of the objects of one document."""
 
@@ -128,12 +106,11 @@ class MergedObjects:
         self.lowering = lowering
         self.nodes = lowering.nodes
         self._open = lowering.options.additional_properties
-        self._known = {}
-        self._sets = {}
-        self._besides = {}
-        self._splits = {}
+        self._known: dict[Objects, ObjectShape] = {}
+        self._sets: dict[tuple[Goal, Meets], list[_Met]] = {}
+        self._besides: dict[frozenset[str], int] = {}
+        self._splits: dict[tuple[str, ...], list[list[Any]] | None] = {}
 
-    @cython.ccall
     def of(self, objects: Objects) -> ObjectShape:
         """Return the shape of a conjunction; computed once."""
         shape = self._known.get(objects)
@@ -160,7 +137,7 @@ class MergedObjects:
         sets = self._sets.get(key)
         if sets is None:
             sets = self._sets[key] = self._together(goal, meets)
-        goals: dict = {}
+        goals: dict[tuple[int, Goal], None] = {}
         for way in sets:
             asked = tuple(formula for bits, _, formula in way if bits & open and formula != TRUE)
             goals[sum(bits for bits, is_met, _ in way if is_met) & open, asked] = None
@@ -173,7 +150,7 @@ class MergedObjects:
         does not, so that few sets are possible for one value.
         """
         meaning = self.lowering.meaning
-        groups: dict = {}
+        groups: dict[object, tuple[int, Formula]] = {}
         for index, formula in meets:
             bits, first = groups.get(meaning(formula), (0, formula))
             groups[meaning(formula)] = bits | 1 << index, first
@@ -202,13 +179,12 @@ class MergedObjects:
     def _is_simple(self, formula: Formula) -> bool:
         return len(self.lowering.branches((formula,))) <= MAX_SIMPLE
 
-    @cython.cfunc
     def _merge(self, objects: Objects) -> ObjectShape:
         parts = objects.parts
         if len(parts) < 2 and not (
             objects.unevaluated or objects.exists or objects.names or objects.absent or objects.any_exists
         ):
-            only: ObjectPart = parts[0] if parts else _NO_PART
+            only = parts[0] if parts else _NO_PART
             if not only.patterns:
                 return self._alone(only, objects)
         return self._joined(objects)
@@ -222,7 +198,7 @@ class MergedObjects:
             and not objects.unevaluated
         )
         named_demands = [exists.name for exists in objects.exists if exists.name is not None]
-        names: dict = {}
+        names: dict[str, None] = {}
         for part in parts:
             names.update(dict.fromkeys(part.properties))
         names.update(dict.fromkeys(objects.required))
@@ -245,7 +221,7 @@ class MergedObjects:
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
         named = [self.lowering.strings((formula,)) for formula in objects.names]
         goals, declared_names = self._plain_goals(parts, names)
-        asked: dict = {}
+        asked: dict[str, list[Formula]] = {}
         for exists in objects.exists:
             if exists.name is not None:
                 asked.setdefault(exists.name, []).append(exists.formula)
@@ -268,10 +244,7 @@ class MergedObjects:
             ):
                 goal = [FALSE]
             meets = self._met(demands, matched, name) if demands else ()
-            member: Member = _member(name, tuple(goal), name in required)
-            if meets:
-                member.meets = meets
-            members.append(member)
+            members.append(Member(name, tuple(goal), name in required, meets))
         regions = []
         for region in self._regions(objects, names, patterns, closed):
             listed = None if region.roomy else listing(self.nodes.terms, region.names, MAX_NAMES)
@@ -282,22 +255,19 @@ class MergedObjects:
         absent = tuple(some.absent for some in demands)
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 
-    @cython.cfunc
     def _alone(self, part: ObjectPart, objects: Objects) -> ObjectShape:
         """Return the shape of one schema without patterns, the most frequent case, in which nothing is merged."""
-        properties: dict = part.properties
+        properties = part.properties
         additional = part.additional
         if additional is None and part.names_properties and not self._open:
             additional = FALSE
-        goal: tuple = () if additional is None else (additional,)
-        required: frozenset = frozenset(objects.required)
-        members: list = []
-        for name, formula in properties.items():
-            members.append(_member(name, (formula,), name in required))
+        goal: Goal = () if additional is None else (additional,)
+        required = frozenset(objects.required)
+        members = [Member(name, (formula,), name in required) for name, formula in properties.items()]
         for name in dict.fromkeys(objects.required):
             if name not in properties:
-                members.append(_member(name, goal, True))
-        regions: tuple = ()
+                members.append(Member(name, goal, True))
+        regions: tuple[Region, ...] = ()
         if not self.lowering.is_false(goal):
             names = properties.keys() if len(members) == len(properties) else [member.name for member in members]
             regions = (Region(self._beside(names), goal, (), True),)
@@ -325,9 +295,9 @@ class MergedObjects:
         return term
 
     @staticmethod
-    def _patterns(objects: Objects) -> dict:
+    def _patterns(objects: Objects) -> dict[str, None]:
         """Return every pattern of names on which the goal of a member may depend."""
-        patterns: dict = {}
+        patterns: dict[str, None] = {}
         for part in (*objects.parts, *_excepted(objects)):
             if part.patterns:
                 patterns.update(dict.fromkeys(part.patterns))
@@ -358,7 +328,7 @@ class MergedObjects:
 
         It goes part by part, as most have few members.
         """
-        goals: dict = {name: [] for name in names}
+        goals: dict[str, list[Formula]] = {name: [] for name in names}
         declared_names: set[str] = set()
         for part in parts:
             declared_names.update(part.properties)
@@ -450,10 +420,11 @@ class MergedObjects:
         key = tuple([pattern for pattern, _ in patterns])
         if key not in self._splits:
             terms = self.nodes.terms
-            split: list = [((), (), terms.ALL)]  # the patterns that hold; those that do not; the names
+            # the patterns that hold; those that do not; the names
+            split: list[tuple[tuple[int, ...], tuple[int, ...], int]] = [((), (), terms.ALL)]
             for index, (_, matching) in enumerate(patterns):
                 apart = {other for other in range(index) if terms.is_empty(terms.and_([patterns[other][1], matching]))}
-                finer: list = []
+                finer: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
                 for held, denied, language in split:
                     if not apart.isdisjoint(held):
                         finer.append((held, denied, language))
@@ -469,7 +440,9 @@ class MergedObjects:
                 split = finer
                 if len(split) > MAX_REGIONS:
                     break
-            found = [[frozenset([key[index] for index in held]), names, None] for held, _, names in split]
+            found: list[list[Any]] = [
+                [frozenset([key[index] for index in held]), names, None] for held, _, names in split
+            ]
             self._splits[key] = found if len(split) <= MAX_REGIONS else None
         return self._splits[key]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...errors import Place, UnsupportedSchemaError
@@ -209,12 +210,12 @@ class NestedArguments:
         names = [member.name for member in shape.members]
         is_clear = "array" not in reading.kinds or self._style.item not in names
         if (shape.others and shape.most != 0) or not all(map(self.is_name, names)) or not is_clear:
-            return self._as_json(EVERY.replace(types=frozenset({"object"}), objects=objects))
+            return self._as_json(replace(EVERY, types=frozenset({"object"}), objects=objects))
         if reading.kinds.isdisjoint({"string", "array"}):
             return self._in_tags(reading, objects)
         # The element of an empty object would be read as a text, or as an array.
-        some = self._in_tags(reading, objects.replace(least=max(1, objects.least)))
-        none = self._as_json(EVERY.replace(types=frozenset({"object"}), objects=objects.replace(most=0)))
+        some = self._in_tags(reading, replace(objects, least=max(1, objects.least)))
+        none = self._as_json(replace(EVERY, types=frozenset({"object"}), objects=replace(objects, most=0)))
         return self._nodes.alt([some, none])
 
     def _in_tags(self, reading: Reading, objects: Objects) -> int:
@@ -226,13 +227,13 @@ class NestedArguments:
     def _array(self, reading: Reading, arrays: Arrays) -> int:
         """Return the arrays of a conjunction: in tags, or as JSON where their items must not repeat."""
         if arrays.unique:
-            return self._as_json(EVERY.replace(types=frozenset({"array"}), arrays=arrays))
+            return self._as_json(replace(EVERY, types=frozenset({"array"}), arrays=arrays))
         if arrays.most is not None and arrays.least > arrays.most:
             return self._nodes.EMPTY
         if "string" not in reading.kinds:
             return self._items(reading, arrays, 0, (0,) * len(arrays.contains))
-        some = self._items(reading, arrays.replace(least=max(1, arrays.least)), 0, (0,) * len(arrays.contains))
-        none = self._as_json(EVERY.replace(types=frozenset({"array"}), arrays=arrays.replace(most=0)))
+        some = self._items(reading, replace(arrays, least=max(1, arrays.least)), 0, (0,) * len(arrays.contains))
+        none = self._as_json(replace(EVERY, types=frozenset({"array"}), arrays=replace(arrays, most=0)))
         return self._nodes.alt([some, none])
 
     def _as_json(self, values: Conjunction) -> int:

@@ -1,29 +1,14 @@
-# cython: language_level=3
-"""Plans of objects: members by number, and the nodes that were built of them so far.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
-"""
+"""Plans of objects: members by number, and the nodes that were built of them so far."""
 
 from __future__ import annotations
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import Member, ObjectShape, Region
-else:
-    from .merged_objects import Member, ObjectShape, Region
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
+from ..normal.conjunction import Goal
+from .merged_objects import Meets, ObjectShape
 
 #: Not computed yet.
 UNKNOWN = -1
 
 
-@cython.cclass
 class ObjectPlan:
     """An object's members in order, and the nodes of each: built when a text reaches them.
 
@@ -54,16 +39,14 @@ class ObjectPlan:
     """
 
     def __init__(self, shape: ObjectShape) -> None:
-        members: tuple = shape.members
-        size: cython.Py_ssize_t = len(members)
-        number: cython.Py_ssize_t
-        member: Member
+        members = shape.members
+        size = len(members)
         self.members = members
         self.size = size
         self.names = [""] * size
-        following: cython.Py_ssize_t = size
+        following = size
         self.following = [size] * (size + 1)
-        required: list = []
+        required: list[int] = []
         for number in range(size - 1, -1, -1):
             member = members[number]
             self.names[number] = member.name
@@ -84,12 +67,12 @@ class ObjectPlan:
         self.least = shape.least
         self.most = shape.most
         self.plain = not shape.demands and not shape.least and shape.most is None
-        self.words = [None] * size
-        self.follow = {}
-        self.places = {}
+        self.words: list[tuple[bytes, ...] | None] = [None] * size
+        self.follow: dict[object, int] = {}
+        self.places: dict[object, int] = {}
         self.start = UNKNOWN
-        self.skeleton = UNKNOWN
-        self.endless = None
+        self.skeleton: int | None = UNKNOWN
+        self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)
         self.region_names = [UNKNOWN] * len(shape.others)
@@ -112,7 +95,7 @@ class ObjectPlan:
             able |= self.absent[number] | self._able[number]
             self.open_to[number] = able
 
-    def without_idle(self, at: object, open: object) -> tuple:
+    def without_idle(self, at: int, open: int) -> tuple[int, int]:
         """Return a set of written members, and the demands open beside it, after leaving out for good what cannot help
         to complete an object: optional members that may meet no open demand. Numbers of members must not count."""
         if self.least or self.most is not None:
@@ -135,29 +118,25 @@ class ObjectPlan:
                     changed = True
         return at | self._optional & ~rest, open
 
-    @cython.ccall
-    def goal(self, number: cython.Py_ssize_t) -> tuple:
+    def goal(self, number: int) -> Goal:
         """Return the goal of a member's value, or (below zero, counted from the last) of a region's."""
         if number < 0:
-            return cython.cast(Region, self.others[number]).goal
-        return cython.cast(Member, self.members[number]).goal
+            return self.others[number].goal
+        return self.members[number].goal
 
-    @cython.ccall
-    def meets(self, number: cython.Py_ssize_t) -> tuple:
+    def meets(self, number: int) -> Meets:
         """Return the demands that a member, or a region's, may meet (`Meets`)."""
         if number < 0:
-            return cython.cast(Region, self.others[number]).meets
-        return cython.cast(Member, self.members[number]).meets
+            return self.others[number].meets
+        return self.members[number].meets
 
 
-@cython.cfunc
-def _bits(numbers: list, size: cython.Py_ssize_t) -> object:
+def _bits(numbers: list[int], size: int) -> int:
     """Return the bits of some numbers."""
-    number: cython.Py_ssize_t
-    found: object = 0
+    found = 0
     if size <= 64:
         for number in numbers:
-            found |= 1 << cython.cast(object, number)
+            found |= 1 << number
         return found
     octets = bytearray((size + 7) // 8)
     for number in numbers:  # a large integer is copied by each operation on it

@@ -1,12 +1,9 @@
-# cython: language_level=3
-"""Lowering of objects: members in the schema's order or in any, undeclared names, counts and demands.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
-"""
+"""Lowering of objects: members in the schema's order or in any, undeclared names, counts and demands."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any
@@ -15,42 +12,20 @@ from ...errors import LimitError
 from ...language.json_text import escaped
 from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
+from ..normal.conjunction import Goal, Objects
 from .context import GoalNodes, MemberSyntax
+from .merged_objects import Member, MergedObjects, ObjectShape, Region
+from .object_plan import UNKNOWN, ObjectPlan
 from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.lower.merged_objects import (
-        Member,
-        MergedObjects,
-        ObjectShape,
-        Region,
-    )
-    from cython.cimports.toolgrammar.core.schema.lower.object_plan import ObjectPlan
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import Objects
-else:
-    from ..normal.conjunction import Objects
-    from .merged_objects import Member, MergedObjects, ObjectShape, Region
-    from .object_plan import ObjectPlan
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
-
-#: Not computed yet.
-UNKNOWN = cython.declare(cython.int, -1)
-
-_NONE: frozenset = frozenset()
+_NONE: frozenset[str] = frozenset()
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
 
 
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class _Place:
     """A state between two members of an object; as a rule, the rest of the object from there.
 
@@ -67,27 +42,15 @@ class _Place:
             is searched, for which one order is enough; None: any order.
     """
 
-    def __init__(
-        self,
-        objects: ObjectLowering,
-        plan: ObjectPlan,
-        at: object,
-        first: cython.bint,
-        members: object = 0,
-        open: object = 0,
-        alike: frozenset = _NONE,
-        names: frozenset = _NONE,
-        start: object = None,
-    ) -> None:
-        self.objects = objects
-        self.plan = plan
-        self.at = at
-        self.first = first
-        self.members = members
-        self.open = open
-        self.alike = alike
-        self.names = names
-        self.start = start
+    objects: ObjectLowering
+    plan: ObjectPlan
+    at: int
+    first: bool
+    members: int = 0
+    open: int = 0
+    alike: frozenset[str] = _NONE
+    names: frozenset[str] = _NONE
+    start: int | None = None
 
     def __call__(self) -> int:
         if self.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
@@ -105,7 +68,7 @@ class _Place:
         return self.objects.in_order(self.plan, 0, self.at, self.first, self.members, self.open, self.alike, self.names)
 
 
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class _Named:
     """The rule of the rest of an object after a name.
 
@@ -115,28 +78,14 @@ class _Named:
         name: an undeclared name that other objects have (see `_Place.alike`); None: any other.
     """
 
-    def __init__(self, place: _Place, number: cython.Py_ssize_t, name: object) -> None:
-        self.place = place
-        self.number = number
-        self.name = name
+    place: _Place
+    number: int
+    name: str | None
 
     def __call__(self) -> int:
         return self.place.objects.expand_named(self.place, self.number, self.name)
 
 
-@cython.cclass
-class _Table:
-    """The rule of the `_skeleton` of an object with a minimum number of members."""
-
-    def __init__(self, objects: ObjectLowering, plan: ObjectPlan) -> None:
-        self.objects = objects
-        self.plan = plan
-
-    def __call__(self) -> int:
-        return self.objects.table(self.plan)
-
-
-@cython.cclass
 class ObjectLowering:
     """Lowering of the objects of one document, or, with ``members``, of its arguments object.
 
@@ -150,7 +99,7 @@ class ObjectLowering:
         self._members = members
         self._direct = members is None and lowering.syntax is None
         self._merged = merged
-        self._plans = {}
+        self._plans: dict[Objects, ObjectPlan] = {}
         nodes = self.nodes
         self.any_order = lowering.options.property_order == "any"
         # With fixed whitespace, the comma and the colon are part of each key's literal; else they are nodes of their
@@ -164,17 +113,15 @@ class ObjectLowering:
         self._opening = nodes.EPSILON if members else nodes.seq(nodes.literal(b"{"), lowering.space)
         self._closing = nodes.EPSILON if members else nodes.literal(b"}")
 
-    @cython.ccall
     def shape(self, objects: Objects) -> ObjectShape:
         """Return the merged shape of a conjunction."""
         return self._merged.of(objects)
 
-    @cython.ccall
-    def node(self, objects: Objects, excluded: frozenset = _NONE) -> cython.int:
+    def node(self, objects: Objects, excluded: frozenset[str] = _NONE) -> int:
         """Return the objects that satisfy a conjunction, except some (by their value keys)."""
         if objects.most is not None and objects.least > objects.most:
             return self.nodes.EMPTY
-        plan: ObjectPlan = self._plans.get(objects)
+        plan = self._plans.get(objects)
         if plan is None:
             plan = ObjectPlan(self.shape(objects))
             self._plans[objects] = plan
@@ -183,8 +130,7 @@ class ObjectLowering:
             return self.nodes.seq(self._opening, self._rule(start))
         return self._node(plan)
 
-    @cython.cfunc
-    def _node(self, plan: ObjectPlan) -> cython.int:
+    def _node(self, plan: ObjectPlan) -> int:
         if plan.start == UNKNOWN:
             place = _Place(self, plan, 0, True, 0, (1 << plan.demands) - 1)
             members = self._rule(place)
@@ -193,17 +139,16 @@ class ObjectLowering:
 
     # -- places ------------------------------------------------------------------------------------------------
 
-    @cython.cfunc
     def _after(
         self,
         plan: ObjectPlan,
-        at: object,
-        members: object,
-        open: object,
-        alike: frozenset,
-        names: frozenset,
-        start: object,
-    ) -> cython.int:
+        at: int,
+        members: int,
+        open: int,
+        alike: frozenset[str],
+        names: frozenset[str],
+        start: int | None,
+    ) -> int:
         """Return the rest of an object after a member; arguments as in `_Place`."""
         if start is not None:
             rest = self.in_order(plan, start, at, False, members, open, alike, names)
@@ -219,24 +164,22 @@ class ObjectLowering:
             node = plan.places[key] = self.nodes.seq(self.lowering.space, self._rule(place))
         return node
 
-    @cython.cfunc
-    def _rule(self, place: _Place) -> cython.int:
+    def _rule(self, place: _Place) -> int:
         """Return the node of a place: expanded when a text reaches it."""
         shorter = place.in_order if self.any_order else None
         return self.nodes.lazy(place, place, as_empty_as=self._instead(place), as_short_as=shorter)
 
-    @cython.ccall
     def in_order(
         self,
         plan: ObjectPlan,
-        start: cython.Py_ssize_t,
-        at: object,
-        first: cython.bint,
-        members: object,
-        open: object,
-        alike: frozenset,
-        names: frozenset,
-    ) -> cython.int:
+        start: int,
+        at: int,
+        first: bool,
+        members: int,
+        open: int,
+        alike: frozenset[str],
+        names: frozenset[str],
+    ) -> int:
         """Return the rest of an object, in any order, with members from a number on only, in the order of the numbers.
 
         A shortest text is among these, and there are fewer places than sets of members.
@@ -247,35 +190,32 @@ class ObjectLowering:
             start += 1
         if open & ~plan.open_to[start]:
             return self.nodes.EMPTY
-        at |= (cython.cast(object, 1) << start) - 1  # the members before no longer matter
+        at |= (1 << start) - 1  # the members before no longer matter
         place = _Place(self, plan, at, first, members, open, alike, names, start)
         key = ("in order", plan, start, at, first, members, open, alike, names)
         return self.nodes.lazy(key, place, as_empty_as=self._instead(place))
 
-    @cython.cfunc
-    def _skeleton(self, plan: ObjectPlan) -> object:
+    def _skeleton(self, plan: ObjectPlan) -> int | None:
         """Return a node that is empty if and only if the object cannot be completed, from any of its places: the
         sequence of the values of its required members. None: that depends on the place.
 
         So the places of the object, of which there may be as many as sets of members, need not be expanded.
         """
-        number: cython.Py_ssize_t
         if plan.skeleton == UNKNOWN:
             nodes = self.nodes
             if not plan.plain and (plan.demands or plan.most is not None or not self.any_order):
                 plan.skeleton = None
             elif plan.least:
-                plan.skeleton = nodes.lazy(("counted", plan), _Table(self, plan))
+                plan.skeleton = nodes.lazy(("counted", plan), lambda: self._table(plan))
             else:
-                values: list = []
+                values: list[int] = []
                 for number in range(plan.size):
-                    if cython.cast(Member, plan.members[number]).required and not self._is_sure(plan, number):
+                    if plan.members[number].required and not self._is_sure(plan, number):
                         values.append(self._value(plan, number))
                 plan.skeleton = nodes.sequence(values)
         return plan.skeleton
 
-    @cython.cfunc
-    def _instead(self, place: _Place) -> object:
+    def _instead(self, place: _Place) -> int | None:
         """Return a node that is empty if and only if a place is; None: the place itself."""
         if place.start is not None:
             return self._skeleton(place.plan) if not place.alike and self._has_enough(place) else None
@@ -315,13 +255,11 @@ class ObjectLowering:
             return False
         return not place.at >> plan.endless & 1 if self.any_order else place.at <= plan.endless
 
-    @cython.cfunc
-    def _has_enough(self, place: _Place) -> cython.bint:
+    def _has_enough(self, place: _Place) -> bool:
         """Return True if the members from the start of a place on are surely as many as are missing there."""
         plan = place.plan
         if plan.demands or plan.most is not None:
             return False
-        number: cython.Py_ssize_t
         missing = plan.least - place.members
         if missing <= 0 or self._has_region(plan):
             return True
@@ -329,10 +267,8 @@ class ObjectLowering:
             missing -= plan.required >> number & 1 or self._is_sure(plan, number)
         return missing <= 0
 
-    @cython.cfunc
-    def _has_region(self, plan: ObjectPlan) -> cython.bint:
+    def _has_region(self, plan: ObjectPlan) -> bool:
         """Return True if undeclared members surely have a value."""
-        number: cython.Py_ssize_t
         for number in range(-len(plan.others), 0):
             if self._is_sure(plan, number):
                 return True
@@ -376,7 +312,7 @@ class ObjectLowering:
                 options.append(nodes.seq(value, self._rest(plan, following, at, more, open & ~met)))
         return nodes.alt(options)
 
-    def table(self, plan: ObjectPlan) -> int:
+    def _table(self, plan: ObjectPlan) -> int:
         """Return the `_skeleton` of an object with a minimum number of members: enough optional or undeclared members
         have a value. A table over the optional members and the number that is missing."""
         nodes = self.nodes
@@ -398,18 +334,16 @@ class ObjectLowering:
             row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
         return nodes.sequence([*required, row[-1]])
 
-    @cython.ccall
-    def expand(self, place: _Place) -> cython.int:
+    def expand(self, place: _Place) -> int:
         """Return the rest of an object from a place, expanded."""
         nodes = self.nodes
-        plan: ObjectPlan = place.plan
+        plan = place.plan
         at = place.at
-        number: cython.Py_ssize_t
-        size: cython.Py_ssize_t = plan.size
-        entries: list = []
-        allowed: cython.bint = plan.most is None or place.members < plan.most
+        size = plan.size
+        entries: list[tuple[bytes, int]] = []
+        allowed = plan.most is None or place.members < plan.most
         skipped = nodes.EMPTY
-        done: cython.bint = False
+        done = False
         if place.start is not None and place.start < size:
             number = place.start
             if not plan.required >> number & 1:
@@ -425,14 +359,14 @@ class ObjectLowering:
                 if not (at and at >> number & 1):
                     self._add(entries, place, number)
         else:
-            following: cython.Py_ssize_t = plan.following[at]
+            following = plan.following[at]
             done = following == size
             for number in range(at, (following if done else following + 1) if allowed else 0):
                 self._add(entries, place, number)
         keys = nodes.words(entries)
         if allowed and plan.others and (done or (self.any_order and place.start is None)):
             lead = b"" if place.first else self._lead
-            options: list = [keys]
+            options = [keys]
             for number in range(len(plan.others)):
                 for node in self._undeclared(place, number):
                     options.append(nodes.seq(nodes.literal(lead), node) if lead else node)
@@ -451,22 +385,19 @@ class ObjectLowering:
                 return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
-    @cython.cfunc
-    def _add(self, entries: list, place: _Place, number: cython.Py_ssize_t) -> object:
+    def _add(self, entries: list[tuple[bytes, int]], place: _Place, number: int) -> None:
         """Add the texts of a member's name, each with what follows it."""
-        words: tuple = place.plan.words[number]
+        words = place.plan.words[number]
         if words is None:
             words = self._words(place.plan, number)
         if words:
             named = self._named(place, number, None)
             for word in words:
                 entries.append((word if place.first else self._lead + word, named))
-        return None
 
-    @cython.cfunc
-    def _words(self, plan: ObjectPlan, number: cython.Py_ssize_t) -> tuple:
+    def _words(self, plan: ObjectPlan, number: int) -> tuple[bytes, ...]:
         """Return the texts of a member's name; none if the member is never valid."""
-        words: tuple = ()
+        words: tuple[bytes, ...] = ()
         if not self.lowering.is_false(plan.goal(number)):
             if self._direct:
                 words = (spelled_name(plan.names[number]) + self._ending,)
@@ -478,10 +409,9 @@ class ObjectLowering:
         plan.words[number] = words
         return words
 
-    @cython.cfunc
-    def _named(self, place: _Place, number: cython.Py_ssize_t, name: object) -> cython.int:
+    def _named(self, place: _Place, number: int, name: str | None) -> int:
         """Return the rest of an object after a name (see `_Named`): expanded when a text reaches it."""
-        plan: ObjectPlan = place.plan
+        plan = place.plan
         open = place.open
         if open and (not self.any_order or place.start is not None):
             open = self._unmet(place, number if number >= 0 else plan.size)
@@ -492,7 +422,7 @@ class ObjectLowering:
         if place.alike:
             rule = _Named(place, number, name)
             return self.nodes.lazy(rule, rule)
-        key: object = number if plan.plain else (number, place.members, place.open)
+        key = number if plan.plain else (number, place.members, place.open)
         if not self.any_order:  # the rest is the same from every place before
             follow = plan.follow.get(key)
             if follow is not None:
@@ -506,41 +436,39 @@ class ObjectLowering:
             plan.follow[key] = node
         return node
 
-    @cython.ccall
-    def expand_named(self, place: _Place, number: cython.Py_ssize_t, name: object) -> cython.int:
+    def expand_named(self, place: _Place, number: int, name: str | None) -> int:
         """Return the rest of an object after a name (see `_Named`), expanded."""
         nodes = self.nodes
-        plan: ObjectPlan = place.plan
-        at: object
+        plan = place.plan
         if number < 0:
             at = place.at if self.any_order else plan.size
         else:
-            at = place.at | cython.cast(object, 1) << number if self.any_order else number + 1
+            at = place.at | 1 << number if self.any_order else number + 1
             name = plan.names[number]
-        alike: dict = {}
+        alike: dict[str, dict[str, Any]] = {}
         if name is not None:
             for other in place.alike:
                 its = value_of_key(other)
                 if name in its:
                     alike[other] = its
-        start: object = None
+        start: int | None = None
         if place.start is not None:
             start = plan.size if number < 0 else number + 1
         if plan.plain and not alike:
             rest = self._after(plan, at, 0, 0, _NONE, _NONE, start)
             written = nodes.seq(self._value(plan, number), rest)
         else:
-            goal: tuple = plan.goal(number)
+            goal = plan.goal(number)
             members = place.members
             if plan.least > members or plan.most is not None:
                 members += 1
-            options: list = []
+            options = []
             for met, demanded in self._merged.meeting(goal, plan.meets(number) if place.open else (), place.open):
                 open = place.open & ~met
                 after = self._after(plan, at, members, open, _NONE, _NONE, start)
-                if alike:
+                if alike and name is not None:
                     asked = (*goal, *demanded)
-                    same: dict = {}  # by the value of this member
+                    same: dict[str, set[str]] = {}  # by the value of this member
                     for other, its in alike.items():
                         same.setdefault(value_key(its[name]), set()).add(other)
                     names = place.names | {name}
@@ -560,13 +488,12 @@ class ObjectLowering:
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
         return written
 
-    @cython.cfunc
-    def _unmet(self, place: _Place, end: cython.Py_ssize_t) -> object:
+    def _unmet(self, place: _Place, end: int) -> int:
         """Return the demands that stay open at a place if no further member before ``end`` is written."""
         open = place.open
         if not open:
             return open
-        number: cython.Py_ssize_t = 0 if self.any_order else place.at
+        number = 0 if self.any_order else place.at
         while open and number < end:
             if not (self.any_order and place.at >> number & 1):
                 open &= ~place.plan.absent[number]
@@ -630,28 +557,25 @@ class ObjectLowering:
         syntax = self.lowering.syntax
         return self.nodes.json_string(names) if syntax is None else syntax.name(self.nodes, names)
 
-    @cython.cfunc
-    def _value(self, plan: ObjectPlan, number: cython.Py_ssize_t) -> cython.int:
+    def _value(self, plan: ObjectPlan, number: int) -> int:
         """Return the value of a member, or of a region's members."""
-        node: cython.int = plan.values[number]
+        node = plan.values[number]
         if node == UNKNOWN:
             name = None if number < 0 else plan.names[number]
             node = self._written_value(name, plan.goal(number))
             plan.values[number] = node
         return node
 
-    @cython.cfunc
-    def _written_value(self, name: object, goal: tuple) -> cython.int:
+    def _written_value(self, name: str | None, goal: Goal) -> int:
         """Return a member's value (``name`` None: of an undeclared one); EMPTY if the name cannot be written."""
         source = self.lowering if self._members is None else self._members
         if name is not None and self.lowering.syntax is not None and not source.keys(name):
             return self.nodes.EMPTY
         return self.lowering.value(goal) if self._members is None else self._members.value(name, goal)
 
-    @cython.cfunc
-    def _is_sure(self, plan: ObjectPlan, number: cython.Py_ssize_t) -> cython.bint:
+    def _is_sure(self, plan: ObjectPlan, number: int) -> bool:
         """Return True if a member, or a region's members, surely have a value."""
-        sure: cython.int = plan.sure[number]
+        sure = plan.sure[number]
         if sure == UNKNOWN:
             sure = self._direct and self.lowering.is_sure(plan.goal(number))
             plan.sure[number] = sure
@@ -659,7 +583,7 @@ class ObjectLowering:
 
     # -- listed values -----------------------------------------------------------------------------------------
 
-    def goals(self, objects: Objects, names: Iterable[str]) -> dict:
+    def goals(self, objects: Objects, names: Iterable[str]) -> dict[str, Goal]:
         """Return the goals of the members of these names, in the order in which they are written."""
         shape, terms = self.shape(objects), self.nodes.terms
         wanted = frozenset(names)
@@ -688,7 +612,6 @@ class ObjectLowering:
         return not unmet
 
 
-@cython.ccall
 def spelled_name(name: str) -> bytes:
     """Return a property name as JSON."""
     return escaped(encode_basestring(name)).encode()

@@ -1,8 +1,4 @@
-# cython: language_level=3
-"""Assertions of a single schema as one fact: all of its keywords but those that apply other schemas to the value.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
-"""
+"""Assertions of a single schema as one fact: all of its keywords but those that apply other schemas to the value."""
 
 from __future__ import annotations
 
@@ -13,43 +9,35 @@ from typing import Any
 from ...errors import Place, UnsupportedSchemaError
 from ...language.terms import Terms
 from ...regex.compile import regex_term
-from ...text_grammars.strings import string_grammar
+from ...text_grammars.strings import StringGrammar, string_grammar
 from ..read.keywords import CONSTRAINING, GRAMMAR, KEYWORDS, TYPES, Role
 from ..read.located import Located, signed
 from ..read.resolve import Document
 from ..scalars.formats import ENFORCED
 from ..scalars.numbers import NumberRange, exact
-from .conjunction import EVERY, Contains, Formula, fact, same_value
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
-        ArrayPart,
-        Arrays,
-        Conjunction,
-        ObjectPart,
-        Objects,
-        Strings,
-    )
-else:
-    from .conjunction import ArrayPart, Arrays, Conjunction, ObjectPart, Objects, Strings
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
+from .conjunction import (
+    EVERY,
+    ArrayPart,
+    Arrays,
+    Conjunction,
+    Contains,
+    Formula,
+    ObjectPart,
+    Objects,
+    Strings,
+    fact,
+    same_value,
+)
 
 ARRAY_PART = frozenset({"items", "prefixItems", "additionalItems"})
 
 # What a keyword is about, as bits.
-OBJECTS = cython.declare(cython.int, 1)
-OBJECT_PARTS = cython.declare(cython.int, 2)
-ARRAYS = cython.declare(cython.int, 4)
-ARRAY_PARTS = cython.declare(cython.int, 8)
-STRINGS = cython.declare(cython.int, 16)
-NUMBERS = cython.declare(cython.int, 32)
+OBJECTS = 1
+OBJECT_PARTS = 2
+ARRAYS = 4
+ARRAY_PARTS = 8
+STRINGS = 16
+NUMBERS = 32
 _BITS = {"object": 1, "array": 4, "string": 16, "number": 32}
 _ABOUT = {
     row.name: _BITS[row.type]
@@ -74,10 +62,9 @@ INTEGERS = NumberRange(integer=True)
 _ANY_STRING: Strings = EVERY.strings
 _ANY_ARRAY: Arrays = EVERY.arrays
 _ANY_OBJECT: Objects = EVERY.objects
-_NONE: frozenset = frozenset()
+_NONE: frozenset[str] = frozenset()
 
 
-@cython.cclass
 class Assertions:
     """Reads the assertions of a document's subschemas.
 
@@ -94,11 +81,11 @@ class Assertions:
         self.document = document
         self.unenforced = unenforced
         self.formats = formats
-        self._own = {}
-        self._objects = {}
-        self._arrays = {}
-        self._constants = {}
-        self._terms = None
+        self._own: dict[Located, Conjunction | None] = {}
+        self._objects: dict[Located, ObjectPart] = {}
+        self._arrays: dict[Located, ArrayPart] = {}
+        self._constants: dict[int, tuple[Any, Formula]] = {}  # by the identity of a value: it, and its formula
+        self._terms: Terms | None = None
 
     @property
     def terms(self) -> Terms:
@@ -107,8 +94,7 @@ class Assertions:
             self._terms = Terms()
         return self._terms
 
-    @cython.ccall
-    def asserts(self, located: Located, keyword: str) -> cython.bint:
+    def asserts(self, located: Located, keyword: str) -> bool:
         """Return True if a subschema has a keyword that its dialect knows and that is not left out."""
         return (
             keyword in located.schema
@@ -116,8 +102,7 @@ class Assertions:
             and not (self.unenforced and (located.key, keyword) in self.unenforced)
         )
 
-    @cython.ccall
-    def assertions(self, located: Located) -> object:
+    def assertions(self, located: Located) -> Conjunction | None:
         """Return the assertions of a schema as a `Conjunction`; None if no value satisfies them. Computed once."""
         own = self._own.get(located, _UNREAD)
         if own is _UNREAD:
@@ -125,17 +110,16 @@ class Assertions:
             self._own[located] = own
         return own
 
-    @cython.cfunc
-    def _read(self, located: Located) -> object:
+    def _read(self, located: Located) -> Conjunction | None:
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
             return EVERY
-        about: cython.int = 0
+        about = 0
         for keyword in schema:
             bits = _ABOUT.get(keyword)
             if bits is not None:
-                about |= cython.cast(cython.int, bits)
-        types: frozenset = EVERY.types
+                about |= bits
+        types = EVERY.types
         numbers = EVERY.numbers
         if "type" in schema and self.asserts(located, "type"):
             types, integer = types_of(schema)
@@ -146,7 +130,7 @@ class Assertions:
             return None
         if about & NUMBERS:
             numbers = self._numbers(numbers, located)
-        strings: Strings = _ANY_STRING
+        strings = _ANY_STRING
         if about & STRINGS:
             strings = Strings(
                 self._count(located, "minLength") or 0,
@@ -154,32 +138,28 @@ class Assertions:
                 self._patterns(located),
                 (schema["format"],) if self.asserts_format(located) else (),
             )
-        arrays: Arrays = self._array_facts(located, about) if about & ARRAYS else _ANY_ARRAY
-        objects: Objects = self._object_facts(located, about) if about & OBJECTS else _ANY_OBJECT
+        arrays = self._array_facts(located, about) if about & ARRAYS else _ANY_ARRAY
+        objects = self._object_facts(located, about) if about & OBJECTS else _ANY_OBJECT
         return Conjunction(types, values, (), numbers, strings, arrays, objects)
 
-    @cython.cfunc
-    def _count(self, located: Located, keyword: str) -> object:
+    def _count(self, located: Located, keyword: str) -> int | None:
         """Return the value of a keyword that bounds a length or a number of parts; None: there is no such bound."""
         return int(located.schema[keyword]) if self.asserts(located, keyword) else None
 
-    @cython.cfunc
-    def _patterns(self, located: Located) -> tuple:
+    def _patterns(self, located: Located) -> tuple[str | StringGrammar, ...]:
         """Return the pattern and the grammar of a string."""
         schema = located.schema
-        patterns: tuple = (schema["pattern"],) if self.asserts(located, "pattern") else ()
+        patterns: tuple[str, ...] = (schema["pattern"],) if self.asserts(located, "pattern") else ()
         return (*patterns, string_grammar(schema[GRAMMAR])) if self.asserts(located, GRAMMAR) else patterns
 
-    @cython.ccall
-    def asserts_format(self, located: Located) -> cython.bint:
+    def asserts_format(self, located: Located) -> bool:
         """Return True if a subschema's ``format`` is more than an annotation."""
         return self.formats and self.asserts(located, "format") and located.schema["format"] in ENFORCED
 
-    @cython.ccall
-    def values(self, located: Located) -> object:
+    def values(self, located: Located) -> tuple[Any, ...] | None:
         """Return the values that a schema lists; None: it lists none."""
         schema = located.schema
-        values: object = None
+        values: tuple[Any, ...] | None = None
         if "enum" in schema and self.asserts(located, "enum"):
             values = tuple(schema["enum"])
             if schema.get("nullable") is True and None not in values and "const" not in schema:
@@ -191,22 +171,20 @@ class Assertions:
             values = tuple([value for value in values if same_value(value, const)])
         return values
 
-    @cython.cfunc
-    def _object_facts(self, located: Located, about: cython.int) -> Objects:
+    def _object_facts(self, located: Located, about: int) -> Objects:
         schema = located.schema
-        parts: tuple = (self.object_part(located),) if about & OBJECT_PARTS else ()
-        names: tuple = ()
+        parts = (self.object_part(located),) if about & OBJECT_PARTS else ()
+        names: tuple[Formula, ...] = ()
         if "propertyNames" in schema and self.asserts(located, "propertyNames"):
             names = (signed(located.under("propertyNames")),)
-        required: tuple = ()
+        required: tuple[str, ...] = ()
         if "required" in schema and self.asserts(located, "required"):
             listed = schema["required"]
             required = tuple(listed) if isinstance(listed, (list, tuple)) else ()
         least = self._count(located, "minProperties") or 0
         return Objects(parts, (), (), names, required, _NONE, least, self._count(located, "maxProperties"))
 
-    @cython.cfunc
-    def _array_facts(self, located: Located, about: cython.int) -> Arrays:
+    def _array_facts(self, located: Located, about: int) -> Arrays:
         schema = located.schema
         return Arrays(
             (self.array_part(located),) if about & ARRAY_PARTS else (),
@@ -217,8 +195,7 @@ class Assertions:
             self.asserts(located, "uniqueItems") and schema["uniqueItems"] is True,
         )
 
-    @cython.ccall
-    def contains(self, located: Located) -> list:
+    def contains(self, located: Located) -> list[Contains]:
         """Return the schemas that a number of items must satisfy (`Contains`), with the bounds of that number."""
         if not self.asserts(located, "contains"):
             return []
@@ -229,8 +206,7 @@ class Assertions:
             return []
         return [Contains(signed(located.under("contains")), 0, None, least, most)]
 
-    @cython.cfunc
-    def _numbers(self, numbers: object, located: Located) -> object:
+    def _numbers(self, numbers: NumberRange, located: Located) -> NumberRange:
         schema = located.schema
         for least, value, strict in bounds_of(schema) if self.document.knows("minimum") else ():
             numbers = numbers.at_least(value, strict) if least else numbers.at_most(value, strict)
@@ -238,19 +214,17 @@ class Assertions:
             numbers = replace(numbers, multiples=(*numbers.multiples, exact(schema["multipleOf"])))
         return numbers
 
-    @cython.ccall
-    def matches(self, pattern: str, name: str) -> cython.bint:
+    def matches(self, pattern: str, name: str) -> bool:
         """Return True if a pattern matches some part of a name."""
         return self.terms.matches(regex_term(self.terms, pattern, whole=False), name)
 
-    @cython.ccall
     def object_part(self, located: Located) -> ObjectPart:
         """Return the schemas of members by name and by pattern; computed once."""
         part = self._objects.get(located)
         if part is None:
             schema = located.schema
-            declared: dict = located.members("properties") if "properties" in schema else {}
-            patterned: dict = {}
+            declared = located.members("properties") if "properties" in schema else {}
+            patterned: dict[str, Located] = {}
             if "patternProperties" in schema and self.asserts(located, "patternProperties"):
                 patterned = located.members("patternProperties")
             additional = signed(located.under("additionalProperties")) if "additionalProperties" in schema else None
@@ -258,14 +232,13 @@ class Assertions:
             self._objects[located] = part
         return part
 
-    @cython.ccall
     def array_part(self, located: Located) -> ArrayPart:
         """Return the schemas of items by position; computed once."""
         part = self._arrays.get(located)
         if part is None:
             schema = located.schema
-            prefix: tuple = ()
-            items: object = None
+            prefix: tuple[Formula, ...] = ()
+            items: Formula | None = None
             if isinstance(schema.get("items"), (list, tuple)):
                 prefix = tuple([signed(item) for item in located.items("items")])
                 if "additionalItems" in schema:
@@ -301,12 +274,9 @@ class Assertions:
         return entry[1]
 
 
-@cython.cfunc
-def _signed(places: dict) -> dict:
+def _signed(subschemas: Mapping[str, Located]) -> dict[str, Formula]:
     """Return the subschemas of a dict as ones that must hold."""
-    for name, place in places.items():
-        places[name] = signed(place)
-    return places
+    return {name: signed(located) for name, located in subschemas.items()}
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
@@ -327,8 +297,7 @@ def asserted(schema: Mapping[str, Any]) -> Set[str]:
     return {word for word in schema if word in CONSTRAINING}  # faster than the meet of two sets of different sizes
 
 
-@cython.ccall
-def asserts_only(schema: object, keyword: str) -> cython.bint:
+def asserts_only(schema: Mapping[str, Any], keyword: str) -> bool:
     """Return True if `asserted` has one keyword and no other."""
     for word in schema:
         if word != keyword and word in CONSTRAINING:

@@ -1,46 +1,32 @@
-# cython: language_level=3
 """Clauses: what members of an object must meet, as demands that hold together instead of alternatives that multiply.
 
 A condition on members by their names in disjunctive form, such as "no ``a``, or ``b`` and ``c``", becomes one in
 conjunctive form: "no ``a``, or ``b``", and "no ``a``, or ``c``". Each such clause is one demand (`AnyExists`), which an
 object meets while it is written, so that many conditions take bits of its state instead of alternatives.
-
-Compiled where that is possible (Cython in pure-Python mode), as each alternative of an expansion asks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Union
+
 from ..read.located import SignedSchema
-from .conjunction import TRUE
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import (
-        AnyExists,
-        Conjunction,
-        Exists,
-        ObjectPart,
-        Objects,
-    )
-    from cython.cimports.toolgrammar.core.schema.normal.prune import Contradictions
-else:
-    from .conjunction import AnyExists, Conjunction, Exists, ObjectPart, Objects
-    from .prune import Contradictions
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
+from .conjunction import TRUE, AnyExists, Conjunction, Exists, Formula, ObjectPart, Objects
+from .prune import Contradictions
 
 #: Maximum number of clauses that one condition may become.
 MAX_CLAUSES = 16
 
 _OBJECT = frozenset({"object"})
 
+#: An option of a demand as it is compared: a member's name, the meaning of its value (None: any value), and False; or a
+#: name, None and True: there is no such member; or no name, and another condition in place of a meaning.
+_Option = tuple[Union[str, None], object, bool]
+_Options = frozenset[_Option]
 
-def clauses(ways: tuple, open_objects: bool) -> list | None:
+
+def clauses(ways: tuple[Conjunction, ...], open_objects: bool) -> list[AnyExists] | None:
     """Return demands (`AnyExists`) that an object meets iff it satisfies one of some alternatives; None: these ask for
     more than members by name, or the demands are too many.
 
@@ -48,7 +34,7 @@ def clauses(ways: tuple, open_objects: bool) -> list | None:
         ways: the alternatives (`Conjunction`).
         open_objects: objects take members that nothing declares, unless they say otherwise.
     """
-    product: list = [AnyExists(())]
+    product = [AnyExists(())]
     for way in ways:
         demands = _demands(way, open_objects)
         if demands is None or len(product) * len(demands) > MAX_CLAUSES:
@@ -57,12 +43,11 @@ def clauses(ways: tuple, open_objects: bool) -> list | None:
     return list(dict.fromkeys([some for some in product if not _is_met(some)]))
 
 
-@cython.cfunc
-def _demands(way: Conjunction, open_objects: cython.bint) -> list:
+def _demands(way: Conjunction, open_objects: bool) -> list[AnyExists] | None:
     """Return the demands that together are an alternative's condition on objects; None: it asks for more."""
     if "object" not in way.types:
         return [AnyExists(())]
-    objects: Objects = way.objects
+    objects = way.objects
     if way.values is not None or objects != Objects(
         parts=objects.parts,
         exists=objects.exists,
@@ -71,11 +56,10 @@ def _demands(way: Conjunction, open_objects: cython.bint) -> list:
         any_exists=objects.any_exists,
     ):
         return None
-    demands: list = [*objects.any_exists]
+    demands = [*objects.any_exists]
     demands += [AnyExists((exists,)) for exists in objects.exists]
     demands += [AnyExists((Exists(TRUE, name),)) for name in objects.required]
     demands += [AnyExists((), frozenset((name,))) for name in sorted(objects.absent)]
-    part: ObjectPart
     for part in objects.parts:
         if part.patterns or part.additional is not None or (part.names_properties and not open_objects):
             return None
@@ -84,15 +68,12 @@ def _demands(way: Conjunction, open_objects: cython.bint) -> list:
     return demands
 
 
-@cython.cfunc
 def _either(one: AnyExists, other: AnyExists) -> AnyExists:
     return AnyExists(tuple(dict.fromkeys(one.options + other.options)), one.absent | other.absent)
 
 
-@cython.cfunc
-def _is_met(some: AnyExists) -> cython.bint:
+def _is_met(some: AnyExists) -> bool:
     """Return True if every object meets a demand: it has a member, or has it not."""
-    exists: Exists
     for exists in some.options:
         if exists.name in some.absent and exists.formula == TRUE:
             return True
@@ -103,26 +84,24 @@ def simplified(known: Conjunction, contradictions: Contradictions) -> Conjunctio
     """Return an alternative with the demands that it does not meet anyway, each without what its other conditions
     exclude; None: it is seen to have no value."""
     while known.objects.any_exists and "object" in known.types:
-        objects: Objects = _simpler(known.objects, contradictions)
+        objects = _simpler(known.objects, contradictions)
         if objects is None:
             types = known.types - _OBJECT
-            return known.replace(types=types, objects=Objects()) if types else None
+            return replace(known, types=types, objects=Objects()) if types else None
         if objects is known.objects:
             break
-        known = known.replace(objects=objects)
+        known = replace(known, objects=objects)
     return known
 
 
-@cython.cfunc
-def _simpler(objects: Objects, contradictions: Contradictions) -> Objects:
+def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None:
     """Return objects after one round: demands of one option become plain conditions, which may decide others; None:
     they are seen to be contradictory."""
-    facts: _Facts = _Facts(objects, contradictions)
-    demands: dict = {}  # of each demand, its options as they are compared
-    exists: list = list(objects.exists)
-    required: list = list(objects.required)
-    absent: frozenset = objects.absent
-    options: dict
+    facts = _Facts(objects, contradictions)
+    demands: dict[AnyExists, _Options] = {}  # of each demand, its options as they are compared
+    exists = list(objects.exists)
+    required = list(objects.required)
+    absent = objects.absent
     for some in objects.any_exists:
         options = facts.left(some)
         if options is None:
@@ -131,35 +110,35 @@ def _simpler(objects: Objects, contradictions: Contradictions) -> Objects:
             return None
         if len(options) == 1:
             (((name, meaning, is_absent), way),) = options.items()
-            if is_absent:
+            if name is not None and is_absent:
                 absent = absent | {name}
             elif name is not None and meaning is None:
                 required.append(name)
-            else:
+            elif way is not None:
                 exists.append(way)
             continue
         ways = tuple([way for way in options.values() if way is not None])
-        gone = frozenset([option[0] for option in options if option[2]])
+        gone = frozenset([name for name, _, is_absent in options if name is not None and is_absent])
         demands[AnyExists(ways, gone)] = frozenset(options)
-    kept: dict = {}
+    kept: dict[AnyExists, _Options] = {}
     for some, ways_to_meet in demands.items():
         if not _is_implied(ways_to_meet, kept):
             kept = {other: theirs for other, theirs in kept.items() if not _implies(ways_to_meet, theirs)}
             kept[some] = ways_to_meet
-    any_exists: tuple = tuple(kept)
+    any_exists = tuple(kept)
     if any_exists == objects.any_exists:
         return objects
-    both: Objects = objects.replace(
+    both = replace(
+        objects,
         exists=tuple(dict.fromkeys(exists)),
         required=tuple(dict.fromkeys(required)),
         absent=absent,
         any_exists=any_exists,
     )
-    return both if absent.isdisjoint(both.names_needed()) else None
+    return both if absent.isdisjoint(both.needed) else None
 
 
-@cython.cfunc
-def _is_implied(options: frozenset, kept: dict) -> cython.bint:
+def _is_implied(options: _Options, kept: dict[AnyExists, _Options]) -> bool:
     """Return True if whatever meets one of some demands meets another one."""
     for other in kept.values():
         if _implies(other, options):
@@ -167,38 +146,24 @@ def _is_implied(options: frozenset, kept: dict) -> cython.bint:
     return False
 
 
-@cython.cfunc
-def _implies(one: frozenset, other: frozenset) -> cython.bint:
-    """Return True if whatever meets a demand meets another one.
-
-    Each is a set of options: the name of a member, the meaning of its value (None: any value), and False; or a name,
-    None and True: there is no such member; or no name and another condition, in place of a meaning.
-    """
+def _implies(one: _Options, other: _Options) -> bool:
+    """Return True if whatever meets a demand meets another one."""
     for option in one:
         if option not in other and (option[0], None, option[2]) not in other:
             return False
     return True
 
 
-@cython.cclass
 class _Facts:
     """What is known of the members of some objects."""
 
-    _objects: Objects
-    _needed: frozenset
-    _contradictions: Contradictions
-    _names: frozenset
-    _sorted_names: list
-    _patterned: list
-
     def __init__(self, objects: Objects, contradictions: Contradictions) -> None:
         self._objects = objects
-        self._needed = objects.names_needed()
+        self._needed = objects.needed
         self._contradictions = contradictions
         #: The only names that members may have, by the parts without patterns; None: there may be others.
-        self._names = None
-        self._patterned = []
-        part: ObjectPart
+        self._names: frozenset[str] | None = None
+        self._patterned: list[ObjectPart] = []
         for part in objects.parts:
             if part.additional is None or not _is_false(part.additional):
                 continue
@@ -210,14 +175,12 @@ class _Facts:
                 self._names = self._names.intersection(part.properties)
         self._sorted_names = [] if self._names is None else sorted(self._names)
 
-    @cython.cfunc
-    def left(self, some: AnyExists) -> dict:
+    def left(self, some: AnyExists) -> dict[_Option, Exists | None] | None:
         """Return the options of a demand that are left (see `_implies`), each with what it asks of a member; None:
         every object meets it."""
-        needed: frozenset = self._needed
-        ways: dict = {}
-        has_any: cython.bint = False
-        exists: Exists
+        needed = self._needed
+        ways: dict[_Option, Exists | None] = {}
+        has_any = False
         for gone in sorted(some.absent):
             if not self._may_have(gone):
                 return None
@@ -245,8 +208,7 @@ class _Facts:
             if option[2] or option[1] is None or (option[0], None, False) not in ways
         }
 
-    @cython.cfunc
-    def _may_have(self, name: object) -> cython.bint:
+    def _may_have(self, name: str) -> bool:
         """Return False if there is surely no member of a name."""
         if name in self._objects.absent or (self._names is not None and name not in self._names):
             return False
@@ -255,13 +217,11 @@ class _Facts:
                 return False
         return True
 
-    @cython.cfunc
-    def _named(self, options: tuple) -> object:
+    def _named(self, options: tuple[Exists, ...]) -> Sequence[Exists]:
         """Return options by name, where only some names are possible."""
         if self._names is None:
             return options
-        found: list = []
-        exists: Exists
+        found: list[Exists] = []
         for exists in options:
             if exists.name is not None or exists.failing is not None:
                 found.append(exists)
@@ -269,18 +229,16 @@ class _Facts:
                 found += [Exists(exists.formula, possible) for possible in self._fitting(exists)]
         return found
 
-    @cython.cfunc
-    def _fitting(self, exists: Exists) -> list:
+    def _fitting(self, exists: Exists) -> list[str]:
         """Return the possible names that an option is about."""
-        names: list = self._sorted_names
+        names = self._sorted_names
         if exists.pattern is not None:
             return [name for name in names if self._contradictions.matches(exists.pattern, name)]
         for part in exists.beside or ():
             names = [name for name in names if not self._covers(part, name)]
         return names
 
-    @cython.cfunc
-    def _covers(self, part: ObjectPart, name: object) -> cython.bint:
+    def _covers(self, part: ObjectPart, name: str) -> bool:
         if name in part.properties:
             return True
         for pattern in part.patterns:
@@ -289,20 +247,14 @@ class _Facts:
         return False
 
 
-@cython.cfunc
-def _is_true(formula: object) -> cython.bint:
+def _is_true(formula: Formula) -> bool:
     if isinstance(formula, SignedSchema):
-        part: SignedSchema = formula
-        schema = part.located.schema
-        if part.positive:
+        schema = formula.located.schema
+        if formula.positive:
             return schema is True or schema == {}
         return schema is False
     return formula == TRUE
 
 
-@cython.cfunc
-def _is_false(formula: object) -> cython.bint:
-    if not isinstance(formula, SignedSchema):
-        return False
-    part: SignedSchema = formula
-    return part.located.schema is (not part.positive)
+def _is_false(formula: Formula) -> bool:
+    return isinstance(formula, SignedSchema) and formula.located.schema is (not formula.positive)

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Types of the normal form: formulas over subschemas, and *typed conjunctions*.
 
 A `Formula` is a signed subschema, or formulas joined by and/or. A `Goal` is a set of formulas that must all hold of one
@@ -6,107 +5,80 @@ value. A `Conjunction` is one alternative of a goal's normal form: for each JSON
 type. The form is that of Attouche, Baazizi, Colazzo, Ghelli, Sartiani, Scherzinger (2022), "Witness Generation for JSON
 Schema": negation is pushed inwards as far as single assertions, which are closed under it. As a formula, a
 conjunction is called a *fact*.
-
-Compiled where that is possible (Cython in pure-Python mode), as a schema may have thousands of alternatives. They are
-values without cycles, so the garbage collector need not track them (``no_gc``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, Union
 
+from ...text_grammars.strings import StringGrammar
 from ..read.keywords import TYPES
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
-
-Value = TypeVar("Value")
+Part = TypeVar("Part")
 
 _ANY_NUMBER = NumberRange()
-_NONE: frozenset = frozenset()
+_NONE: frozenset[str] = frozenset()
 
 
-def hashed_once(kind: type[Value]) -> type[Value]:
-    """Make a class of immutable values compute each hash once: their parts may be large."""
-    computed = kind.__hash__
-    kind._hash = None  # type: ignore[attr-defined]  # until an instance sets its own
+class _Hashed:
+    """An immutable value, compared by its key; the hash is computed once, as the parts may be large."""
 
-    def hash_once(self: Any) -> int:
-        remembered: int | None = self._hash
-        if remembered is None:
-            remembered = computed(self)
-            object.__setattr__(self, "_hash", remembered)
-        return remembered
+    __slots__ = ("_hash",)
+    _hash: int
 
-    kind.__hash__ = hash_once  # type: ignore[method-assign]
-    return kind
+    def _key(self) -> tuple[object, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(self) is type(other) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash(self._key())
+            return self._hash
 
 
-@cython.no_gc
-@cython.cclass
-class AnyOf:
+@dataclass(slots=True, eq=False)
+class AnyOf(_Hashed):
     """At least one of the formulas holds; of none: never true."""
 
-    def __init__(self, parts: tuple) -> None:
-        self.parts = parts
-        self._hash = 0
+    parts: tuple[Formula, ...]
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, AnyOf) and self.parts == cython.cast(AnyOf, other).parts)
-
-    def __hash__(self) -> int:
-        if self._hash == 0:
-            self._hash = hash(self.parts) ^ 1 or 1
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"AnyOf({self.parts!r})"
+    def _key(self) -> tuple[object, ...]:
+        return self.parts
 
 
-@cython.no_gc
-@cython.cclass
-class AllOf:
+@dataclass(slots=True, eq=False)
+class AllOf(_Hashed):
     """All formulas hold; of none: always true."""
 
-    def __init__(self, parts: tuple) -> None:
-        self.parts = parts
-        self._hash = 0
+    parts: tuple[Formula, ...]
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, AllOf) and self.parts == cython.cast(AllOf, other).parts)
-
-    def __hash__(self) -> int:
-        if self._hash == 0:
-            self._hash = hash(self.parts) ^ 2 or 1
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"AllOf({self.parts!r})"
+    def _key(self) -> tuple[object, ...]:
+        return self.parts
 
 
-@hashed_once
-@dataclass(frozen=True)
-class IfThenElse:
+@dataclass(slots=True, eq=False)
+class IfThenElse(_Hashed):
     """One formula where a condition holds, another where it does not."""
 
     condition: Formula
     then: Formula
     otherwise: Formula
 
+    def _key(self) -> tuple[object, ...]:
+        return self.condition, self.then, self.otherwise
 
-@cython.no_gc
-@cython.cclass
+
+@dataclass(slots=True, eq=False)
 class ObjectPart:
-    """Constraints of one schema on members by name. Compared by identity.
+    """Constraints of one schema on members by name. Immutable, compared by identity.
 
     Attributes:
         properties: formulas by name.
@@ -115,31 +87,25 @@ class ObjectPart:
         names_properties: the schema has the keyword ``properties``, be it empty.
     """
 
-    def __init__(
-        self,
-        properties: object = None,
-        patterns: object = None,
-        additional: object = None,
-        names_properties: cython.bint = False,
-    ) -> None:
-        self.properties = {} if properties is None else properties
-        self.patterns = {} if patterns is None else patterns
-        self.additional = additional
-        self.names_properties = names_properties
+    properties: Mapping[str, Formula] = field(default_factory=dict)
+    patterns: Mapping[str, Formula] = field(default_factory=dict)
+    additional: Formula | None = None
+    names_properties: bool = False
 
 
-@hashed_once
-@dataclass(frozen=True)
-class UnevaluatedProperties:
+@dataclass(slots=True, eq=False)
+class UnevaluatedProperties(_Hashed):
     """Every member that none of the parts evaluates satisfies the formula (``unevaluatedProperties``)."""
 
     parts: tuple[ObjectPart, ...]
     formula: Formula
 
+    def _key(self) -> tuple[object, ...]:
+        return self.parts, self.formula
 
-@cython.no_gc
-@cython.cclass
-class Exists:
+
+@dataclass(slots=True, eq=False)
+class Exists(_Hashed):
     """Some member satisfies the formula. Exactly one of the other attributes is given, and constrains its name.
 
     Attributes:
@@ -150,77 +116,37 @@ class Exists:
         failing: a formula that the name does not satisfy.
     """
 
-    def __init__(
-        self,
-        formula: object,
-        name: object = None,
-        pattern: object = None,
-        beside: object = None,
-        failing: object = None,
-    ) -> None:
-        self.formula = formula
-        self.name = name
-        self.pattern = pattern
-        self.beside = beside
-        self.failing = failing
-        self._hash = 0
+    formula: Formula
+    name: str | None = None
+    pattern: str | None = None
+    beside: tuple[ObjectPart, ...] | None = None
+    failing: Formula | None = None
 
-    @cython.cfunc
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[object, ...]:
         return self.name, self.formula, self.pattern, self.beside, self.failing
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Exists) and self._key() == cython.cast(Exists, other)._key())
 
-    def __hash__(self) -> int:
-        if self._hash == 0:
-            self._hash = hash(self._key()) or 1
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"Exists({self.formula!r}, {self.name!r}, {self.pattern!r}, {self.beside!r}, {self.failing!r})"
-
-
-@cython.no_gc
-@cython.cclass
-class AnyExists:
+@dataclass(slots=True, eq=False)
+class AnyExists(_Hashed):
     """Some member is one of the ``options``, or a member of one of the names ``absent`` is missing."""
 
-    def __init__(self, options: tuple, absent: frozenset = _NONE) -> None:
-        self.options = options
-        self.absent = absent
-        self._hash = 0
+    options: tuple[Exists, ...]
+    absent: frozenset[str] = _NONE
 
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, AnyExists):
-            return False
-        some: AnyExists = other
-        return self.options == some.options and self.absent == some.absent
-
-    def __hash__(self) -> int:
-        if self._hash == 0:
-            self._hash = hash((self.options, self.absent)) or 1
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"AnyExists({self.options!r}, {self.absent!r})"
+    def _key(self) -> tuple[object, ...]:
+        return self.options, self.absent
 
 
-@cython.no_gc
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class ArrayPart:
-    """Constraints of one schema on items by position. Compared by identity."""
+    """Constraints of one schema on items by position. Immutable, compared by identity."""
 
-    def __init__(self, prefix: tuple = (), items: object = None) -> None:
-        self.prefix = prefix
-        self.items = items
+    prefix: tuple[Formula, ...] = ()
+    items: Formula | None = None
 
 
-@hashed_once
-@dataclass(frozen=True)
-class Contains:
+@dataclass(slots=True, eq=False)
+class Contains(_Hashed):
     """Between ``least`` and ``most`` of the items at positions ``first <= i < end`` satisfy the formula."""
 
     formula: Formula
@@ -229,10 +155,12 @@ class Contains:
     least: int = 1
     most: int | None = None
 
+    def _key(self) -> tuple[object, ...]:
+        return self.formula, self.first, self.end, self.least, self.most
 
-@hashed_once
-@dataclass(frozen=True)
-class UnevaluatedItems:
+
+@dataclass(slots=True, eq=False)
+class UnevaluatedItems(_Hashed):
     """Every item that the parts do not evaluate and that satisfies none of ``found`` (``contains``) satisfies the
     formula (``unevaluatedItems``)."""
 
@@ -240,48 +168,29 @@ class UnevaluatedItems:
     found: tuple[Formula, ...]
     formula: Formula
 
+    def _key(self) -> tuple[object, ...]:
+        return self.parts, self.found, self.formula
 
-@cython.no_gc
-@cython.cclass
-class Strings:
+
+@dataclass(slots=True, eq=False)
+class Strings(_Hashed):
     """Constraints on strings: length in code points, and patterns and formats that they match or do not match.
 
     A pattern is an expression of ECMA-262, or a `StringGrammar`.
     """
 
-    def __init__(
-        self,
-        least: object = 0,
-        most: object = None,
-        patterns: tuple = (),
-        formats: tuple = (),
-        not_patterns: tuple = (),
-        not_formats: tuple = (),
-    ) -> None:
-        self.least = least
-        self.most = most
-        self.patterns = patterns
-        self.formats = formats
-        self.not_patterns = not_patterns
-        self.not_formats = not_formats
+    least: int = 0
+    most: int | None = None
+    patterns: tuple[str | StringGrammar, ...] = ()
+    formats: tuple[str, ...] = ()
+    not_patterns: tuple[str | StringGrammar, ...] = ()
+    not_formats: tuple[str, ...] = ()
 
-    def with_patterns(self, patterns: tuple) -> Strings:
-        """Return the same constraints with other patterns that match."""
-        return Strings(self.least, self.most, patterns, self.formats, self.not_patterns, self.not_formats)
-
-    @cython.cfunc
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[object, ...]:
         return self.least, self.most, self.patterns, self.formats, self.not_patterns, self.not_formats
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Strings) and self._key() == cython.cast(Strings, other)._key())
 
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-
-@cython.no_gc
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class Findings:
     """Memo of facts about the members of some objects, for the next comparison of alternatives.
 
@@ -291,15 +200,13 @@ class Findings:
         excluded: by name and depth, True if no value satisfies the constraints on a member.
     """
 
-    def __init__(self) -> None:
-        self.members = {}
-        self.is_void = None
-        self.excluded = {}
+    members: dict[str, Any] = field(default_factory=dict)
+    is_void: bool | None = None
+    excluded: dict[tuple[str, int], bool] = field(default_factory=dict)
 
 
-@cython.no_gc
-@cython.cclass
-class Objects:
+@dataclass(slots=True, eq=False)
+class Objects(_Hashed):
     """Constraints on objects.
 
     Attributes:
@@ -314,34 +221,20 @@ class Objects:
         any_exists: alternatives of which one must hold.
     """
 
-    def __init__(
-        self,
-        parts: tuple = (),
-        unevaluated: tuple = (),
-        exists: tuple = (),
-        names: tuple = (),
-        required: tuple = (),
-        absent: frozenset = _NONE,
-        least: object = 0,
-        most: object = None,
-        any_exists: tuple = (),
-    ) -> None:
-        self.parts = parts
-        self.unevaluated = unevaluated
-        self.exists = exists
-        self.names = names
-        self.required = required
-        self.absent = absent
-        self.least = least
-        self.most = most
-        self.any_exists = any_exists
-        self._hash = 0
-        self._needed = None
-        self._named = None
-        self._findings = None
+    parts: tuple[ObjectPart, ...] = ()
+    unevaluated: tuple[UnevaluatedProperties, ...] = ()
+    exists: tuple[Exists, ...] = ()
+    names: tuple[Formula, ...] = ()
+    required: tuple[str, ...] = ()
+    absent: frozenset[str] = _NONE
+    least: int = 0
+    most: int | None = None
+    any_exists: tuple[AnyExists, ...] = ()
+    _needed: frozenset[str] | None = field(default=None, init=False, repr=False)
+    _named: frozenset[str] | None = field(default=None, init=False, repr=False)
+    _findings: Findings | None = field(default=None, init=False, repr=False)
 
-    @cython.cfunc
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[object, ...]:
         return (
             self.parts,
             self.unevaluated,
@@ -354,48 +247,29 @@ class Objects:
             self.any_exists,
         )
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Objects) and self._key() == cython.cast(Objects, other)._key())
-
-    def __hash__(self) -> int:
-        if self._hash == 0:
-            self._hash = hash(self._key()) or 1
-        return self._hash
-
     @property
-    def needed(self) -> frozenset:
+    def needed(self) -> frozenset[str]:
         """Names of members that must be there."""
-        return self.names_needed()
-
-    @cython.cfunc
-    def names_needed(self) -> frozenset:
-        """Return `needed`."""
         if self._needed is None:
-            needed = frozenset(self.required)
+            self._needed = frozenset(self.required)
             if self.exists:
-                needed = needed.union([exists.name for exists in self.exists if exists.name is not None])
-            self._needed = needed
+                self._needed = self._needed.union(each.name for each in self.exists if each.name is not None)
         return self._needed
 
     @property
-    def named(self) -> frozenset:
+    def named(self) -> frozenset[str]:
         """Names that some constraint mentions."""
-        return self.names_asked()
-
-    @cython.cfunc
-    def names_asked(self) -> frozenset:
-        """Return `named`."""
         if self._named is None:
-            names: set = {exists.name for exists in self.exists if exists.name is not None} if self.exists else set()
+            names = {each.name for each in self.exists if each.name is not None}
             for part in self.parts:
-                names.update(cython.cast(ObjectPart, part).properties)
+                names.update(part.properties)
             self._named = frozenset(names)
         return self._named
 
     @property
-    def only_named(self) -> object:
+    def only_named(self) -> frozenset[str] | None:
         """Names that the parts mention; None if a part also constrains members by pattern, or additional members."""
-        names: set = set()
+        names: set[str] = set()
         for part in self.parts:
             if part.patterns or part.additional is not None:
                 return None
@@ -405,35 +279,13 @@ class Objects:
     @property
     def findings(self) -> Findings:
         """Memo of facts about the members."""
-        return self.notes()
-
-    @cython.cfunc
-    def notes(self) -> Findings:
-        """Return `findings`."""
         if self._findings is None:
             self._findings = Findings()
         return self._findings
 
-    def replace(self, **changes: object) -> Objects:
-        """Return the same constraints with some of them changed."""
-        values = {
-            "parts": self.parts,
-            "unevaluated": self.unevaluated,
-            "exists": self.exists,
-            "names": self.names,
-            "required": self.required,
-            "absent": self.absent,
-            "least": self.least,
-            "most": self.most,
-            "any_exists": self.any_exists,
-        }
-        values.update(changes)
-        return Objects(**values)
 
-
-@cython.no_gc
-@cython.cclass
-class Arrays:
+@dataclass(slots=True, eq=False)
+class Arrays(_Hashed):
     """Constraints on arrays.
 
     Attributes:
@@ -445,47 +297,15 @@ class Arrays:
         unique: no item repeats.
     """
 
-    def __init__(
-        self,
-        parts: tuple = (),
-        unevaluated: tuple = (),
-        contains: tuple = (),
-        least: object = 0,
-        most: object = None,
-        unique: cython.bint = False,
-    ) -> None:
-        self.parts = parts
-        self.unevaluated = unevaluated
-        self.contains = contains
-        self.least = least
-        self.most = most
-        self.unique = unique
-        self._hash = 0
+    parts: tuple[ArrayPart, ...] = ()
+    unevaluated: tuple[UnevaluatedItems, ...] = ()
+    contains: tuple[Contains, ...] = ()
+    least: int = 0
+    most: int | None = None
+    unique: bool = False
 
-    @cython.cfunc
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[object, ...]:
         return self.parts, self.unevaluated, self.contains, self.least, self.most, self.unique
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Arrays) and self._key() == cython.cast(Arrays, other)._key())
-
-    def __hash__(self) -> int:
-        if self._hash == 0:
-            self._hash = hash(self._key()) or 1
-        return self._hash
-
-    def replace(self, **changes: object) -> Arrays:
-        """Return the same constraints with some of them changed."""
-        values = {
-            "parts": self.parts,
-            "unevaluated": self.unevaluated,
-            "contains": self.contains,
-            "least": self.least,
-            "most": self.most,
-            "unique": self.unique,
-        }
-        values.update(changes)
-        return Arrays(**values)
 
 
 #: No constraint on the values of one type.
@@ -493,11 +313,10 @@ _ANY_STRING, _ANY_ARRAY, _ANY_OBJECT = Strings(), Arrays(), Objects()
 _ANY_TYPE = frozenset(TYPES)
 
 
-@cython.no_gc
-@cython.cclass
+@dataclass(slots=True, eq=False)
 class Conjunction:
     """One alternative of a normal form: a value has one of the types, and satisfies the constraints on its type.
-    Compared by identity.
+    Immutable, compared by identity.
 
     Attributes:
         types: the JSON types that are allowed.
@@ -509,50 +328,28 @@ class Conjunction:
         objects: constraints on objects.
     """
 
-    def __init__(
-        self,
-        types: frozenset = _ANY_TYPE,
-        values: object = None,
-        not_values: tuple = (),
-        numbers: object = _ANY_NUMBER,
-        strings: Strings = _ANY_STRING,
-        arrays: Arrays = _ANY_ARRAY,
-        objects: Objects = _ANY_OBJECT,
-    ) -> None:
-        self.types = types
-        self.values = values
-        self.not_values = not_values
-        self.numbers = numbers
-        self.strings = strings
-        self.arrays = arrays
-        self.objects = objects
+    types: frozenset[str] = _ANY_TYPE
+    values: tuple[Any, ...] | None = None
+    not_values: tuple[Any, ...] = ()
+    numbers: NumberRange = _ANY_NUMBER
+    strings: Strings = _ANY_STRING
+    arrays: Arrays = _ANY_ARRAY
+    objects: Objects = _ANY_OBJECT
 
-    @cython.ccall
-    def of_types(self, types: frozenset) -> Conjunction:
+    def of_types(self, types: frozenset[str]) -> Conjunction:
         """Return the same for values of these types."""
         return Conjunction(types, self.values, self.not_values, self.numbers, self.strings, self.arrays, self.objects)
 
-    def replace(self, **changes: object) -> Conjunction:
-        """Return the same conjunction with some of it changed."""
-        values = {
-            "types": self.types,
-            "values": self.values,
-            "not_values": self.not_values,
-            "numbers": self.numbers,
-            "strings": self.strings,
-            "arrays": self.arrays,
-            "objects": self.objects,
-        }
-        values.update(changes)
-        return Conjunction(**values)
 
-
-@dataclass(frozen=True)
-class OnlyKeywordFails:
+@dataclass(slots=True, eq=False)
+class OnlyKeywordFails(_Hashed):
     """A subschema holds except for one of its keywords, ``unevaluatedProperties`` or ``unevaluatedItems``."""
 
     located: Located
     keyword: str
+
+    def _key(self) -> tuple[object, ...]:
+        return self.located, self.keyword
 
 
 #: A signed subschema, formulas joined, or a fact in normal form.
@@ -596,10 +393,9 @@ def fact(kind: str | Iterable[str], **what: Any) -> Conjunction:
     return Conjunction(types, **what)
 
 
-@cython.ccall
-def meet(left: Conjunction, right: Conjunction) -> object:
+def meet(left: Conjunction, right: Conjunction) -> Conjunction | None:
     """Return the conjunction of two; None if their types, values or bounds exclude each other."""
-    types: frozenset = left.types
+    types = left.types
     if right.types is not types and right.types is not _ANY_TYPE:
         types = right.types if types is _ANY_TYPE else types & right.types
     values = left.values
@@ -622,14 +418,13 @@ def meet(left: Conjunction, right: Conjunction) -> object:
     return both.of_types(types.difference(empty)) if empty else both
 
 
-@cython.cfunc
-def _empty(both: Conjunction) -> list:
+def _empty(both: Conjunction) -> list[str]:
     """Return the types whose constraints obviously exclude every value."""
-    types: frozenset = both.types
-    objects: Objects = both.objects
-    strings: Strings = both.strings
-    arrays: Arrays = both.arrays
-    found: list = []
+    types = both.types
+    objects = both.objects
+    strings = both.strings
+    arrays = both.arrays
+    found: list[str] = []
     if objects is not _ANY_OBJECT and "object" in types:
         if _crossed(objects.least, objects.most) or (
             objects.absent and not objects.absent.isdisjoint(objects.required)
@@ -645,8 +440,7 @@ def _empty(both: Conjunction) -> list:
     return found
 
 
-@cython.cfunc
-def _repeats_a_constant(arrays: Arrays) -> cython.bint:
+def _repeats_a_constant(arrays: Arrays) -> bool:
     """Return True if several items must be the same value, listed by one keyword alone."""
     for contains in arrays.contains:
         formula = contains.formula
@@ -662,19 +456,16 @@ def _is_constant(schema: object) -> bool:
     return "const" in schema or len(schema.get("enum", ())) == 1
 
 
-@cython.cfunc
-def _crossed(least: object, most: object) -> cython.bint:
+def _crossed(least: int, most: int | None) -> bool:
     return most is not None and least > most
 
 
-@cython.cfunc
-def _meet_numbers(left: object, right: object) -> object:
+def _meet_numbers(left: NumberRange, right: NumberRange) -> NumberRange:
     if right is _ANY_NUMBER or right == _ANY_NUMBER:
         return left
     return right if left is _ANY_NUMBER else left.meet(right)
 
 
-@cython.cfunc
 def _meet_strings(left: Strings, right: Strings) -> Strings:
     if right is _ANY_STRING:
         return left
@@ -690,7 +481,6 @@ def _meet_strings(left: Strings, right: Strings) -> Strings:
     )
 
 
-@cython.cfunc
 def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
     if right is _ANY_ARRAY:
         return left
@@ -706,7 +496,6 @@ def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
     )
 
 
-@cython.cfunc
 def _meet_objects(left: Objects, right: Objects) -> Objects:
     if right is _ANY_OBJECT:
         return left
@@ -725,8 +514,7 @@ def _meet_objects(left: Objects, right: Objects) -> Objects:
     )
 
 
-@cython.cfunc
-def _union(left: tuple, right: tuple) -> tuple:
+def _union(left: tuple[Part, ...], right: tuple[Part, ...]) -> tuple[Part, ...]:
     if not right or left is right:
         return left
     if not left:
@@ -734,8 +522,7 @@ def _union(left: tuple, right: tuple) -> tuple:
     return tuple(dict.fromkeys(left + right))
 
 
-@cython.cfunc
-def _lower(left: object, right: object) -> object:
+def _lower(left: int | None, right: int | None) -> int | None:
     if left is None or right is None:
         return right if left is None else left
     return min(left, right)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 from ...basics.pauses import pause
 from ...regex.compile import regex_term
@@ -38,7 +39,7 @@ def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequen
     return frozenset(types)
 
 
-def suspects(labels: Sequence[Mapping[str, frozenset[object]]]) -> Iterator[tuple[int, int]]:
+def suspects(labels: Sequence[Mapping[str, frozenset[Any]]]) -> Iterator[tuple[int, int]]:
     """Yield the pairs of options that no constant distinguishes, in order.
 
     One required member is compared, that of which most options list the values. A pair is yielded if both options list

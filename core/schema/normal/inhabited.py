@@ -1,36 +1,28 @@
-# cython: language_level=3
 """Quick test for schemas that obviously have a value: most do, and need not be lowered to know it.
 
 A row of the automaton leads only to states from which the text can be finished, so each subschema on the way must be
 known to have a value. For most schemas the keywords tell: the empty string, zero, the empty array and the empty object
 satisfy all keywords that bound values from above or constrain their parts.
-
-Compiled where that is possible (Cython in pure-Python mode), as each member of an object is asked about.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 from ..read.keywords import CONSTRAINING, KEYWORDS
 from ..read.located import Located
 from ..read.resolve import Document
 
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
-
 # The types that a keyword constrains, as bits.
-OBJECT = cython.declare(cython.int, 1)
-ARRAY = cython.declare(cython.int, 2)
-STRING = cython.declare(cython.int, 4)
-NUMBER = cython.declare(cython.int, 8)
-BOOLEAN = cython.declare(cython.int, 16)
-NULL = cython.declare(cython.int, 32)
-EVERY_TYPE = cython.declare(cython.int, 63)
-WHOLE = cython.declare(cython.int, 64)  # it lists values, or applies other schemas to the value
+OBJECT = 1
+ARRAY = 2
+STRING = 4
+NUMBER = 8
+BOOLEAN = 16
+NULL = 32
+EVERY_TYPE = 63
+WHOLE = 64  # it lists values, or applies other schemas to the value
 
 _BITS = {"object": 1, "array": 2, "string": 4, "number": 8, "integer": 8, "boolean": 16, "null": 32, "any": 63}
 
@@ -51,7 +43,6 @@ _MAX_DEPTH = 100
 _SMALL = 10**15
 
 
-@cython.cclass
 class Inhabited:
     """Memo of which schemas obviously have a value.
 
@@ -59,14 +50,13 @@ class Inhabited:
         document: the document of the schemas, to follow references; None: none is followed.
     """
 
-    def __init__(self, document: Document = None) -> None:
+    def __init__(self, document: Document | None = None) -> None:
         self._document = document
-        self._known = {}
-        self._kept = []
+        self._known: dict[int, bool] = {}  # by the identity of a schema
+        self._kept: list[Any] = []
         self._depth = 0
 
-    @cython.ccall
-    def is_sure(self, schema: object) -> cython.bint:
+    def is_sure(self, schema: Any) -> bool:
         """Return True if some JSON value obviously satisfies a well-formed schema; False: it is not known."""
         if schema is True or schema is False:
             return schema is True
@@ -87,31 +77,29 @@ class Inhabited:
         self._known[id(schema)] = sure
         return sure
 
-    @cython.cfunc
-    def _judge(self, schema: dict) -> cython.bint:
-        asked: cython.int = 0
-        words: set = set()
+    def _judge(self, schema: dict[str, Any]) -> bool:
+        asked = 0
+        words: set[str] = set()
         for word in schema:
             bits = _ASKED.get(word)
             if bits:
-                asked |= cython.cast(cython.int, bits)
+                asked |= bits
                 words.add(word)
         if asked & WHOLE:
             return len(words) == 1 and self._applied(schema, words.pop())
-        kinds: cython.int = EVERY_TYPE
+        kinds = EVERY_TYPE
         if "type" in schema:
             kinds = _kinds(schema["type"])
         if kinds & ~asked:  # an empty value of these types
             return True
-        return (
+        return bool(
             (kinds & OBJECT and self._has_members(schema, words))
             or (kinds & ARRAY and self._has_items(schema, words))
             or (kinds & STRING and _has_string(schema, words))
             or (kinds & NUMBER and _has_number(schema, words))
         )
 
-    @cython.cfunc
-    def _applied(self, schema: dict, word: str) -> cython.bint:
+    def _applied(self, schema: dict[str, Any], word: str) -> bool:
         """Return True if the one keyword of a schema that applies others, or lists values, has a value."""
         for other in schema:
             if other != word and other in _ASKED:
@@ -120,7 +108,7 @@ class Inhabited:
             values = schema[word] if word == "enum" else (schema[word],)
             if "type" not in schema:
                 return len(values) > 0
-            kinds: cython.int = _kinds(schema["type"])
+            kinds = _kinds(schema["type"])
             for value in values:
                 if _kind(value) & kinds:
                     return True
@@ -134,7 +122,7 @@ class Inhabited:
                 return False
             if target != "#" and not target.startswith("#/"):
                 return False
-            place: Located = document.resolve(Located(schema))
+            place = document.resolve(Located(schema))
             return place.scope is None and self.is_sure(place.schema)
         if "type" in schema:
             return False
@@ -144,8 +132,7 @@ class Inhabited:
                     return True
         return False
 
-    @cython.cfunc
-    def _has_members(self, schema: dict, words: set) -> cython.bint:
+    def _has_members(self, schema: dict[str, Any], words: set[str]) -> bool:
         if "required" not in words:
             return False
         for word in words:
@@ -161,8 +148,7 @@ class Inhabited:
                 return False
         return True
 
-    @cython.cfunc
-    def _has_items(self, schema: dict, words: set) -> cython.bint:
+    def _has_items(self, schema: dict[str, Any], words: set[str]) -> bool:
         for word in words:
             if word != "minItems" and _ASKED[word] == ARRAY:
                 return False
@@ -175,18 +161,16 @@ class Inhabited:
         return least == 0 or self.is_sure(schema.get("items", True))
 
 
-@cython.cfunc
-def _has_string(schema: dict, words: set) -> cython.bint:
+def _has_string(schema: dict[str, Any], words: set[str]) -> bool:
     for word in words:
         if word != "minLength" and word != "format" and _ASKED[word] == STRING:
             return False
     if "format" in words:
         return "minLength" not in words and "maxLength" not in schema
-    return schema["minLength"] <= schema.get("maxLength", _SMALL)
+    return bool(schema["minLength"] <= schema.get("maxLength", _SMALL))
 
 
-@cython.cfunc
-def _has_number(schema: dict, words: set) -> cython.bint:
+def _has_number(schema: dict[str, Any], words: set[str]) -> bool:
     for word in words:
         if word != "minimum" and word != "maximum" and _ASKED[word] == NUMBER:
             return False
@@ -194,19 +178,17 @@ def _has_number(schema: dict, words: set) -> cython.bint:
     return type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL
 
 
-@cython.cfunc
-def _kinds(names: object) -> cython.int:
+def _kinds(names: str | Iterable[str]) -> int:
     """Return the bits of some types."""
-    found: cython.int = 0
+    found = 0
     if isinstance(names, str):
         return _BITS[names]
     for name in names:
-        found |= cython.cast(cython.int, _BITS[name])
+        found |= _BITS[name]
     return found
 
 
-@cython.cfunc
-def _kind(value: object) -> cython.int:
+def _kind(value: object) -> int:
     """Return the bit of a value's type; 0 for a number that may be none of the integers."""
     if isinstance(value, str):
         return STRING

@@ -341,7 +341,7 @@ def together(failures: Iterable[Conjunction]) -> Formula:
             absent.add(name)
         others = failure.types - {"object"}
         if others:
-            options.append(failure.replace(types=others, objects=Objects()))
+            options.append(replace(failure, types=others, objects=Objects()))
     if members or absent:
         some = AnyExists(tuple(members), frozenset(absent))
         options.insert(0, fact("object", objects=Objects(any_exists=(some,))))

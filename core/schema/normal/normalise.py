@@ -1,11 +1,8 @@
-# cython: language_level=3
 """Normal form: a goal as a union of typed conjunctions, with negation pushed inwards.
 
 ``$ref`` and ``allOf`` are merged, ``anyOf`` forks, ``oneOf``, ``if`` and ``dependencies`` become and/or/not, and a
 negated schema becomes one alternative per keyword. Only keywords about the value itself are expanded: subschemas of
 members and items stay formulas, and are normalised when a text reaches them, so that recursion costs nothing.
-
-Compiled where that is possible (Cython in pure-Python mode); the same file runs interpreted.
 """
 
 from __future__ import annotations
@@ -20,29 +17,25 @@ from ...errors import InvalidSchemaError, LimitError, Place
 from ..read.keywords import APPLICATORS, REFERENCES, TYPES
 from ..read.located import Located, SignedSchema, signed
 from ..read.resolve import Document
-from .assertions import asserted, types_of
+from .assertions import Assertions, asserted, types_of
 from .clauses import clauses, simplified
-from .conjunction import EVERY, TRUE, Formula, Goal, IfThenElse, OnlyKeywordFails, negated
+from .conjunction import (
+    EVERY,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Conjunction,
+    Formula,
+    Goal,
+    IfThenElse,
+    Objects,
+    OnlyKeywordFails,
+    negated,
+)
 from .disjoint import common, suspects
 from .negation import MAX_PRODUCT, has, negation, together
+from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
-
-try:
-    import cython
-except ImportError:  # interpreted, without Cython installed
-    from ...compiled import standin as cython  # type: ignore[no-redef]
-
-if cython.compiled:
-    from cython.cimports.toolgrammar.core.schema.normal.assertions import Assertions
-    from cython.cimports.toolgrammar.core.schema.normal.conjunction import AllOf, AnyOf, Conjunction, Objects
-    from cython.cimports.toolgrammar.core.schema.normal.prune import Contradictions
-else:
-    from .assertions import Assertions
-    from .conjunction import AllOf, AnyOf, Conjunction, Objects
-    from .prune import Contradictions
-
-#: True if this module was compiled when it was installed.
-COMPILED: bool = bool(cython.compiled)
 
 #: Maximum number of alternatives of one goal.
 MAX_BRANCHES = 3_000
@@ -71,7 +64,7 @@ _REFERENCES = frozenset(REFERENCES)
 _Step = tuple[Formula, frozenset[object], tuple[Scope, ...]]
 
 _UNSEEN = Seen()
-_NO_REFERENCES: frozenset = frozenset()
+_NO_REFERENCES: frozenset[object] = frozenset()
 
 #: The rest of the steps, as a linked list: alternatives share it.
 _Steps = Union[tuple[_Step, "_Steps"], None]
@@ -80,7 +73,6 @@ _Steps = Union[tuple[_Step, "_Steps"], None]
 _Way = tuple[Conjunction, _Steps, Seen]
 
 
-@cython.cclass
 class Normaliser(Assertions):
     """Normaliser of the goals of one document. For one thread at a time.
 
@@ -113,21 +105,21 @@ class Normaliser(Assertions):
         self.one_of_as_union = 0
         self.compared = 0
         self.pairs = 0
-        self.expanded = {}
-        self.excluded = {}
-        self._overlaps = {}
-        self._negations = {}
-        self._alternatives = {}
-        self._others = {}
-        self._together = {}
+        self.expanded: dict[Goal, list[Conjunction]] = {}
+        self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
+        # In the keys of these memos, True says that ``oneOf`` was taken for a union.
+        self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
+        self._negations: dict[tuple[Located, bool], Formula] = {}
+        self._applicators: dict[tuple[Located, bool], list[Formula]] = {}
+        self._alternatives: dict[tuple[Formula, bool], list[Conjunction] | None] = {}  # None: being computed
+        self._gathered_ones: dict[int, tuple[list[Conjunction], Formula]] = {}  # by the identity of the alternatives
         # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
 
     # -- the expansion -----------------------------------------------------------------------------------------
 
-    @cython.ccall
-    def branches(self, goal: tuple) -> list:
-        """Return the alternatives of a goal, each a `Conjunction`; empty when it can never hold.
+    def branches(self, goal: Goal) -> list[Conjunction]:
+        """Return the alternatives of a goal, empty when it can never hold.
 
         Raises:
             InvalidSchemaError: a schema refers to itself without describing anything.
@@ -137,18 +129,14 @@ class Normaliser(Assertions):
             only = self._alone(goal[0])
             if only is not None:
                 return only
-        done: list = []
-        steps: tuple = None
+        done: list[Conjunction] = []
+        steps: _Steps = None
         for formula in reversed(goal):
             steps = ((formula, _NO_REFERENCES, ()), steps)
-        todo: list = [(EVERY, steps, _UNSEEN)]
-        taken: cython.longlong = 0
-        work: cython.longlong
-        compounds: cython.longlong = 0
-        contradictions: Contradictions = self.contradictions
-        conjunction: Conjunction
-        finished: Conjunction
-        scopes: tuple
+        todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
+        taken = 0
+        compounds = 0
+        contradictions = self.contradictions
         while todo:
             conjunction, steps, seen = todo.pop()
             while steps is not None:
@@ -162,7 +150,7 @@ class Normaliser(Assertions):
                 if taken > MAX_STEPS or self.steps > MAX_TOTAL:
                     raise self._too_many(goal)
                 # What is implied may be left out, unless it may declare members. Facts report nothing to scopes.
-                may_skip: cython.bint = (self._open_objects or "object" not in conjunction.types) and (
+                may_skip = (self._open_objects or "object" not in conjunction.types) and (
                     not scopes or _is_of_facts(formula)
                 )
                 if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
@@ -178,12 +166,12 @@ class Normaliser(Assertions):
                         break
                     conjunction = merged
                 elif isinstance(formula, AllOf):
-                    for part in reversed(cython.cast(AllOf, formula).parts):
+                    for part in reversed(formula.parts):
                         steps = ((part, above, scopes), steps)
                 elif isinstance(formula, AnyOf):
                     if may_skip and self._holds_one(conjunction, formula):
                         continue
-                    for part in reversed(cython.cast(AnyOf, formula).parts):
+                    for part in reversed(formula.parts):
                         if isinstance(part, Conjunction):
                             taken += 1
                             self.steps += 1
@@ -225,40 +213,41 @@ class Normaliser(Assertions):
                     raise self._too_many(goal)
         return done
 
-    @cython.cfunc
-    def _holds_one(self, known: Conjunction, formula: AnyOf) -> cython.bint:
+    def _holds_one(self, known: Conjunction, formula: AnyOf) -> bool:
         """Return True if every value of an alternative satisfies some option, as `Contradictions.holds` shows."""
         for part in formula.parts:
             if self.contradictions.holds(known, part):
                 return True
         return False
 
-    @cython.cfunc
-    def _alone(self, formula: object) -> list:
+    def _alone(self, formula: Formula) -> list[Conjunction] | None:
         """Return the alternatives of a goal that is one subschema without applicators; None: it is more than that."""
         if not isinstance(formula, SignedSchema):
             return None
-        only: SignedSchema = formula
-        if not only.positive or isinstance(only.located.schema, bool):
+        if not formula.positive or isinstance(formula.located.schema, bool):
             return None
-        located = self.document.enter(only.located)
+        located = self.document.enter(formula.located)
         if not APPLICATORS.isdisjoint(located.schema):
             return None
         own = self.assertions(located)
         return [] if own is None else [own]
 
-    @cython.cfunc
     def _entered(
-        self, conjunction: Conjunction, rest: tuple, seen: object, formula: object, above: frozenset, scopes: tuple
-    ) -> tuple:
+        self,
+        conjunction: Conjunction,
+        rest: _Steps,
+        seen: Seen,
+        formula: SignedSchema | OnlyKeywordFails,
+        above: frozenset[object],
+        scopes: tuple[Scope, ...],
+    ) -> _Way | None:
         """Return the alternative (see `_Way`) after a signed subschema; None if it contradicts the facts so far."""
-        located: Located
         if not isinstance(formula, SignedSchema):
             located = formula.located
             scope = Scope(len(seen.opened), located, formula.keyword)
             seen = seen._replace(opened=(*seen.opened, scope))
             return self._held(conjunction, rest, seen, located, above, (scope,))
-        positive: cython.bint = formula.positive
+        positive = formula.positive
         located = formula.located
         schema = located.schema
         if isinstance(schema, bool):
@@ -285,7 +274,7 @@ class Normaliser(Assertions):
             scopes = (*scopes, scope)
         return self._held(conjunction, rest, seen, located, above, scopes)
 
-    def _lacks(self, known: Conjunction, seen: object, located: Located) -> bool:
+    def _lacks(self, known: Conjunction, seen: Seen, located: Located) -> bool:
         """Return True if no value of an alternative satisfies a schema, since the schema requires a member that the
         alternative's closed objects do not declare. Objects are not closed where ``unevaluatedProperties`` decides."""
         parts = known.objects.parts
@@ -298,17 +287,15 @@ class Normaliser(Assertions):
         names = required if isinstance(required, (list, tuple)) else ()
         return any(all(name not in part.properties for part in parts) for name in names)
 
-    @cython.cfunc
-    def _decided(self, known: Conjunction, condition: object) -> object:
+    def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
         """Return True if a condition holds of all values of an alternative, False if of none; None: not known.
 
         A decided condition does not fork the alternative.
         """
         if isinstance(condition, SignedSchema):
-            asked: SignedSchema = condition
-            located = self.document.enter(asked.located)
+            located = self.document.enter(condition.located)
             schema = located.schema
-            if isinstance(schema, bool) or not asked.positive or not asserted(schema).isdisjoint(APPLICATORS):
+            if isinstance(schema, bool) or not condition.positive or not asserted(schema).isdisjoint(APPLICATORS):
                 return None
             own = self.assertions(located)
         else:
@@ -319,10 +306,15 @@ class Normaliser(Assertions):
             return False
         return True if self.contradictions.holds(known, own) else None
 
-    @cython.cfunc
     def _held(
-        self, conjunction: Conjunction, rest: tuple, seen: object, located: Located, above: frozenset, scopes: tuple
-    ) -> tuple:
+        self,
+        conjunction: Conjunction,
+        rest: _Steps,
+        seen: Seen,
+        located: Located,
+        above: frozenset[object],
+        scopes: tuple[Scope, ...],
+    ) -> _Way | None:
         """Return the alternative (see `_Way`) after a schema that holds; None if it contradicts the facts so far."""
         own = self.assertions(located)
         if own is None:
@@ -335,8 +327,7 @@ class Normaliser(Assertions):
                 rest = ((part, above, scopes), rest)
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen
 
-    @cython.cfunc
-    def _negation(self, located: Located) -> object:
+    def _negation(self, located: Located) -> Formula:
         """Return the negation of a schema; computed once."""
         key = located, self.one_of_as_union > 0
         found = self._negations.get(key)
@@ -355,20 +346,19 @@ class Normaliser(Assertions):
 
     # -- a schema that must hold -------------------------------------------------------------------------------
 
-    @cython.cfunc
-    def _applied(self, located: Located, scopes: tuple) -> list:
+    def _applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
         """Return the formulas of a schema's applicators on the same value; computed once if there is no scope."""
         if scopes:
             return self._read_applied(located, scopes)
         key = located, self.one_of_as_union > 0
-        found = self._others.get(key)
+        found = self._applicators.get(key)
         if found is None:
-            found = self._others[key] = self._read_applied(located, ())
+            found = self._applicators[key] = self._read_applied(located, ())
         return found
 
-    def _read_applied(self, located: Located, scopes: tuple) -> list:
+    def _read_applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
         schema = located.schema
-        found: list = []
+        found: list[Formula] = []
         for keyword in REFERENCES:
             if self.asserts(located, keyword):
                 found.append(signed(self.document.resolve(located, keyword)))
@@ -391,7 +381,7 @@ class Normaliser(Assertions):
             found.append(subsets(options, located, broken) if scopes else AnyOf(options))
         return found
 
-    def _depending(self, located: Located, scopes: tuple) -> list:
+    def _depending(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
         """Return the requirements of ``dependencies`` and its successors: as demands, where alternatives
         would multiply."""
         dependencies = list(self.dependencies(located))
@@ -469,8 +459,7 @@ class Normaliser(Assertions):
         facts = dict(zip(at_once, self._joined(at_once), strict=True))
         return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
 
-    @cython.cfunc
-    def _is_decided_late(self, located: Located) -> cython.bint:
+    def _is_decided_late(self, located: Located) -> bool:
         """Return True if the negation of a schema is left to the end of an alternative, where it may turn out to hold
         anyway (see `_lacks`)."""
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
@@ -487,17 +476,18 @@ class Normaliser(Assertions):
         self.document.demanding.update(id(located.schema) for located in failing)
         return [None if each is None else self._gathered(each) for each in ways]
 
-    @cython.cfunc
-    def _gathered(self, ways: list) -> object:
+    def _gathered(self, ways: list[Conjunction]) -> Formula:
         """Return some alternatives of a formula (see `_ways`) as one formula; computed once, as each option of a
         ``oneOf`` may ask for those of all others."""
-        found = self._together.get(id(ways))
+        found = self._gathered_ones.get(id(ways))
         if found is None:
-            found = self._together[id(ways)] = (ways, together(ways))  # they are kept, so that the id stays their own
+            found = self._gathered_ones[id(ways)] = (
+                ways,
+                together(ways),
+            )  # they are kept, so that the id stays their own
         return found[1]
 
-    @cython.cfunc
-    def _ways(self, formula: object) -> list:
+    def _ways(self, formula: Formula) -> list[Conjunction] | None:
         """Return the alternatives of a formula, computed once; None if they depend on themselves."""
         key = formula, self.one_of_as_union > 0
         if key not in self._alternatives:
@@ -541,13 +531,11 @@ class Normaliser(Assertions):
         return None
 
 
-@cython.cfunc
-@cython.exceptval(check=False)
-def _is_of_facts(formula: object) -> cython.bint:
+def _is_of_facts(formula: Formula) -> bool:
     """Return True if a formula is a fact or a union of facts."""
     if not isinstance(formula, AnyOf):
         return isinstance(formula, Conjunction)
-    for part in cython.cast(AnyOf, formula).parts:
+    for part in formula.parts:
         if not isinstance(part, Conjunction):
             return False
     return True

@@ -6,6 +6,7 @@ reports to the scope the members and items that it evaluates.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -101,9 +102,9 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
             formula: Formula = SignedSchema(located.child("unevaluatedProperties"))
             if broken == "unevaluatedProperties":
                 types &= frozenset() if number in seen.all_objects else frozenset({"object"})
-                objects = objects.replace(exists=(*objects.exists, Exists(negated(formula), beside=parts)))
+                objects = replace(objects, exists=(*objects.exists, Exists(negated(formula), beside=parts)))
             elif broken is None and number not in seen.all_objects:
-                objects = objects.replace(unevaluated=(*objects.unevaluated, UnevaluatedProperties(parts, formula)))
+                objects = replace(objects, unevaluated=(*objects.unevaluated, UnevaluatedProperties(parts, formula)))
         if norm.asserts(located, "unevaluatedItems"):
             places = tuple(part for scope, part in seen.arrays if scope == number)
             contained = tuple(option for scope, option in seen.contains if scope == number)
@@ -112,14 +113,16 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
                 types &= frozenset() if number in seen.all_arrays else frozenset({"array"})
                 first = max((len(part.prefix) for part in places), default=0)
                 left = AllOf((negated(formula), *map(negated, contained)))
-                arrays = arrays.replace(contains=(*arrays.contains, Contains(left, first)))
+                arrays = replace(arrays, contains=(*arrays.contains, Contains(left, first)))
             elif broken is None and number not in seen.all_arrays:
-                arrays = arrays.replace(unevaluated=(*arrays.unevaluated, UnevaluatedItems(places, contained, formula)))
+                arrays = replace(
+                    arrays, unevaluated=(*arrays.unevaluated, UnevaluatedItems(places, contained, formula))
+                )
     if not types:
         return None
     if objects is conjunction.objects and arrays is conjunction.arrays:
         return conjunction
-    return conjunction.replace(types=types, objects=objects, arrays=arrays)
+    return replace(conjunction, types=types, objects=objects, arrays=arrays)
 
 
 def subsets(options: tuple[Formula, ...], located: Located, exactly: bool) -> Formula:
