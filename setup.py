@@ -146,6 +146,7 @@ class Build(build_ext):
             self.extensions,
             build_dir="build/cython",
             language_level=3,
+            compiler_directives={"freethreading_compatible": True},  # core/compiled/gil.py says why
             include_path=[declarations()],
             shared_utility_qualified_name=SHARED,
             nthreads=PROCESSES if multiprocessing.get_start_method() == "fork" else 0,  # others run this file again

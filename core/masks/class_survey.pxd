@@ -17,7 +17,7 @@ cdef class ClassSurvey:
     cdef int[::1] start
     cdef int longest
     # bits of tokens (see `inside`), by the number of characters
-    cdef dict masks
+    cdef object masks
 
     cdef unsigned int[::1] inside(self, int most, int words)
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from array import array
 
+from .recent_memo import RecentMemo
+
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
@@ -56,7 +58,7 @@ class ClassSurvey:
         self.chars = chars
         self.start = start
         self.longest = len(until) - 2
-        self.masks = {}
+        self.masks = RecentMemo(MAX_INSIDE)
         if not (0 <= self.longest and len(start) == 257 and 0 <= start[256] < len(exit) == len(chars)):
             raise ValueError("this is not the survey of a class")
         if not 0 <= until[self.longest] < len(token) or partial[len(partial) - 1] != -1:
@@ -77,9 +79,7 @@ class ClassSurvey:
             i: cython.int
             for i in range(self.until[most]):
                 flip_bit(bits, self.token[i])
-            if len(self.masks) >= MAX_INSIDE:
-                del self.masks[next(iter(self.masks))]
-            self.masks[most] = found
+            self.masks.put(most, found)
         return found
 
 

@@ -168,7 +168,7 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
     index = _index(vocabulary, Trie(vocabulary.tokens, part("trie", 4)), arrays["quoted"])
     index.token_sets.update((key, load_token_set(index.trie, part(name, 4))) for name, key in _FREE.items())
     for at in range(len(_CLASSES)):
-        index.surveys[_ranges(arrays[f"class {at}"])] = ClassSurvey(*part(f"survey {at}", 6))
+        index.surveys.put(_ranges(arrays[f"class {at}"]), ClassSurvey(*part(f"survey {at}", 6)))
     return index
 
 

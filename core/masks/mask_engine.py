@@ -100,7 +100,7 @@ class MaskEngine:
     def _step(self, state: cython.longlong, token: cython.longlong) -> cython.longlong:
         """Return the memoised state after a token, else `UNKNOWN`.
 
-        Compiled, nothing can interrupt it, so it needs no lock.
+        Compiled, and with a GIL, it needs no lock (see `compiled.gil`).
         """
         return self._steps.get((state << 32 | token) + 1, encoding.UNKNOWN)
 

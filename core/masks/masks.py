@@ -315,7 +315,7 @@ class Masks:
     def fill_known(self, state: cython.int, out: object) -> cython.bint:
         """Do `fill` for a mask that is known and settled; return False, and write nothing, if it is not.
 
-        Compiled, this runs without giving up the interpreter's lock, so it needs no other.
+        Compiled, and with a GIL, it needs no lock (see `compiled.gil`).
         """
         mask: Mask = self.known(state)
         if mask is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from ..automaton.lazy_dfa import Program
+from ..compiled.gil import HAS_GIL
 from ..errors import GrammarError, LimitError
 from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
@@ -61,8 +62,9 @@ MAX_ROOMS = cython.declare(cython.int, 8)
 #: Number of times after which it has only what is known to lead to the end of a text.
 HURRY = cython.declare(cython.int, 4)
 
-#: True if this module and `masks` are compiled: only then are memoised steps and masks looked up without a lock.
-_IS_FREE = cython.declare(cython.bint, cython.compiled and COMPILED)
+#: True if memoised steps and masks are looked up without the store's lock (see `compiled.gil`): only where this module
+#: and `masks` are compiled, and with a GIL.
+LOCK_FREE = cython.declare(cython.bint, cython.compiled and COMPILED and HAS_GIL)
 
 
 def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
@@ -192,7 +194,7 @@ class Matcher:
             raise _no_mask(out)
         tries: cython.int = 0
         try:
-            if _IS_FREE and masks.fill_known(state, out):  # one call that nothing can interrupt
+            if LOCK_FREE and masks.fill_known(state, out):
                 return
         except BufferError:
             raise _no_mask(out) from None
@@ -387,7 +389,7 @@ class Matcher:
             return False
         token: cython.longlong = token_id
         data = self._tokens[token]
-        state: cython.longlong = self._engine._step(self._state, token) if _IS_FREE else encoding.UNKNOWN
+        state: cython.longlong = self._engine._step(self._state, token) if LOCK_FREE else encoding.UNKNOWN
         tries: cython.int = 0
         while state == encoding.UNKNOWN:
             try:
@@ -551,7 +553,7 @@ class Matcher:
         costs: Costs = None
         most: cython.int = max(0, min(index(room), 1 << 30))
         words: cython.uint[::1] = _words(row, self._constraint.words)
-        if _IS_FREE and engine._costs is not None:
+        if LOCK_FREE and engine._costs is not None:
             costs = engine._costs.known_of(cython.cast(cython.int, self._state))
         if costs is None:
             costs = self._find_costs()
@@ -656,13 +658,13 @@ class Matcher:
 def fill_known(matchers: list, out) -> list:
     """Write the masks of many texts as far as they are known; return the numbers of the other texts.
 
-    Compiled, most of the copying is done without the interpreter's lock.
+    Compiled, most of the copying is done without the GIL.
 
     Args:
         matchers: the texts; None where a row is to be left alone.
         out: uint32, C-contiguous, ``[rows, words]``, at least a row for each text; words beyond a mask are cleared.
     """
-    if not _IS_FREE:
+    if not LOCK_FREE:
         return [number for number, matcher in enumerate(matchers) if matcher is not None]
     rows: cython.uint[:, ::1] = out
     count: cython.Py_ssize_t = len(matchers)

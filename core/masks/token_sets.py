@@ -42,9 +42,6 @@ if not cython.compiled:  # else they are declared
 #: with the free string, and with the home state.
 NEAR_FREE = cython.declare(cython.int, 2)
 NEAR_HOME = cython.declare(cython.int, 32)
-#: Maximum numbers of class surveys, and of token sets of runs, that one vocabulary keeps.
-MAX_SURVEYS = cython.declare(cython.int, 64)
-MAX_RUNS = cython.declare(cython.int, 256)
 #: Maximum number of tokens that are read one by one, where a bound on the length of a string may forbid them.
 MAX_UNSURE = cython.declare(cython.int, 512)
 #: Minimum part of the trie's nodes, as its reciprocal, below the bytes of a class for which a survey pays off.
@@ -337,13 +334,10 @@ class TokenSets:
         """Return the survey of a class of characters, by its number in the store of rows; made once for the
         vocabulary."""
         ranges, star = self.automaton.given.character_class(number)
-        known: dict = self.index.surveys
-        found = known.pop(ranges, None)
+        found = self.index.surveys.get(ranges)
         if found is None:
             found = survey_class(self.automaton, self.trie, star, self.automaton.given.free_body())
-            if len(known) >= MAX_SURVEYS:
-                del known[next(iter(known))]
-        known[ranges] = found  # last: the least recently used one goes first
+            self.index.surveys.put(ranges, found)
         return found
 
     @cython.cfunc
@@ -382,11 +376,9 @@ class TokenSets:
         survey: ClassSurvey = self._survey(number)
         left: cython.int = survey.longest if most < 0 or most > survey.longest else cython.cast(cython.int, most)
         needed: cython.int = cython.cast(cython.int, min(least, survey.longest + 1))
-        known: dict = self.index.runs
         key = (self.automaton.given.character_class(number)[0], left, needed)
-        found = known.pop(key, None)
+        found = self.index.runs.get(key)
         if found is not None:
-            known[key] = found
             self.shared += 1
             return found
         self.surveyed += 1
@@ -399,9 +391,7 @@ class TokenSets:
             if needed <= survey.chars[i] <= left:
                 self.draft.end(survey.exit[i], True)
         self.draft.set_ends(token_set)
-        if len(known) >= MAX_RUNS:
-            del known[next(iter(known))]
-        known[key] = token_set
+        self.index.runs.put(key, token_set)
         return token_set
 
     @cython.cfunc

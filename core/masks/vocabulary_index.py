@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .recent_memo import RecentMemo
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -18,14 +20,17 @@ if TYPE_CHECKING:
 #: An escape in a JSON string, followed by the quote that ends the string; the token may begin anywhere before it.
 _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
-#: Maximum number of sets of tokens whose names one vocabulary keeps.
+#: Maximum numbers of class surveys, of token sets of runs, and of sets of tokens by name that one vocabulary keeps.
+MAX_SURVEYS = 64
+MAX_RUNS = 256
 MAX_BY_NAME = 256
 
 
 class VocabularyIndex:
     """The trie of a vocabulary, and memos that every grammar bound to it shares.
 
-    `index_of` makes it; the vocabulary holds it. The mask kernel fills the dictionaries as it needs them.
+    `index_of` makes it; the vocabulary holds it. The mask kernel fills the memos as it needs them (for threads, see
+    `compiled.gil`).
 
     Args:
         trie: the tokens by their bytes.
@@ -57,9 +62,9 @@ class VocabularyIndex:
         self.tokens = tokens
         self._closers: npt.NDArray[np.int64] | None = None
         self.token_sets: dict[Hashable, TokenSet] = {}
-        self.runs: dict[Hashable, TokenSet] = {}
-        self.surveys: dict[Hashable, ClassSurvey] = {}
-        self._by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
+        self.runs: RecentMemo[TokenSet] = RecentMemo(MAX_RUNS)
+        self.surveys: RecentMemo[ClassSurvey] = RecentMemo(MAX_SURVEYS)
+        self._by_name: RecentMemo[dict[bytes, list[int]]] = RecentMemo(MAX_BY_NAME)
 
     @property
     def closers(self) -> npt.NDArray[np.int64]:
@@ -90,7 +95,5 @@ class VocabularyIndex:
                 continue
             for name in parts[1 : len(parts) - 1]:
                 found.setdefault(b'"' + name + b'"', []).append(token)
-        if len(self._by_name) >= MAX_BY_NAME:
-            self._by_name.clear()
-        self._by_name[tokens, least] = found
+        self._by_name.put((tokens, least), found)
         return found

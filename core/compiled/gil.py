@@ -1,0 +1,23 @@
+"""The rule of concurrency of the kernel, and whether this interpreter has a GIL.
+
+Which thread may touch an object:
+
+- A *store* (`LazyAutomaton`: its terms, nodes, rows and states) and the `MaskEngine`s over it: only the thread that
+  holds the store's lock. All grammars of a store share its states, so one derivation runs at a time.
+- A `VocabularyIndex`: every thread. Its trie never changes; a token set or survey does not change once it is in one of
+  its dictionaries; the dictionaries change under the lock of the index.
+- A `Matcher`, a `MaskTable`: the one thread that uses it.
+- Everything else that threads share (`Grammar`, `Constraint`, `Vocabulary`, caches) is written under a lock of its own,
+  or by the assignment of one attribute.
+
+One exception, with a GIL only: a mask or step that is memoised is looked up without the store's lock, in a single call
+of compiled code, during which no other thread runs. Without a GIL such a call takes the lock. Grammars with different
+stores never wait for each other.
+"""
+
+from __future__ import annotations
+
+import sys
+
+#: True if one thread runs at a time: always, but for CPython built without a GIL (PEP 703).
+HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
