@@ -17,7 +17,7 @@ from .conversation.messages import Message
 from .errors import ContextOverflowError, ModelError, ToolGrammarError
 from .generation.backend import Backend, BatchBackend, Session, closed_error
 from .generation.driver import look_ahead
-from .generation.loop import Forward
+from .generation.token_sequence import Forward
 from .models.model import LocalModel
 from .models.sessions import OpenSessions, check_crop, check_new_tokens
 from .vocabulary.vocabulary import Vocabulary

@@ -20,7 +20,7 @@ from ..conversation.events import Event, Generation
 from ..errors import CancelledError
 from .backend import Session, closed_error
 from .deadline import Deadline
-from .loop import Forward
+from .token_sequence import Forward
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -20,7 +20,7 @@ from .plan import adapter_of, is_python_type
 if TYPE_CHECKING:
     from ..conversation.trace import Trace
     from .driver import Logits, Released
-    from .loop import Forward
+    from .token_sequence import Forward
 
 _LOG = logger_of("models")
 

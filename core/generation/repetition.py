@@ -1,24 +1,87 @@
-"""Loops of a model in a string, a list or a text: a short text again and again, until the token budget ends it."""
+"""Loops of a model in a string, a list or a text: a short unit again and again, until the token budget ends it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..vocabulary.vocabulary import Vocabulary
+from .choices import MAX_BRANCHES
 
-#: Least number of bytes of a repetition, by default: longer than any of 2,819 source files and licence texts has.
+if TYPE_CHECKING:
+    from ..masks import Matcher
+    from ..vocabulary.vocabulary import Vocabulary
+    from .pending_text import PendingText
+
+#: Minimum number of bytes of a repetition, by default: longer than any of 2,819 source files and licence texts has.
 LEAST_BYTES = 384
 
 #: The same between the items of a list, where equal values (zeros of a matrix) are ordinary.
 LEAST_LIST = 4 * LEAST_BYTES
 
-#: Maximum length of the text that is repeated, in bytes.
+#: Maximum length of the unit that is repeated, in bytes.
 MAX_UNIT = 64
 
-#: Number of tokens after which a text is looked at again.
+#: Number of tokens from one check to the next.
 EVERY = 16
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop that a model is in.
+
+    Attributes:
+        unit: the bytes that it repeats.
+        size: minimum number of bytes of these repetitions.
+        in_text: the output may end here.
+        in_string: nearly any byte may come next: it is in a string or in free text, not between items.
+    """
+
+    unit: bytes
+    size: int
+    in_text: bool
+    in_string: bool
+
+    @property
+    def shown(self) -> str:
+        """The unit as text."""
+        return self.unit.decode("utf-8", "replace")
+
+
+class LoopGuard:
+    """Finds and closes loops in the output of one generation.
+
+    Args:
+        vocabulary: of the tokens.
+        wanted: `GenerateParams.max_repetition`.
+        budget: of the answer, in tokens.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, wanted: int | None, budget: int) -> None:
+        self._vocabulary = vocabulary
+        self._is_default = wanted is None
+        self._bound = bound_of(wanted, budget)
+        self._next_check = EVERY  # number of tokens
+
+    def find(self, matcher: Matcher, token_ids: Sequence[int]) -> Loop | None:
+        """Return the loop that the output ends in; None if there is none, or it cannot be closed here.
+
+        Args:
+            matcher: after the output, with no text pending.
+            token_ids: the output.
+        """
+        if not self._bound or len(token_ids) < self._next_check:
+            return None
+        in_string, in_text = len(matcher.next_bytes()) > MAX_BRANCHES, matcher.is_accepting
+        if in_text and not in_string:
+            return None
+        size = max(self._bound, LEAST_LIST) if self._is_default and not in_string else self._bound
+        unit = repeated_unit(self._vocabulary, token_ids, size)
+        # In a list the position may be inside an escape: the next token is better.
+        self._next_check = len(token_ids) + (EVERY if in_string or not unit else 1)
+        if not unit or (in_string and not in_text and b'"' in unit):
+            return None
+        return Loop(unit, size, in_text, in_string)
 
 
 def bound_of(wanted: int | None, budget: int) -> int:
@@ -31,8 +94,33 @@ def bound_of(wanted: int | None, budget: int) -> int:
     return max(LEAST_BYTES, budget) if wanted is None else wanted
 
 
+def close_value(matcher: Matcher, pending: PendingText, in_string: bool, fits: Callable[[], bool]) -> bool:
+    """Add the end of the present string, or of the list around the present item, to the pending text.
+
+    Args:
+        matcher: after the output, with no text pending.
+        pending: the pending text, which is empty.
+        in_string: whether a string is to end, or a list.
+        fits: returns True if the output can still be completed.
+
+    Returns:
+        False, with nothing changed, if the shortest completion has no such end in its first bytes.
+    """
+    before = pending.mark()
+    completion = matcher.shortest_completion()
+    for size in range(1, min(len(completion), MAX_UNIT) + 1):
+        if not in_string and completion[size - 1 : size] != b"]":
+            continue
+        pending.add(matcher, completion[:size])
+        if len(matcher.next_bytes()) <= MAX_BRANCHES and fits():
+            return True
+        matcher.rollback(1)
+        pending.reset(before)
+    return False
+
+
 def repeated_unit(vocabulary: Vocabulary, token_ids: Sequence[int], size: int) -> bytes:
-    """Return what the last ``size`` bytes of a text repeat, at least twice; empty if they repeat nothing short."""
+    """Return the unit that the last ``size`` bytes of a text repeat, at least twice; empty if there is no short one."""
     tail = vocabulary.decode(token_ids[-size:])[-size:]
     if len(tail) < size:
         return b""

@@ -236,7 +236,7 @@ class _Following:
     @cached_property
     def mask(self) -> npt.NDArray[np.bool_]:
         """The tokens that may come next, one flag for each."""
-        return _mask_of(self.matcher, self._vocabulary)
+        return mask_of(self.matcher, self._vocabulary)
 
     def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
         """Return the tokens that may come where ``tail``, the end of the text, begins; None if that is unknown.
@@ -250,7 +250,7 @@ class _Following:
         matcher.rollback(1)
         if len(tail) < len(self._ahead):
             matcher.accept_bytes(self._ahead[: len(self._ahead) - len(tail)])
-        return _mask_of(matcher, self._vocabulary)
+        return mask_of(matcher, self._vocabulary)
 
     @cached_property
     def next_bytes(self) -> list[int]:
@@ -350,7 +350,7 @@ def _successor(head: bytes) -> bytes:
     return head[:-1] + bytes((head[-1] + 1,))
 
 
-def _mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
+def mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
     """Return the tokens that a matcher allows, one flag for each."""
     mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     matcher.fill_mask(mask)
@@ -377,11 +377,6 @@ def whole_characters(data: bytes) -> bytes:
             continue
         return head
     return b""
-
-
-def forced_characters(matcher: Matcher, most: int) -> bytes:
-    """Return the whole characters that a matcher forces, at most ``most`` bytes; empty at the end of the text."""
-    return b"" if matcher.is_finished else whole_characters(matcher.forced_bytes()[:most])
 
 
 def text_end(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Union
 from ..errors import ModelError
 from .backend import BatchBackend, Session
 from .driver import ForwardLock, Item, Released, look_ahead
-from .loop import Forward
 from .retokenise import common_prefix
+from .token_sequence import Forward
 
 if TYPE_CHECKING:
     from .driver import Logits, Work

@@ -14,10 +14,11 @@ from ..grammar import Grammar
 from .deadline import Deadline
 from .driver import Item, Released
 from .json_output import check_text
-from .loop import Decoding, Forward
+from .loop import Decoding, Reasoning
 from .output import Output
 from .plan import Plan, ReasoningPlan, schema_of_mode
 from .retokenise import Speller
+from .token_sequence import Forward
 
 if TYPE_CHECKING:
     from ..masks import Constraint, Matcher
@@ -139,22 +140,22 @@ class Writer:
 
     def _decoding(self, plan: Plan, deadline: Deadline) -> Decoding:
         reasoning = plan.reasoning
-        decoding = Decoding(
+        stage = None
+        if reasoning is not None:
+            instead = self._matcher_of(plan.grammar) if reasoning.optional else None
+            stage = Reasoning(
+                self._matcher_of(reasoning.grammar), reasoning.budget, instead, marker=reasoning.marker_size
+            )
+        return Decoding(
             self._backend,
             [*plan.prompt, *plan.prefix],
             self._matcher_of(_after(reasoning, plan.grammar)),
             plan.params,
+            stage,
             heal=len(plan.prefix),
             speller=self._speller,
             deadline=deadline,
         )
-        if reasoning is not None:
-            decoding.reasoning = self._matcher_of(reasoning.grammar)
-            decoding.reasoning_budget = reasoning.budget
-            if reasoning.optional:
-                decoding.instead = self._matcher_of(plan.grammar)
-                decoding.marker = reasoning.marker_size
-        return decoding
 
 
 def _after(reasoning: ReasoningPlan | None, grammar: Grammar) -> Grammar:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ..generation.driver import Logits, Released, Work
-    from ..generation.loop import Forward
     from ..generation.params import GenerateOptions
+    from ..generation.token_sequence import Forward
     from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import pytest
 from toolgrammar.core import Grammar, Message, load_model
 from toolgrammar.core.generation.choices import place_at
 from toolgrammar.core.generation.driver import look_ahead
-from toolgrammar.core.generation.loop import Forward
+from toolgrammar.core.generation.token_sequence import Forward
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet

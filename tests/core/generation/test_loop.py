@@ -19,8 +19,9 @@ from toolgrammar.core import (
     Model,
     Vocabulary,
 )
-from toolgrammar.core.generation.loop import Decoding, Forward, Step
+from toolgrammar.core.generation.loop import Decoding, Step
 from toolgrammar.core.generation.retokenise import spell_somehow
+from toolgrammar.core.generation.token_sequence import Forward
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.validation import is_valid
 

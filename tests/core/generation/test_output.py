@@ -28,7 +28,7 @@ from toolgrammar.core import (
     TextDelta,
     ToolCall,
 )
-from toolgrammar.core.generation.loop import Decoding, Step
+from toolgrammar.core.generation.loop import Decoding, Reasoning, Step
 from toolgrammar.core.generation.output import Output
 from toolgrammar.core.testing import ScriptedModel, byte_vocabulary
 from toolgrammar.tools import ToolSet
@@ -70,7 +70,7 @@ def fed(name: str, cuts: Sequence[int], closed_at: int | None = None) -> tuple[l
     thought, answer = (part.encode() for part in TURNS[name])
     backend: Any = Backend()
     matcher = Grammar.text().bind(backend.vocabulary).matcher()
-    decoding = Decoding(backend, [1], matcher, GenerateParams(), reasoning=matcher if thought else None)
+    decoding = Decoding(backend, [1], matcher, GenerateParams(), Reasoning(matcher) if thought else None)
     decoding.closed_at = closed_at
     output = Output(decoding, TOOLS.parser(new_id=lambda: "id"), stop=("END",), reasoning=("<think>", "</think>"))
     whole = thought + answer

@@ -20,7 +20,8 @@ from toolgrammar.core import (
     UnsatisfiableSchemaError,
     Vocabulary,
 )
-from toolgrammar.core.generation.loop import Decoding, Forward
+from toolgrammar.core.generation.loop import Decoding
+from toolgrammar.core.generation.token_sequence import Forward
 
 from ...schemas import random_schema, random_value
 from ...vocabularies import tekken

@@ -1,0 +1,128 @@
+"""Exact choice: where finitely many words may follow, one is chosen by the probability of each whole word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Union
+
+import numpy as np
+
+from ..conversation.events import ChoiceMade
+from .choices import place_at, spelled_words
+from .logprobs import log_softmax
+from .token_sequence import Forward
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..masks import Matcher
+    from .backend import Backend
+    from .pending_text import PendingText
+    from .retokenise import Speller
+    from .sampler import Sampler
+    from .token_sequence import TokenSequence
+
+
+@dataclass(frozen=True)
+class ChosenWord:
+    """A word that was chosen, and of which no token is written yet.
+
+    Attributes:
+        logprob: of the word among those that were possible.
+        count: number of possible words.
+        mass: logarithm of the probability of all of them together.
+    """
+
+    logprob: float
+    count: int
+    mass: float
+
+
+class ExactChoice:
+    """Chooses whole words, and adds them to the pending text.
+
+    Args:
+        backend: the model; its context window bounds the tokens that it reads ahead.
+        speller: its tokenizer.
+        sequence: the tokens before the pending text.
+        pending: the pending text.
+        sampler: draws a word as it would draw a token.
+
+    Attributes:
+        made: the choices so far; their positions are bytes of the output.
+        end: number of bytes of the output up to the end of the last chosen word.
+    """
+
+    def __init__(
+        self, backend: Backend, speller: Speller, sequence: TokenSequence, pending: PendingText, sampler: Sampler
+    ) -> None:
+        self._backend = backend
+        self._speller = speller
+        self._sequence = sequence
+        self._pending = pending
+        self._sampler = sampler
+        self._word: ChosenWord | None = None
+        self.made: list[ChoiceMade] = []
+        self.end = 0
+
+    def take_word(self) -> ChosenWord | None:
+        """Return the chosen word of which no token is written yet, once."""
+        word, self._word = self._word, None
+        return word
+
+    def choose(
+        self, matcher: Matcher, begin: int, fits: Callable[[], bool]
+    ) -> Generator[Forward, Union[npt.NDArray[np.float32], None], int | None]:
+        """Choose a word and add it to the pending text.
+
+        Words that do not fit in the budget are denied, and the model chooses among the others.
+
+        Args:
+            matcher: after the pending text.
+            begin: number of bytes of the output before the pending text.
+            fits: returns True if the output can still be completed.
+
+        Returns:
+            The number of denied words. None if there are not finitely many, if their spellings are not certain or too
+            long, or if the model finds none of them possible.
+        """
+        vocabulary, pending, sequence = self._backend.vocabulary, self._pending, self._sequence
+        if pending.removed or self._word is not None or matcher.is_finished:
+            return None
+        context = pending.context()
+        place = place_at(matcher, vocabulary.decode(context) + pending.text)
+        trie = None if place is None else spelled_words(place, self._speller, vocabulary, context, pending.text)
+        if place is None or trie is None:
+            return None
+        room = self._backend.context_window - len(sequence.prompt) - len(sequence.token_ids)
+        if len(trie.token_ids) > room:
+            return None
+        rows = [log_softmax(self._sampler.adjusted((yield from sequence.read())))]
+        passes = sequence.forward_passes
+        if trie.token_ids:
+            ahead = yield from sequence.look_ahead(trie.token_ids, trie.parents)
+            rows += [log_softmax(self._sampler.adjusted(logits)) for logits in ahead]
+        totals, ends = trie.logprobs(rows, vocabulary)
+        possible = totals > -np.inf
+        if np.isnan(totals).any() or not possible.any():
+            return None
+        mass = float(np.logaddexp.reduce(totals))
+        at = begin + len(pending.text) - len(place.before) + len(place.quote)
+        denied = 0
+        while possible.any():
+            index = self._sampler.choose_among(np.where(possible, totals, -np.inf))
+            end = None
+            if ends[index]:
+                end = list(ends[index])[self._sampler.choose_among(np.array(list(ends[index].values())))]
+            if pending.add_word(matcher, place.words[index].text, end, fits):
+                names = place.names()
+                shares = dict(zip(names, map(float, np.exp(totals - mass)), strict=True))
+                used = sequence.forward_passes - passes
+                self.made.append(ChoiceMade(at, names[index], shares, float(np.exp(mass)), used))
+                self._word = ChosenWord(float(totals[index]) - mass, len(names), mass)
+                self.end = begin + len(pending.text)
+                return denied
+            denied += 1
+            possible[index] = False
+        return None

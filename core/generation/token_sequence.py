@@ -1,0 +1,165 @@
+"""The sequence of tokens of one generation, and the forward passes that it asks its driver for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Union
+
+from ..errors import DecodingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from .sampler import Sampler
+    from .tracer import Tracer
+
+
+@dataclass
+class Forward:
+    """A request for a forward pass: append these tokens to the sequence, and send back the logits after the last.
+
+    Attributes:
+        token_ids: the tokens.
+        is_over: a driver that lets the request wait polls this now and then. If it returns True or raises, the
+            generation is over, and the driver sends None.
+        parents: None, or for each token the index of its parent, -1 for a root: a tree of tokens that the model looks
+            ahead along and does not append. The logits after each are sent back, ``[n, V]`` (see `TreeSession`).
+        cached_tokens: set by the driver: number of the tokens that were not computed again.
+        passes: set by the driver: number of forward passes of the model; more than one where it cannot read a tree.
+        seconds: set by the driver: time of the forward pass; of one for many sequences, the whole.
+    """
+
+    token_ids: tuple[int, ...]
+    is_over: Callable[[], bool] | None = None
+    parents: tuple[int, ...] | None = None
+    cached_tokens: int = 0
+    passes: int = 1
+    seconds: float = 0.0
+
+
+if TYPE_CHECKING:
+    Logits = Generator[Forward, Union[npt.NDArray[np.float32], None], npt.NDArray[np.float32]]
+
+
+class Unanswered(Exception):
+    """The driver sent None for logits: the generation was over before its turn came."""
+
+
+class TokenSequence:
+    """Prompt and output of one generation, and how far the model has read them.
+
+    Args:
+        prompt: at least one token.
+        size: number of tokens of the vocabulary.
+        sampler: is told each token, since repetitions are penalised.
+        tracer: is told each forward pass, and each token that is taken back; None without a trace.
+        is_over: `Forward.is_over` of each request.
+
+    Attributes:
+        prompt: as given.
+        token_ids: the output, without the end-of-text token.
+        logits: after the last token that the model has read; None before the first forward pass.
+        forward_passes: number of forward passes.
+        cached_tokens: number of tokens of the prompt that were not computed again.
+    """
+
+    def __init__(
+        self,
+        prompt: Sequence[int],
+        size: int,
+        sampler: Sampler,
+        tracer: Tracer | None,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self.prompt = prompt
+        self.token_ids: list[int] = []
+        self.logits: npt.NDArray[np.float32] | None = None
+        self.forward_passes = 0
+        self.cached_tokens = 0
+        self._size = size
+        self._sampler = sampler
+        self._tracer = tracer
+        self._is_over = is_over
+        self._unread = list(prompt)
+        self._forced: list[bool] = []  # for each token of the output
+        self._replaces_choice = False  # the next token replaces one that the model chose
+
+    @property
+    def forced_tokens(self) -> int:
+        """Number of output tokens that were not the model's choice."""
+        return sum(self._forced)
+
+    def append(self, token_id: int, forced: bool) -> None:
+        """Append a token to the output.
+
+        Args:
+            token_id: the token.
+            forced: it is not the model's choice. A token that replaces one that the model chose counts as chosen.
+        """
+        self.token_ids.append(token_id)
+        self._forced.append(forced and not self._replaces_choice)
+        self._replaces_choice = False
+        self.restore(token_id)
+
+    def take_back(self) -> None:
+        """Remove the last token of the output, which the model has not read."""
+        self.remove_unread(self.token_ids.pop())
+        self._replaces_choice = not self._forced.pop()
+        if self._tracer is not None:
+            self._tracer.take_back()
+
+    def remove_unread(self, token_id: int) -> None:
+        """Remove the last token, of the prompt or the output, from what the model is going to read."""
+        self._unread.pop()
+        self._sampler.forget(token_id)
+
+    def restore(self, token_id: int) -> None:
+        """Let the model read a token next."""
+        self._unread.append(token_id)
+        self._sampler.saw((token_id,))
+
+    def read(self) -> Logits:
+        """Return the logits after the last token, by one forward pass if the model has not read all of them.
+
+        Raises:
+            Unanswered: the generation is over.
+            DecodingError: the logits have another shape.
+        """
+        # Nothing is unread where a token was taken back and no other appended.
+        if self.logits is None or self._unread:
+            forward = Forward(tuple(self._unread), self._is_over)
+            self._unread.clear()
+            self.forward_passes += 1
+            logits = yield forward
+            if logits is None:
+                raise Unanswered
+            self.cached_tokens += min(forward.cached_tokens, len(self.prompt))
+            if self._tracer is not None:
+                self._tracer.forward(forward.seconds, self.forward_passes == 1)
+            if logits.shape != (self._size,):
+                raise DecodingError(
+                    f"the model gave logits of shape {logits.shape} for {self._size} tokens",
+                    hint="use the vocabulary of this very model",
+                )
+            self.logits = logits
+        return self.logits
+
+    def look_ahead(self, token_ids: tuple[int, ...], parents: tuple[int, ...]) -> Logits:
+        """Return the logits after each token of a tree that follows the sequence, which stays as it is.
+
+        Raises:
+            Unanswered: the generation is over.
+            DecodingError: the logits have another shape.
+        """
+        forward = Forward(token_ids, self._is_over, parents)
+        logits = yield forward
+        if logits is None:
+            raise Unanswered
+        self.forward_passes += forward.passes
+        if self._tracer is not None:
+            self._tracer.forward(forward.seconds, False)
+        if logits.shape != (len(token_ids), self._size):
+            raise DecodingError(f"the model gave logits of shape {logits.shape} for a tree of {len(token_ids)} tokens")
+        return logits
