@@ -25,6 +25,7 @@ PIPELINE = (
     # languages
     "core.unicode",
     "core.language",
+    "core.dependent",
     "core.regex",
     # grammars as text
     "core.text_grammars",

@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 from itertools import islice
 
 from ..basics.pauses import pause
+from ..dependent.written import Written
 from ..errors import LimitError, UnsupportedSchemaError
-from ..language.lookback import Written
 from ..language.node_kinds import (
     CONTROL,
     COUNTED,

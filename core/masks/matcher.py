@@ -16,8 +16,8 @@ import numpy as np
 
 from ..automaton.lazy_dfa import Program
 from ..compiled.gil import HAS_GIL
+from ..dependent.written import Written
 from ..errors import GrammarError, LimitError
-from ..language.lookback import Written
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
 from .mask_engine import BRIEF, MASK_MEMORY, engine_of

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from ..automaton.encoding import REFUSED
 from ..automaton.lazy_dfa import Program
-from ..language.lookback import Written
+from ..dependent.written import Written
 from .readings import (
     EDIT,
     LIKELY,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from ...dependent.unrepeated import unless_repeated
+from ...dependent.written import Written
 from ...errors import LimitError
-from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ...language.queries import is_roomy
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
@@ -23,7 +24,6 @@ from .array_items import (
     ways_to_count,
 )
 from .context import GoalNodes, Supply
-from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
 #: Maximum number of special values (see `ArrayLowering`) of one array.

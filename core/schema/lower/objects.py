@@ -8,15 +8,15 @@ from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any
 
+from ...dependent.unrepeated import unless_repeated
+from ...dependent.written import Written
 from ...errors import LimitError
 from ...language.json_text import escaped
-from ...language.lookback import Written
 from ...language.node_kinds import BEYOND
 from ..normal.conjunction import Goal, Objects
 from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan
-from .repeated import unless_repeated
 from .value_key import value_key, value_of_key
 
 _NONE: frozenset[str] = frozenset()

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from ...dependent.written import Written
 from ...language.images import Spelling, spelled
 from ...language.json_text import json_bytes
-from ...language.lookback import Written
 from ...language.node_kinds import CONTROL
 from ...language.nodes import Nodes
 from ...language.terms import Terms
@@ -470,7 +470,7 @@ def python_string(text: str, quote: str = '"') -> str:
 def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool = False) -> tuple[int, list[str]]:
     """Return the index of the innermost bracket that is open at the end, or -1, and the names directly in it.
 
-    The text is read backwards, as in `toolgrammar.core.language.lookback`: the last quote closes a string, which begins
+    The text is read backwards, as in `toolgrammar.core.dependent.written`: the last quote closes a string, which begins
     at the nearest unescaped quote of the same kind before it.
 
     Args:

@@ -10,7 +10,7 @@ import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.automaton.encoding import REFUSED
-from toolgrammar.core.language.lookback import Written
+from toolgrammar.core.dependent.written import Written
 
 from ... import vocabularies
 from ..schema.writing import LARGE_SHARE, Tally, judge_seed

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...language.lookback import Written
-from ...language.node_kinds import AFTER_NAME
-from ...language.nodes import Nodes
+from ..language.node_kinds import AFTER_NAME
+from ..language.nodes import Nodes
+from .written import Written
 
 
 def unless_repeated(nodes: Nodes) -> int:

@@ -26,7 +26,7 @@ import json
 import re
 from functools import lru_cache
 
-from .json_text import json_bytes
+from ..language.json_text import json_bytes
 
 try:
     import cython

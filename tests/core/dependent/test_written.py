@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgrammar.core.language.lookback import Written
+from toolgrammar.core.dependent.written import Written
 
 NAMES = st.sampled_from(["a", "b", "aa", 'q"', "\\", "é", "a b", "{", "", "\U0001f600", "\ud800"])
 VALUES = st.recursive(

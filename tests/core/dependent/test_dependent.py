@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, Vocabulary
 from toolgrammar.core.automaton.completion import ShortestTexts
-from toolgrammar.core.language import lookback
-from toolgrammar.core.language.lookback import Written
+from toolgrammar.core.dependent import written
+from toolgrammar.core.dependent.written import Written
 
 from ...schemas import random_schema
 
@@ -223,10 +223,10 @@ def test_repeats_are_foreseen(value: dict[str, Any], data: st.DataObject) -> Non
 
 def interpreted() -> Any:
     """The module as it runs without a compiler."""
-    source = str(Path(lookback.__file__ or "").with_name("lookback.py"))
-    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.language.lookback_interpreted", source)
+    source = str(Path(written.__file__ or "").with_name("written.py"))
+    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.dependent.written_interpreted", source)
     module = types.ModuleType(loader.name)
-    module.__package__ = lookback.__package__
+    module.__package__ = written.__package__
     loader.exec_module(module)
     return module
 
@@ -250,7 +250,7 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize("module", [lookback, interpreted()], ids=["installed", "interpreted"])
+@pytest.mark.parametrize("module", [written, interpreted()], ids=["installed", "interpreted"])
 @given(
     steps=st.lists(
         st.one_of(
@@ -350,7 +350,7 @@ def test_a_name_repeated_at_the_end_of_a_token() -> None:
 
 
 def test_the_contract_of_places_that_look_back() -> None:
-    """What ``lookback.py`` promises, on random schemas: a text's state is closed, can be finished, and does not depend
+    """What ``core/dependent`` promises, on random schemas: a text's state is closed, can be finished, and does not depend
     on the pieces in which the text was written."""
     met = 0
     for seed in range(150):
