@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..language.json_text import string_start
 from .retokenise import begun_with, common_prefix
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ..language.json_text import string_start
     from ..masks import Matcher
     from ..vocabulary.vocabulary import Vocabulary
-    from .retokenise import Speller
+from .retokenise import Speller
 
 #: Maximum number of words at a place, of bytes in one, and of tokens in the trie of their spellings.
 MAX_WORDS, MAX_WORD_BYTES, MAX_TRIE = 64, 256, 256
@@ -140,12 +142,11 @@ def place_at(matcher: Matcher, tail: bytes) -> Place | None:
 
 def _begun(tail: bytes) -> tuple[bytes, bytes]:
     """Return the part of the next word that a text ends with, its opening quote included; and that quote."""
-    for at in range(len(tail) - 1, -1, -1):
-        if tail[at] in _QUOTES and tail[at - 1 : at] != b"\\":
-            head = tail[:at].rstrip()
-            if not head or head[-1] in _BEFORE_QUOTE:
-                return tail[at:], tail[at : at + 1]
-            break
+    at = max(string_start(tail, len(tail), quote) for quote in (b'"', b"'"))
+    if at >= 0:
+        head = tail[:at].rstrip()
+        if not head or head[-1] in _BEFORE_QUOTE:
+            return tail[at:], tail[at : at + 1]
     size = len(tail)
     while size and tail[size - 1] in _WORD_BYTES:
         size -= 1

@@ -21,6 +21,29 @@ def escaped(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
+def string_start(text: bytes | bytearray, end: int, quote: bytes = b'"', escape: bytes = b"\\") -> int:
+    """Return the index of the nearest quote before ``end`` that is not escaped; -1 if there is none.
+
+    Where ``end`` is inside a string, or is the index of its closing quote, the string begins there.
+
+    Args:
+        text: the text.
+        end: an index of it.
+        quote: the byte that strings begin and end with.
+        escape: another byte, which escapes itself and the quote; empty: none does.
+    """
+    at = end
+    while True:
+        at = text.rfind(quote, 0, at)
+        if at < 0 or not escape:
+            return at
+        slashes = at
+        while slashes > 0 and text[slashes - 1 : slashes] == escape:
+            slashes -= 1
+        if (at - slashes) % 2 == 0:
+            return at
+
+
 def json_bytes(value: Any, **options: Any) -> bytes:
     """Return the UTF-8 of `json.dumps`, with no more escapes than needed.
 

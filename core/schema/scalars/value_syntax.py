@@ -20,7 +20,7 @@ from typing import Any
 
 from ...dependent.written import Written
 from ...language.images import Spelling, spelled
-from ...language.json_text import json_bytes
+from ...language.json_text import json_bytes, string_start
 from ...language.node_kinds import CONTROL
 from ...language.nodes import Nodes
 from ...language.terms import Terms
@@ -470,8 +470,8 @@ def python_string(text: str, quote: str = '"') -> str:
 def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool = False) -> tuple[int, list[str]]:
     """Return the index of the innermost bracket that is open at the end, or -1, and the names directly in it.
 
-    The text is read backwards, as in `toolgrammar.core.dependent.written`: the last quote closes a string, which begins
-    at the nearest unescaped quote of the same kind before it.
+    The text is read backwards, as JSON is by `Written`: the last quote closes a string, which begins at the nearest
+    unescaped quote of the same kind before it.
 
     Args:
         text: a text that does not end inside a string.
@@ -487,7 +487,7 @@ def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool
         quote = next((pair for pair in quotes if text.endswith(pair[0], 0, at)), None)
         if quote is not None:
             end = at
-            at = _string_start(text, at - len(quote[0]), *quote)
+            at = string_start(text, at - len(quote[0]), *quote)
             if at < 0:
                 break
             if named and depth == 0:
@@ -514,17 +514,3 @@ def _names(text: bytes, quotes: tuple[tuple[bytes, bytes], ...], *, spaced: bool
             names.append(text[at:end].decode())
         named = False
     return -1, names[::-1]
-
-
-def _string_start(text: bytes, end: int, quote: bytes, escape: bytes) -> int:
-    """Return the index of the opening quote of the string whose closing quote is at ``end``; -1 if there is none."""
-    at = end
-    while True:
-        at = text.rfind(quote, 0, at)
-        if at < 0 or not escape:
-            return at
-        slashes = at
-        while slashes > 0 and text[slashes - 1 : slashes] == escape:
-            slashes -= 1
-        if (at - slashes) % 2 == 0:
-            return at

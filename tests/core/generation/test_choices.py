@@ -244,6 +244,16 @@ def test_where_choices_are(model: LocalModel) -> None:
     assert words({"enum": [f"value {number}" for number in range(65)]}, '"') is None
 
 
+def test_choices_come_after_a_string_that_ends_with_a_backslash(model: LocalModel) -> None:
+    """An escaped backslash before a quote does not escape the quote: the text is outside of strings."""
+    schema = {"type": "array", "prefixItems": [{"const": "a\\"}, {"type": "boolean"}], "minItems": 2, "items": False}
+    matcher = Grammar.from_json_schema(schema).bind(model.vocabulary).matcher()
+    written = b'["a\\\\", '
+    assert matcher.accept_bytes(written)
+    place = place_at(matcher, written)
+    assert place is not None and sorted(place.names()) == ["false", "true"]
+
+
 class Opening(Noise):
     """Noise that likes to go on with the opening of a call, in any tokens."""
 
