@@ -25,6 +25,7 @@ PIPELINE = (
     # languages
     "core.unicode",
     "core.language",
+    "core.automaton.encoding",  # numbers
     "core.dependent",
     "core.regex",
     # grammars as text

@@ -7,22 +7,20 @@ is one grammar in it. Most grammars have a lazy automaton of their own; grammars
 
 from __future__ import annotations
 
-import re
 import threading
 import weakref
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from heapq import heappop, heappush
-from itertools import islice
 
 from ..basics.pauses import pause
+from ..dependent.detours import Detours, Tried
+from ..dependent.resolution import Resolution
 from ..dependent.written import Written
 from ..errors import LimitError, UnsupportedSchemaError
 from ..language.node_kinds import (
     CONTROL,
     COUNTED,
-    DYNAMIC,
     LITERAL,
     SEQ,
     SHARED_ROOM,
@@ -35,7 +33,6 @@ from ..language.terms import Terms
 from .byte_rows import ByteRows
 from .completion import NEVER, NO_TEXT, Rope, ShortestTexts, joined
 from .encoding import DEAD, DONE, LOCAL_DONE, OPENED, REFUSED, TAG
-from .encoding import DYNAMIC as DYNAMIC_TAG
 from .encoding import SPECIAL as SPECIAL_TAG
 from .shared_terms import SharedTerms
 from .states import Automaton
@@ -44,10 +41,10 @@ from .states import Automaton
 #: text.
 MAX_ROOMS, HURRY = 8, 4
 
-#: Maximum bytes of a store in which new texts begin; and the average bytes of a term, a node and a remembered DYNAMIC
-#: place (measured; with keys, arguments and derivatives).
+#: Maximum bytes of a store in which new texts begin; and the average bytes of a term, a node and a completion
+#: (measured; with keys, arguments and derivatives).
 PROGRAM_MEMORY = 64 * 2**20
-TERM_BYTES, NODE_BYTES, PLACE_BYTES = 700, 300, 250
+TERM_BYTES, NODE_BYTES, PLAN_BYTES = 700, 300, 250
 
 #: Number of nodes from which on they are scarce: alternatives that would take many nodes are left out, so that each
 #: token takes few, and the maximum (`MAX_NODES`) is only reached by very long texts.
@@ -59,9 +56,6 @@ STORE_BYTES, SEED_BYTES = 60_000, 96
 #: Maximum number of states whose shortest completion is remembered.
 MAX_PLANS = 4_096
 
-#: Maximum number of places for which the ways through a string are remembered.
-MAX_WAYS = 64
-
 #: Number of nodes among which the threads of a state are searched for a common end.
 MAX_TAILS = 8
 
@@ -70,14 +64,6 @@ MAX_TEXT = 2**26
 
 #: Completions of more bytes than this number and so many times the first plan's keep to one reading of the text.
 MANY_BYTES, FEW_ROUNDS = 2_048, 4
-
-#: Weight of a string whose spelling is not that of `json.dumps` among those that are tried to pass a DYNAMIC place: it
-#: comes after all others, since a name has exponentially many spellings, all of them repeated if one is.
-_UNUSUAL = 2.0**30
-
-#: Maximum number of continuations of a text, and of bytes in each, whose closed states are remembered; maximum number
-#: of open states whose DYNAMIC places, and closed states, are remembered.
-MAX_CLOSED, LONGEST_DATA, MAX_PLACES = 256, 4_096, 4_096
 
 
 @cache
@@ -99,19 +85,6 @@ def _free_string() -> tuple[array[int], list[bytes]]:
     return table, closing
 
 
-#: Bytes in the order in which they are tried for names: letters first, so that names look like names.
-_UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
-
-#: The end of a string in the midst of an escape.
-_ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(u[0-9a-fA-F]{0,3})?\Z")
-
-#: The quote in that order; the whitespace of JSON.
-_QUOTE, _WHITESPACE = _UNRANKED.index(0x22), frozenset(b" \t\n\r")
-
-#: The kinds of atoms that are strings.
-_STRINGS = ("row", "counted")
-
-
 def _fresh() -> tuple[Terms, ByteRows]:
     terms = Terms()
     return terms, ByteRows(terms)
@@ -129,8 +102,10 @@ class LazyAutomaton:
         nodes: the node store.
         automaton: the kernel's automaton; use it under `lock`.
         lock: one derivation at a time.
+        resolution: the dependent nodes of the store.
         specials: names of the control tokens met so far, by number.
         is_shared: many grammars share it.
+        is_dependent: a dependent node was met, so that the text so far takes part.
     """
 
     def __init__(self, memory: int | None = None, *, shared: bool = False, seed: SharedTerms | None = None) -> None:
@@ -145,12 +120,11 @@ class LazyAutomaton:
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
-        self._dynamic: list[int] = []
-        self._places: dict[int, list[tuple[int, int]]] = {}
-        self._resolved: dict[tuple[int, ...], int] = {}
+        self.is_dependent = False
+        self.resolution = Resolution(self.nodes, self.automaton)
         self._plans: dict[int, Rope] = {}
-        self._ways_known: dict[tuple[int, ...], tuple[list[bytes], Iterator[bytes]]] = {}
         self._texts = ShortestTexts(weakref.proxy(self))
+        self._detours = Detours(weakref.proxy(self))
 
     def __del__(self) -> None:
         self.nodes.clear()
@@ -169,7 +143,7 @@ class LazyAutomaton:
         terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + SEED_BYTES * self._known + self.nodes.weight
         held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
-        held += (len(self._places) + len(self._resolved) + len(self._plans)) * PLACE_BYTES
+        held += self.resolution.byte_count() + len(self._plans) * PLAN_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     def grow(self) -> None:
@@ -198,13 +172,12 @@ class LazyAutomaton:
                 atom = self.rows.start(args[0], args[1])
             elif kind == COUNTED:
                 atom = self.automaton.count(args[0], -1 if args[1] is None else args[1])
-            elif kind == DYNAMIC:
-                atom = (DYNAMIC_TAG << TAG) | len(self._dynamic)
-                self._dynamic.append(node)
-            else:
-                assert kind == SPECIAL
+            elif kind == SPECIAL:
                 atom = (SPECIAL_TAG << TAG) | len(self.specials)
                 self.specials.append(args[0])
+            else:
+                atom = self.automaton.depend(node)
+                self.is_dependent = True
             self._atoms[node] = atom
         return atom
 
@@ -247,17 +220,11 @@ class LazyAutomaton:
         kept.sort(key=lambda each: each[0])
         return {thread for number, (least, thread) in enumerate(kept) if number < most or least == best}
 
-    # -- places that depend on the text so far -----------------------------------------------------------------------
+    # -- dependent nodes -------------------------------------------------------------------------------------------
 
-    @property
-    def is_dynamic(self) -> bool:
-        """True if a DYNAMIC place was met."""
-        return bool(self._dynamic)
-
-    def static(self, number: int, rest: int) -> tuple[int, int]:
-        """Return, for a DYNAMIC place, the node of everything that it could allow, then ``rest``; and its kind."""
-        static, _, kind = self.nodes.args(self._dynamic[number])
-        return self.nodes.seq(static, rest), kind
+    def static(self, node: int, rest: int) -> tuple[int, bool]:
+        """See `Resolution.static`."""
+        return self.resolution.static(node, rest)
 
     def advance(self, state: int, data: bytes, before: Written, behind: bytes = b"") -> int:
         """Return the state after ``data``, or `REFUSED`; never an open state.
@@ -265,66 +232,11 @@ class LazyAutomaton:
         Args:
             state: the state of the text.
             data: the bytes that continue it.
-            before: the text so far; read only if a DYNAMIC place is met.
+            before: the text so far; read only if a dependent node is met.
             behind: tentative text between ``before`` and ``data``.
         """
         result = self.automaton.advance(state, data)
-        if result >= REFUSED:
-            return result
-        try:
-            done = 0
-            while result < REFUSED:  # open after one of the bytes
-                size = OPENED - result
-                if size:
-                    state = self.automaton.advance(state, data[done : done + size], False)
-                state = self.automaton.step(state, data[done + size])
-                done += size + 1
-                state = self._close(state, before, behind + data[:done])
-                if state == REFUSED:
-                    return state
-                if done == len(data):
-                    return self.automaton.cut(state)
-                result = self.automaton.advance(state, data[done:])
-            return result
-        finally:
-            before.suppose(b"")
-
-    def _close(self, state: int, before: Written, data: bytes) -> int:
-        """Return an open state, after a text and ``data``, with each DYNAMIC thread replaced by the node that it
-        resolves to; or `REFUSED`."""
-        # The tokens of one mask meet the same few places, and so does the token that is then chosen.
-        key = state, data
-        closed = before.closed.get(key)
-        if closed is None:
-            before.suppose(data)
-            closed = self._find_closed(state, before)
-            if len(data) <= LONGEST_DATA:
-                if len(before.closed) >= MAX_CLOSED:
-                    before.closed.clear()
-                before.closed[key] = closed
-        return closed
-
-    def _find_closed(self, state: int, before: Written) -> int:
-        while state != REFUSED:
-            places = self._places.get(state)
-            if places is None:
-                if len(self._places) >= MAX_PLACES:
-                    self._places.clear()
-                places = self._places[state] = self.automaton.open_threads(state)
-            if not places:
-                break
-            key = (state, *[self.nodes.args(self._dynamic[atom & 0xFFFFFFFF])[1](before) for atom, _ in places])
-            resolved = self._resolved.get(key)
-            if resolved is None:
-                replaced = {}
-                for (atom, rest), node in zip(places, key[1:], strict=True):
-                    after = self.nodes.seq(node, rest)
-                    replaced[atom, rest] = self.nodes.EMPTY if self.nodes.is_empty(after) else after
-                if len(self._resolved) >= MAX_PLACES:
-                    self._resolved.clear()
-                resolved = self._resolved[key] = self.automaton.resolve(state, replaced)
-            state = resolved
-        return state
+        return result if result >= REFUSED else self.resolution.advance(state, data, result, before, behind)
 
     # -- shortest completions ----------------------------------------------------------------------------------
 
@@ -339,7 +251,7 @@ class LazyAutomaton:
         )
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
-        """Return a short completion of the text: the shortest, unless a DYNAMIC place forbids it.
+        """Return a short completion of the text: the shortest, unless a dependent node forbids it.
 
         Args:
             state: the state of the text.
@@ -365,7 +277,7 @@ class LazyAutomaton:
         return found
 
     def _completed(self, state: int, before: Written, most: int | None) -> list[bytes | str] | None:
-        """Return a short completion, by one plan after the other, each as if DYNAMIC places forbade nothing.
+        """Return a short completion, by one plan after the other, each as if dependent nodes forbade nothing.
 
         Args:
             state: the state of the text.
@@ -376,7 +288,7 @@ class LazyAutomaton:
                 an end, as a plan never goes through the same place twice.
         """
         done: list[bytes | str] = []
-        tried: dict[tuple[int, ...], Iterator[bytes]] = {}
+        tried: Tried = {}
         end = None if most is None else len(before) + most
         while not self.automaton.accepts(state):
             pause()
@@ -398,10 +310,10 @@ class LazyAutomaton:
                 reached = self.automaton.advance(state, part)
                 if reached == REFUSED:  # the threads of the plan were cut: another is as short
                     break
-                is_closed = reached < 0  # a DYNAMIC place: the rest of the plan may be forbidden
+                is_closed = reached < 0  # a dependent node: the rest of the plan may be forbidden
                 if is_closed:
                     part = part[: OPENED + 1 - reached]
-                    reached, part = self._across(state, part, left - len(part), before, tried)
+                    reached, part = self._detours.past(state, part, left - len(part), before, tried)
                 left -= len(part)
                 before.write(part)
                 done.append(part)
@@ -409,40 +321,6 @@ class LazyAutomaton:
                 if is_closed:
                     break
         return joined(done)
-
-    def _across(
-        self, state: int, data: bytes, left: int, before: Written, tried: dict[tuple[int, ...], Iterator[bytes]]
-    ) -> tuple[int, bytes]:
-        """Return the state after a DYNAMIC place and the bytes that lead there: ``data``, or others if it is forbidden.
-
-        Args:
-            state: the state of the text.
-            data: bytes that lead to the place.
-            left: the planned length of the text after it.
-            before: the text so far.
-            tried: iterators over the ways to such places, by the atoms where they begin: ways that were refused once
-                are refused for the rest of the same object.
-        """
-        reached = self._through(state, data, left, before)
-        if reached != REFUSED and not tried:
-            return reached, data
-        begin = _string_start(data)
-        near = self.automaton.advance(state, data[:begin])
-        planned = self._narrowed(near, left + len(data) - begin)
-        near = near if planned == REFUSED else planned
-        atoms = tuple(atom for atom, _ in self.automaton.threads(near))
-        if reached != REFUSED:
-            tried.pop(atoms, None)
-            return reached, data
-        # Each that is refused repeats a name or an item, which has its own part of the text.
-        if atoms not in tried:
-            tried[atoms] = self._known_ways(atoms, near)
-        ways = tried[atoms]
-        for way in islice(ways, len(before) + len(data) + 1):
-            reached = self.advance(near, way, before, data[:begin])
-            if reached != REFUSED:
-                return reached, data[:begin] + way
-        raise AssertionError("a state from which the text cannot be finished")
 
     def _planned(self, state: int) -> int:
         """Return a state with only one thread of another: one with the shortest completion."""
@@ -457,89 +335,21 @@ class LazyAutomaton:
         )
         return self.automaton.narrowed(state, {best[1:]})
 
-    def _narrowed(self, state: int, most: int) -> int:
-        """Return a state without the threads of another that need more than ``most`` bytes to the end."""
+    def within(self, state: int, most: int) -> int:
+        """Return a state with the threads of another that need at most ``most`` bytes to the end, or `REFUSED`."""
         kept = set()
         for atom, rest in self.automaton.threads(state):
             if self._texts.shortest(rest, most + 1 - self._begin(atom).length) is not None:
                 kept.add((atom, rest))
         return self.automaton.narrowed(state, kept)
 
-    def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
-        """Return the state after a DYNAMIC place with only the threads that pass it; `REFUSED` if it is forbidden.
-
-        Threads that stay before the place (with another digit of a number, say) could look shorter again and again, so
-        that a completion would not end.
-        """
-        nodes = self.nodes
-        opened = self.automaton.step(self.automaton.advance(state, data[:-1]), data[-1])
-        places = [
-            (nodes.args(self._dynamic[atom & 0xFFFFFFFF]), rest) for atom, rest in self.automaton.open_threads(opened)
-        ]
-        plans = [self._texts.shortest(nodes.seq(static, rest)) for (static, _, _), rest in places]
-        if all(plan is None or plan.length > left for plan in plans):
-            return self.advance(state, data, before)
-        before.suppose(data)
-        try:
-            ways = [nodes.seq(resolve(before), rest) for (_, resolve, _), rest in places]
-            way = nodes.alt([each for each in ways if not nodes.is_empty(each)])
-            return REFUSED if way == nodes.EMPTY else self._find_closed(self.automaton.start(way), before)
-        finally:
-            before.suppose(b"")
-
-    def _known_ways(self, atoms: tuple[int, ...], state: int) -> Iterator[bytes]:
-        """Yield `_ways`, those that were found from the same atoms before at once: each of a hundred objects in an
-        object has the same names. They do not depend on what follows the string, but where a string is put together of
-        several nodes; so those of the state itself come last."""
-        known = self._ways_known.get(atoms)
-        if known is None:
-            if len(self._ways_known) >= MAX_WAYS:
-                self._ways_known.clear()
-            known = self._ways_known[atoms] = [], LazyAutomaton._ways(weakref.proxy(self), state)
-        found, more = known
-        at = 0
-        while True:
-            if at == len(found):
-                way = next(more, None)
-                if way is None:
-                    break
-                found.append(way)
-            yield found[at]
-            at += 1
-        yield from self._ways(state)
-
-    def _ways(self, state: int) -> Iterator[bytes]:
-        """Yield the bytes that lead from a state to a DYNAMIC place at the end of a string, the shortest first; those
-        that `json.dumps` would spell otherwise come last."""
-        heap = [(0.0, b"", state, b"")]  # length, data (in preference order), state, ending
-        while heap:
-            length, data, here, ending = heappop(heap)
-            if ending:
-                yield data.translate(_UNRANKED) + ending
-                heappush(heap, (length + 0.5, data, here, b""))  # longer ones that begin so
-                continue
-            following = set(self.automaton.following(here))
-            if 0x22 in following and _QUOTE not in data:  # whitespace before a string makes no other string of it
-                following -= _WHITESPACE
-            for byte in range(0x100):
-                if _UNRANKED[byte] not in following:
-                    continue
-                then = self.automaton.advance(here, _UNRANKED[byte : byte + 1])
-                atoms = {atom for atom, _ in self.automaton.threads(then)} if then >= 0 else ()
-                endings = [self.finish_atom(atom) for atom in atoms if self.automaton.unpack(atom)[0] in _STRINGS]
-                if endings:
-                    ending = min(endings, key=len)
-                    size, longer = 1.0 + len(data) + len(ending), data + bytes((byte,))
-                    if length >= _UNUSUAL or _is_unusual(data.translate(_UNRANKED), _UNRANKED[byte]):
-                        size += _UNUSUAL
-                    if len(ending) == 1 and (not heap or heap[0][0] >= size):  # no other is shorter
-                        yield longer.translate(_UNRANKED) + ending
-                        heappush(heap, (size + 0.5, longer, then, b""))
-                    else:
-                        heappush(heap, (size, longer, then, ending))
+    def fits(self, node: int, most: int) -> bool:
+        """Return True if a node has a text of at most ``most`` bytes, if dependent nodes forbid nothing."""
+        text = self._texts.shortest(node)
+        return text is not None and text.length <= most
 
     def plan(self, state: int) -> Rope:
-        """Return the shortest completion, as if DYNAMIC places forbade nothing."""
+        """Return the shortest completion, as if dependent nodes forbade nothing."""
         found = self._plans.get(state)
         if found is not None:
             return found
@@ -596,38 +406,11 @@ class LazyAutomaton:
             return data
         if kind == "row":
             return self.rows.shortest(rest[0])
-        if kind == "dynamic":
-            return b""
         local, written, least = rest
         closing: bytes = _free_string()[1][local]
         if local > 1:  # in the middle of a character
             written += 1
         return closing + b"a" * int(max(0, least - written)) + b'"'
-
-
-def _string_start(data: bytes) -> int:
-    """Return the index at which the JSON string at the end of some bytes begins; 0 if it is not among them."""
-    at = len(data) - 1
-    while True:
-        at = data.rfind(b'"', 0, max(at, 0)) if data.endswith(b'"') else -1
-        if at < 0:
-            return 0
-        slashes = at - len(data[:at].rstrip(b"\\"))
-        if slashes % 2 == 0:
-            return at
-
-
-def _is_unusual(before: bytes, byte: int) -> bool:
-    """Return True if a byte goes on with an escape in a JSON string that `json.dumps` would not write there."""
-    escape = _ESCAPE.search(before)
-    if escape is None:
-        return False
-    begun = escape[1]
-    if begun is None:
-        return byte not in b'"\\bfnrtu'
-    if begun == b"u000":
-        return byte not in b"01234567bef"  # the others have short escapes
-    return byte not in (b"0", b"0", b"01", b"0123456789abcdef")[len(begun) - 1]
 
 
 def _length(part: bytes | str) -> int:

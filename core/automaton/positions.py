@@ -154,7 +154,7 @@ class Positions:
 
     def unpack(self, atom: cython.longlong) -> tuple:
         """Return an atom position as ``("row", state)``, ``("literal", remaining bytes)``, ``("counted", local state,
-        characters written, least)``, ``("special", number)`` or ``("dynamic", number)``."""
+        characters written, least)`` or ``("special", number)``."""
         tag: cython.longlong = atom >> encoding.TAG
         at: cython.int
         if tag == encoding.ROW:
@@ -168,4 +168,4 @@ class Positions:
         if tag == encoding.COUNTED:
             number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
             return ("counted", atom & 0xFF, (atom >> 8) & 0xFFFFFFFF, self.least[number])
-        return ("dynamic" if tag == encoding.DYNAMIC else "special", atom & 0xFFFFFFFF)
+        return ("special", atom & 0xFFFFFFFF)

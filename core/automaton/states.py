@@ -325,6 +325,10 @@ class Automaton(Positions):
             self._merge()
         return None
 
+    def depend(self, node: cython.int) -> object:
+        """Return the position of a dependent node."""
+        return (cython.cast(cython.longlong, encoding.DYNAMIC) << encoding.TAG) | node
+
     def start(self, node: int) -> int:
         """Return the state before any text of ``node``; it may be open (see `resolve`)."""
         self.next_count = 0
@@ -371,7 +375,8 @@ class Automaton(Positions):
 
         ``whole``: a token ends here, so that the state may be `cut`.
 
-        If after byte ``n`` of it the state is *open*, which means that it has a DYNAMIC thread, return ``OPENED - n``:
+        If after byte ``n`` of it the state is *open*, which means that it has a thread at a dependent node, return
+        ``OPENED - n``:
         `step` takes that byte, and `resolve` closes the state.
         """
         i: cython.int
@@ -399,31 +404,27 @@ class Automaton(Positions):
         return encoding.REFUSED if self.next_count == 0 and not self.next_accepts else self._intern()
 
     def resolve(self, state: cython.int, replaced: dict) -> int:
-        """Return an open state with each DYNAMIC thread ``(atom, rest)`` replaced by the node ``replaced[atom, rest]``;
-        `REFUSED` if nothing is left. The new state may be open again.
-
-        This is the one place where the text so far takes part (data-dependent grammars: Jim, Mandelbaum, Walker 2010,
-        "Semantics and algorithms for data-dependent grammars"); states stay independent of it.
-        """
+        """Return an open state with each thread of `open_threads` replaced by the node ``replaced[thread]``; `REFUSED`
+        if nothing is left. The new state may be open again."""
         i: cython.int
         self._load(state)
         self.next_count = 0
         self.next_accepts = self.state_accepts[state] != 0
         for i in range(self.now_count):
             if (self.now_atom[i] >> encoding.TAG) == encoding.DYNAMIC:
-                self._enter_node(replaced[self.now_atom[i], self.now_rest[i]])
+                self._enter_node(replaced[self.now_atom[i] & 0xFFFFFFFF, self.now_rest[i]])
             else:
                 self._push(self.now_atom[i], self.now_rest[i])
         return encoding.REFUSED if self.next_count == 0 and not self.next_accepts else self._intern()
 
     def open_threads(self, state: cython.int) -> list:
-        """Return the DYNAMIC threads of a state as ``(atom, rest)`` pairs."""
+        """Return the threads of a state at dependent nodes, as pairs of that node and the node that follows it."""
         at: cython.int = self.state_at[self.own(state)]
         i: cython.int
         found = []
         for i in range(at, at + self.state_count[state]):
             if (self.thread_atom[i] >> encoding.TAG) == encoding.DYNAMIC:
-                found.append((self.thread_atom[i], self.thread_rest[i]))
+                found.append((self.thread_atom[i] & 0xFFFFFFFF, self.thread_rest[i]))
         return found
 
     def narrowed(self, state: cython.int, kept: object) -> int:
@@ -498,7 +499,7 @@ class Automaton(Positions):
         return bytes(out)
 
     def following(self, state: cython.int) -> bytes:
-        """Return the bytes that may come next, ascending; the text so far may forbid some at a DYNAMIC place."""
+        """Return the bytes that may come next, ascending; the text so far may forbid some at a dependent node."""
         seen = bytearray(256)
         i: cython.int
         byte: cython.int

@@ -1,23 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Look-back into a JSON text being written: the names of the innermost open object, the items of the innermost array.
+"""Text so far, and look-back into its JSON: the names of the innermost open object, the items of the innermost array.
 
-The JSON may follow other text (a tag, say), so it is read backwards from its end. That is unambiguous from any place
+The JSON may follow other text (a tag, say), so it is read backwards from its end. That is unambiguous from any point
 outside of strings: the nearest quote closes a string, which begins at the nearest quote before it that is not escaped
 by an odd number of backslashes (RFC 8259 section 7). Results are kept while the text before them stays, so that each
 part of a text is read about once for each bracket around it.
 
-The contract of DYNAMIC places, through which a grammar depends on the text:
-
-- A state is *open* while it has a DYNAMIC thread. Only `LazyAutomaton.advance` meets open states; it returns closed
-  ones.
-- `resolve(text)` is a function of the text alone: it does not matter in which pieces the text was written, what was
-  undone before, or which fork asks. What it returns is a part of the place's static node.
-- Every closed state has a finishing text: a place forbids a text only where another text goes on (AFTER_NAME, after a
-  name or string of a *roomy* language), or nothing but continuations of which others are left (BEYOND).
-- An AFTER_NAME place adds no states: only tokens that end a repeated name are tried. A BEYOND place adds a state for
-  each set of earlier values, also for those that tokens of one mask would write.
-
-Compiled where that is possible (Cython in pure-Python mode): many masks depend on it.
+Compiled where that is possible (Cython in pure-Python mode): each mask within a name asks for it, and interpreted it
+takes some five times as long.
 """
 
 from __future__ import annotations
@@ -25,8 +15,9 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
-from ..language.json_text import json_bytes
+from ..language.json_text import json_bytes, string_start
 
 try:
     import cython
@@ -40,35 +31,28 @@ _WHOLE = re.compile(
 )
 
 
-#: Maximum number of places whose names are remembered.
+#: Maximum number of ends of the text whose names are kept.
 _MAX_NAMED = cython.declare(cython.int, 8)
 
 #: By byte: 1 if it may stand in a JSON value outside of strings and is neither a bracket nor punctuation.
 _IS_SCALAR = cython.declare(bytes, bytes([chr(byte) in "0123456789+-.Etruefalsn" for byte in range(256)]))
 
 
-@cython.cfunc
-@cython.exceptval(-2, check=False)
-def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
-    """Return the index of the nearest quote before ``end`` that is not escaped; -1 if there is none."""
-    at: cython.Py_ssize_t = end
-    slashes: cython.Py_ssize_t
-    while True:
-        at -= 1
-        while at >= 0 and text[at] != 0x22:
-            at -= 1
-        if at < 0:
-            return -1
-        slashes = at
-        while slashes > 0 and text[slashes - 1] == 0x5C:
-            slashes -= 1
-        if (at - slashes) % 2 == 0:
-            return at
+class Repeats(NamedTuple):
+    """The continuations of a text that repeat a name (see `Written.endings`).
+
+    Attributes:
+        endings: each continuation that is escaped as by `json.dumps`, and repeats a name, begins with one of them.
+        is_partial: continuations that are escaped otherwise, in the middle of a character, may repeat a name too.
+    """
+
+    endings: list[bytes]
+    is_partial: bool
 
 
 @cython.cfunc
 def _decoded(spelled: bytes) -> object:
-    """Return a name, or None if these bytes are no JSON string: then the place was inside one."""
+    """Return the value of a JSON string; None if the bytes are no JSON string, since the text ended inside of one."""
     if b"\\" not in spelled and spelled.isascii():  # as nearly all names are
         name: str = spelled[1 : len(spelled) - 1].decode("ascii")
         if name.isprintable() and len(spelled) > 1:
@@ -100,8 +84,8 @@ def _spelled_any(name: str) -> bytes:
 
 @cython.cfunc
 @cython.exceptval(-2, check=False)
-def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
-    """Return True if the byte before ``end`` allows a name there."""
+def _may_begin_name(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
+    """Return True if the last byte before ``end``, white space aside, is an opening brace or a comma."""
     at: cython.Py_ssize_t = end - 1
     while at >= 0 and (text[at] == 0x20 or text[at] == 0x09 or text[at] == 0x0A or text[at] == 0x0D):
         at -= 1
@@ -110,9 +94,16 @@ def _is_name_place(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
 
 @cython.cclass
 class Bracket:
-    """An open object or array, read up to its last comma (or its bracket): the index of the bracket, its own names (of
-    an array: its items that are strings), how the first of them are spelled, the indices of its own commas, and its
-    items."""
+    """An open object or array, read up to its last comma, or its bracket if it has none.
+
+    Attributes:
+        opening: index of the bracket.
+        at: index up to which it is read.
+        names: its names up to there; of an array, the items that are strings.
+        spelled: the first of `names`, as `json.dumps` writes them.
+        commas: the indices of its commas up to there.
+        items: the items before the first of `commas`.
+    """
 
     at: cython.Py_ssize_t
     opening: cython.Py_ssize_t
@@ -131,11 +122,44 @@ class Bracket:
 
 
 @cython.cclass
+class _Names:
+    """The names of the innermost open object at some end of the text; of an array, the items that are strings.
+
+    Attributes:
+        names: the names, not to be changed.
+        bracket: the object, whose names come first; None if there is none.
+    """
+
+    names: list
+    bracket: Bracket
+    _spelled: list
+
+    def __init__(self, names: list, bracket: Bracket):
+        self.names = names
+        self.bracket = bracket
+        self._spelled = None
+
+    @cython.cfunc
+    def spelled(self) -> list:
+        """Return the names as `json.dumps` writes them."""
+        if self._spelled is None:
+            count: cython.Py_ssize_t = 0
+            known: list = []
+            if self.bracket is not None:  # it may have read more since
+                known = self.bracket.spelled
+                count = min(len(self.bracket.names), len(self.names))
+                while len(known) < count:
+                    known.append(_spelled(self.bracket.names[len(known)]))
+            self._spelled = known[:count] + [_spelled(name) for name in self.names[count:]]
+        return self._spelled
+
+
+@cython.cclass
 class Written:
     """The text so far, and look-back into its JSON.
 
     Args:
-        text: what was written.
+        text: the text.
 
     Law: results depend on the text alone, not on the pieces in which it was written.
     """
@@ -146,7 +170,7 @@ class Written:
     _bracket: Bracket
     _closed: dict
     _bytes: object
-    _places: dict
+    _named: dict
 
     def __init__(self, text: bytes = b""):
         self._data = bytearray(text)
@@ -156,8 +180,8 @@ class Written:
         self._bracket = None
         self._closed = {}
         self._bytes = None
-        #: By some places, for which several tokens in a row ask: the names there, and how they are spelled (or None).
-        self._places = {}
+        #: By end of the text: several tokens in a row ask for the same names.
+        self._named = {}
 
     def __len__(self) -> int:
         return len(self._data)
@@ -188,8 +212,8 @@ class Written:
         del self._data[size:]
         self._bytes = None
         self._closed = {}
-        if self._places:
-            self._places = {}
+        if self._named:
+            self._named = {}
         while self._open and cython.cast(Bracket, self._open[len(self._open) - 1]).at > size:
             self._open.pop()
 
@@ -234,7 +258,9 @@ class Written:
                 break
             byte = text[at]
             if byte == 0x22:
-                start = _string_start(text, at)
+                start = text.rfind(b'"', 0, at)
+                if start > 0 and text[start - 1] == 0x5C:
+                    start = string_start(text, at)
                 if start < 0:
                     break
                 if depth == 0:
@@ -264,7 +290,7 @@ class Written:
                     ahead.append((len(names), len(items)))
                 colon = False
             elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
-                if not _IS_SCALAR[byte]:  # no JSON: the place is in a string
+                if not _IS_SCALAR[byte]:  # no JSON: the text ends inside a string
                     return [], []
                 colon = False
             at -= 1
@@ -295,55 +321,34 @@ class Written:
         return names, commas
 
     @cython.cfunc
-    def _place(self, end: cython.Py_ssize_t) -> list:
-        """Return the names at a place, how they are spelled (or None), and the bracket; neither list is to be
-        changed."""
-        found = self._places.get(end)
-        if found is not None:
-            return found
+    def _names_at(self, end: cython.Py_ssize_t) -> _Names:
+        """Return the names at an end of the text."""
+        known = self._named.get(end)
+        if known is not None:
+            return known
         names: list = self._look_back(end)[0]
         if self._bracket is not None:
             names = self._bracket.names + names
-        place: list = [names, None, self._bracket]
+        found: _Names = _Names(names, self._bracket)
         if end <= self._size:  # else the text may change before it
-            if len(self._places) >= _MAX_NAMED:
-                self._places = {}
-            self._places[end] = place
-        return place
-
-    @cython.cfunc
-    def _names(self, end: cython.Py_ssize_t) -> list:
-        return self._place(end)[0]
-
-    @cython.cfunc
-    def _spelled_names(self, end: cython.Py_ssize_t) -> list:
-        """Return `_names` as `json.dumps` writes them."""
-        place: list = self._place(end)
-        if place[1] is None:
-            names: list = place[0]
-            bracket: Bracket = place[2]
-            if bracket is None:
-                place[1] = [_spelled(name) for name in names]
-            else:  # its names come first; it may have read more since
-                count: cython.Py_ssize_t = min(len(bracket.names), len(names))
-                while len(bracket.spelled) < count:
-                    bracket.spelled.append(_spelled(bracket.names[len(bracket.spelled)]))
-                place[1] = bracket.spelled[:count] + [_spelled(name) for name in names[count:]]
-        return place[1]
+            if len(self._named) >= _MAX_NAMED:
+                self._named = {}
+            self._named[end] = found
+        return found
 
     def names(self) -> list[str]:
         """Return the names in the innermost open object, also of a member without its value; in an array, the items
         that are strings."""
-        return self._names(len(self._data))
+        return self._names_at(len(self._data)).names
 
     def last_name(self) -> tuple[str, list[str]]:
         """Return the string at the end of the text, a name or an item of an array, and the names in the same object
         (the strings in the same array) before it."""
         text: bytearray = self._data
-        start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
+        start: cython.Py_ssize_t = string_start(text, len(text) - 1)
         name = _decoded(bytes(text[start:]))
         assert name is not None
-        return name, self._names(start)
+        return name, self._names_at(start).names
 
     def items(self) -> list[bytes]:
         """Return the items of the innermost open array as written; the text ends right after an item, or where the next
@@ -369,51 +374,46 @@ class Written:
             found.append(last)
         return found
 
-    def repeats(self) -> tuple[list[bytes], bool]:
+    def endings(self) -> Repeats:
         """Return the continuations that would repeat a name of the innermost open object, or a string of the innermost
-        open array; the text ends inside such a string, or where one may begin.
-
-        Returns:
-            Prefixes: each such continuation that is escaped as by `json.dumps` begins with one of them. And True if a
-            name that is escaped otherwise, in the middle of a character, could also become a repeated one.
-        """
+        open array; the text ends inside such a string, or where one may begin."""
         text: bytearray = self._data
         end: cython.Py_ssize_t = len(text)
         found: list = []
-        if _is_name_place(text, end):
-            found += self._spelled_names(end)
-        start: cython.Py_ssize_t = _string_start(text, end)
-        if start < 0 or not _is_name_place(text, start):
-            return found, False
-        names: list = self._names(start)
-        if not names:
-            return found, False
+        if _may_begin_name(text, end):
+            found += self._names_at(end).spelled()
+        start: cython.Py_ssize_t = string_start(text, end)
+        if start < 0 or not _may_begin_name(text, start):
+            return Repeats(found, False)
+        known: _Names = self._names_at(start)
+        if not known.names:
+            return Repeats(found, False)
         written: bytes = None
         spelled: bytes
         if text.find(0x5C, start) < 0:
             size: cython.Py_ssize_t = end - start
             last: cython.int = text[end - 1]
-            for spelled in self._spelled_names(start):  # none is as short: they are complete
+            for spelled in known.spelled():  # none is as short: they are complete
                 if len(spelled) > size and spelled[size - 1] == last:
                     if written is None:
                         written = bytes(text[start:])
                     if spelled.startswith(written):
                         found.append(spelled[size:])
-            return (list(dict.fromkeys(found)) if len(found) > 1 else found), False
+            return Repeats(list(dict.fromkeys(found)) if len(found) > 1 else found, False)
         written = bytes(text[start:])
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')
         if whole is None or beginning is None:  # not certainly the beginning of a string
-            return found, True
-        names = [name for name in names if name.startswith(beginning)]
+            return Repeats(found, True)
+        names: list = [name for name in known.names if name.startswith(beginning)]
         if whole.end() < len(written):
-            return found, bool(names)
+            return Repeats(found, bool(names))
         found += [_spelled(name[len(beginning) :])[1:] for name in names]
-        return list(dict.fromkeys(found)), False
+        return Repeats(list(dict.fromkeys(found)), False)
 
     def spelled_names(self) -> list[bytes]:
         """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
         object (the strings of the innermost open array), whether the text ends inside a string or not."""
-        found: list = self._spelled_names(len(self._data))
-        start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
-        return list(dict.fromkeys(found + self._spelled_names(start) if start >= 0 else found))
+        found: list = self._names_at(len(self._data)).spelled()
+        start: cython.Py_ssize_t = string_start(self._data, len(self._data))
+        return list(dict.fromkeys(found + self._names_at(start).spelled())) if start >= 0 else found

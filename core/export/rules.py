@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..dependent.resolution import bound
 from ..errors import GrammarError, LimitError
 from ..language.node_kinds import (
-    AFTER_NAME,
     ALT,
     COUNTED,
-    DYNAMIC,
     EPSILON_KIND,
     LAZY,
     LITERAL,
@@ -290,9 +289,8 @@ class _Reader:
                 name = self._names[node] = f"r{len(self._names)}"
                 self.pending.append((name, node))
             return Reference(name)
-        assert kind == DYNAMIC
-        static, _, place = args
-        self.unsaid[_REPEATED_NAME if place == AFTER_NAME else _REPEATED] = None
+        static, names_only = bound(nodes, node)  # the node depends on the text so far
+        self.unsaid[_REPEATED_NAME if names_only else _REPEATED] = None
         return self.node(static)
 
     @staticmethod

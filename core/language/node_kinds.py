@@ -13,7 +13,7 @@ REPEAT    bounded repetition
 WORDS     many literals, each with its own continuation, kept sorted (enumerations, property names)
 LAZY      a reference to a rule, expanded when first met, so recursion costs nothing until then;
           *stateful* bodies (objects, arrays) are rules whose key says what was already written
-DYNAMIC   a place without text of its own, at which what follows is computed from the text so far
+DYNAMIC   a *dependent* node: the node that it stands for is computed from the text so far
 ========= =======================================================================================
 """
 
@@ -21,11 +21,6 @@ from __future__ import annotations
 
 #: In an order that matters: the kinds up to DYNAMIC are atomic, which means that they are heads of themselves.
 LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC, EMPTY_KIND, EPSILON_KIND, SEQ, ALT, REPEAT, WORDS, LAZY = range(12)
-
-#: Kinds of DYNAMIC places, by what they may forbid. AFTER_NAME: only the name (or the string in an array) just written,
-#: if it is a repeated one.
-#: BEYOND: not the text just written, but some of its continuations. HERE: both.
-AFTER_NAME, BEYOND, HERE = 1, 2, 3
 
 #: Maximum number of bytes up to which neighbouring literals are joined.
 MAX_JOINED = 128
@@ -48,7 +43,8 @@ ENDLESS = 2**31 - 1
 #: - A, B, C: the arguments, by kind. LITERAL, SPECIAL: the index of its bytes or name. SEQ: two nodes. ALT: the index
 #:   of its parts, and their number. REPEAT, COUNTED: part, least, most (-1: no bound). WORDS: first and last word, and
 #:   the number of bytes that are left out of each. LAZY: the index of its rule, the node that is empty iff it is (-1:
-#:   none), and the expansion plus one. DYNAMIC: the index of its resolver, its static node, and its kind of place.
+#:   none), and the expansion plus one. DYNAMIC: the index of its resolver, its static node, and 1 if it only forbids
+#:   repeated names.
 #: - HAS_TEXT, NULLABLE: NO or YES, 0 if not known yet.
 #: - HEADS: the index of its heads plus one; 0 if not known yet, SEARCHED while they are searched.
 #: - MARK: its place in a search.

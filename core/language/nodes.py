@@ -211,7 +211,7 @@ class Nodes:
         if kind <= node_kinds.SPECIAL:
             self._cells[at + node_kinds.HAS_TEXT] = node_kinds.YES
         if kind <= node_kinds.DYNAMIC and kind != node_kinds.TEXT:
-            # A DYNAMIC place is never skipped: the text so far decides.
+            # A dependent node is never skipped: the text so far decides.
             self._cells[at + node_kinds.NULLABLE] = node_kinds.NO
         self._count = node + 1
         return node
@@ -604,19 +604,20 @@ class Nodes:
                 self.shorter[found] = as_short_as
         return found
 
-    def dynamic(self, key, static: cython.int, resolve, kind: cython.int):
-        """Return a place at which ``resolve(text so far)`` is the node that follows.
+    def dynamic(self, key, static: cython.int, resolve, names_only: cython.bint = False):
+        """Return a dependent node: ``resolve(text so far)`` is the node that it stands for.
 
         Args:
             key: identifies it in this store.
             static: a node whose language holds that of everything that ``resolve`` may return.
             resolve: a pure function of the text.
-            kind: `AFTER_NAME`, `BEYOND` or `HERE`.
+            names_only: it forbids the name (or the string in an array) just written if that is a repeated one, and
+                nothing else. False: it forbids some continuations, and others are left.
         """
         self._check(static)
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, kind)
+            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, names_only)
             self._things.append(resolve)
         return found
 
@@ -629,7 +630,7 @@ class Nodes:
 
     def args(self, node: cython.int):
         """Return the arguments of the method that made a node, without keys; of WORDS the sorted pairs and the number
-        of bytes that are left out of each word, of DYNAMIC ``(static, resolve, kind)``."""
+        of bytes that are left out of each word, of DYNAMIC ``(static, resolve, names_only)``."""
         self._check(node)
         kind: cython.int = _cell(self, node, node_kinds.KIND)
         a: cython.int = _cell(self, node, node_kinds.A)
@@ -649,7 +650,7 @@ class Nodes:
             return (a, b, None if c < 0 else c)
         if kind == node_kinds.WORDS:
             return tuple([(self._words[i], self._follows[i]) for i in range(a, b)]), c
-        return (b, self._things[a], c) if kind == node_kinds.DYNAMIC else ()
+        return (b, self._things[a], c == 1) if kind == node_kinds.DYNAMIC else ()
 
     # -- queries ---------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ cdef class MaskEngine:
     # what tokens cost, None until it is needed
     cdef TokenCosts _costs
     cdef int _known
-    # where tokens led from states that no DYNAMIC place followed
+    # where tokens led from states that no dependent node followed
     cdef IntMap _steps
 
     cpdef object special_number(self, long long token_id)

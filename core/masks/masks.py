@@ -13,6 +13,8 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from ..compiled import standin as cython  # type: ignore[no-redef]
 
+from ..dependent.doubts import Doubts
+
 if cython.compiled:  # the others are declared
     from cython.cimports.libc.string import memcpy
 else:
@@ -26,6 +28,10 @@ else:
     from .trie_walk import TrieWalk
 
 COMPILED: bool = bool(cython.compiled)
+
+#: Indices of the doubts of a mask: there are none; no token but those that end a name which was begun before.
+NO_DOUBTS = cython.declare(cython.int, -1)
+WATCHED_ALONE = cython.declare(cython.int, 0)
 
 #: Minimum number of tokens set one by one for which a mask is joined.
 SCATTERED = cython.declare(cython.int, 128)
@@ -50,10 +56,8 @@ def _copy(source: cython.uint[::1], out: cython.uint[::1], words: cython.int) ->
 class Mask:
     """The allowed tokens of one state: the union of some token sets and some single tokens.
 
-    `Masks` holds the token sets (from ``first`` on), the single tokens (from ``at`` on) and the ``doubts`` (-1: none).
-    The doubts are for `Masks.fill`: ``unsure`` are the tokens that only an exact step can decide, since their bytes
-    reach a DYNAMIC place; ``named`` are those that hold a whole name, which it may be enough to compare with the names
-    so far; ``watched`` is True if some token reaches a place that only a repeated name could forbid.
+    `Masks` holds the token sets (from ``first`` on), the single tokens (from ``at`` on) and the `Doubts`
+    (at ``doubts``; NO_DOUBTS: there are none).
 
     A mask that is scattered over many parts is ``joined`` when it is needed again: from then on it is one copy.
 
@@ -85,13 +89,13 @@ class Masks:
         self.parts = []
         self.id_room, self.ids = 256, ints(256)
         self.id_count = 0
-        self.doubts = [[(), (), True, None]]  # the first is that of all masks that are only watched
+        self.doubts = [Doubts((), (), True)]  # at WATCHED_ALONE
         self.clock = 0
         self.held = 0
         self.limit = limit
         self.flushes = 0
         self.words = (trie.vocabulary + 31) // 32
-        self.places = {}
+        self.nodes_of = {}
         self.target = None
 
     def __dealloc__(self):
@@ -165,15 +169,15 @@ class Masks:
         self.id_count += mask.count
         mask.size = 150 + 6 * mask.count
         mask.is_settled = not (walk.watched or walk.unsure or walk.named)
-        mask.doubts = -1
+        mask.doubts = NO_DOUBTS
         mask.is_joined, mask.tick = False, 0
         mask.is_scattered = self._is_scattered(mask)
         if not mask.is_settled and not walk.unsure and not walk.named:
-            mask.doubts = 0
+            mask.doubts = WATCHED_ALONE
         elif not mask.is_settled:
             mask.doubts = len(self.doubts)
             named = tuple(sorted(walk.named - walk.unsure))
-            self.doubts.append([tuple(sorted(walk.unsure)), named, walk.watched, None])
+            self.doubts.append(Doubts(tuple(sorted(walk.unsure)), named, bool(walk.watched)))
             mask.size += 200 + 40 * (len(walk.unsure) + len(walk.named))
         return mask
 
@@ -200,7 +204,7 @@ class Masks:
         border = ticks[len(ticks) // 2] if ticks else 0
         kept: dict = {}
         parts: list = []
-        doubts: list = self.doubts[:1]
+        doubts: list = self.doubts[: WATCHED_ALONE + 1]
         ids: cython.p_int = ints(self.id_room)
         id_count: cython.int = 0
         i: cython.int
@@ -225,7 +229,7 @@ class Masks:
             for i in range(mask.first, mask.first + mask.token_sets):
                 parts.append(self.parts[i])
             mask.first = len(parts) - mask.token_sets
-            if mask.doubts > 0:
+            if mask.doubts > WATCHED_ALONE:
                 doubts.append(self.doubts[mask.doubts])
                 mask.doubts = len(doubts) - 1
         free(self.ids)
@@ -239,71 +243,33 @@ class Masks:
         return None
 
     @cython.ccall
-    def below(self, data: bytes, out: cython.uint[::1]) -> list:
-        """Return the tokens of a mask that begin with ``data``, which is not empty."""
+    def below(self, beginnings: list, out: cython.uint[::1]) -> list:
+        """Return the bytes, none of them empty, that tokens of a mask begin with, each with these tokens."""
         trie: Trie = self.trie
         i: cython.int
+        node: cython.int
         token: cython.int
         found: list = []
-        known = self.places.get(data)
-        if known is None:
-            known = trie.find(data)
-            if len(data) <= MAX_PREFIX:
-                if len(self.places) >= MAX_PREFIXES:
-                    self.places.clear()
-                self.places[data] = known
-        node: cython.int = known
-        if node < 0:
-            return found
-        for i in range(trie.first[node], trie.first[node + trie.size[node]]):
-            token = trie.order[i]
-            if out[token >> 5] >> (token & 31) & 1:
-                found.append(token)
+        data: bytes
+        for data in beginnings:
+            known = self.nodes_of.get(data)
+            if known is None:
+                known = trie.find(data)
+                if len(data) <= MAX_PREFIX:
+                    if len(self.nodes_of) >= MAX_PREFIXES:
+                        self.nodes_of.clear()
+                    self.nodes_of[data] = known
+            node = known
+            if node < 0:
+                continue
+            tokens: list = []
+            for i in range(trie.first[node], trie.first[node + trie.size[node]]):
+                token = trie.order[i]
+                if out[token >> 5] >> (token & 31) & 1:
+                    tokens.append(token)
+            if tokens:
+                found.append((data, tokens))
         return found
-
-    @cython.ccall
-    def forbid_names(self, state: cython.int, endings: list, out: cython.uint[::1]) -> list:
-        """Clear the tokens of a mask that begin with certain bytes, each of which makes a name a repeated one.
-
-        Args:
-            state: the state of the mask.
-            endings: the bytes (see `Written.repeats`).
-            out: the mask.
-
-        Returns:
-            Those of ``endings`` that also lead elsewhere than to the end of such a name: nothing was cleared for them.
-        """
-        left: list = []
-        for data in endings:
-            tokens: list = self.below(data, out)
-            if not tokens:
-                continue
-            if not self._ends_names(state, data):
-                left.append(data)
-                continue
-            for token in tokens:
-                out[cython.cast(cython.int, token) >> 5] ^= cython.cast(cython.uint, 1) << (
-                    cython.cast(cython.int, token) & 31
-                )
-        return left
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _ends_names(self, state: cython.int, data: bytes) -> cython.bint:
-        """Return True if some bytes lead from a state to places alone that forbid a repeated name (AFTER_NAME)."""
-        automaton: Automaton = self.automaton
-        reached: cython.int = automaton.advance(state, data)
-        if reached != encoding.OPENED - len(data) + 1 or automaton.next_accepts:
-            return False
-        i: cython.int
-        for i in range(automaton.next_count):
-            atom: cython.longlong = automaton.next_atom[i]
-            if (atom >> encoding.TAG) != encoding.DYNAMIC:
-                return False
-            _, kind = self.walk._static(atom, automaton.next_rest[i])
-            if kind != 1:
-                return False
-        return True
 
     def is_settled(self, state: cython.int) -> bool:
         """Return True if the mask of a state is known, and depends on nothing else."""
@@ -352,17 +318,14 @@ class Masks:
         """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
 
         Returns:
-            ``[unsure, named, watched, None]``: the tokens of the mask that only an exact step can decide, those that
-            hold a whole name, and whether names are watched for (see `Mask`). It is the same list each time, and its
-            last item is the caller's, to keep what follows from the others. None unless a token can reach a DYNAMIC
-            place.
+            The tokens that the text so far may forbid (`Doubts`); None if there are none.
         """
         is_new: cython.bint = not 0 <= state < len(self.memo) or self.memo[state] is None
         mask: Mask = self._mask(state)
         if mask.is_scattered and not mask.is_joined and not is_new:
             self._join(mask)
         self._write(mask, out)
-        return self.doubts[mask.doubts] if mask.doubts >= 0 else None
+        return None if mask.doubts == NO_DOUBTS else self.doubts[mask.doubts]
 
     @cython.cfunc
     def _join(self, mask: Mask) -> object:
@@ -422,7 +385,7 @@ class Masks:
         token_sets: TokenSets = self.token_sets
         scratch = 4 * (walk.out_room + token_sets.draft.end_room + token_sets.draft.span_room) + 8 * self.trie.longest
         held = self.held + token_sets.held + token_sets.subtrees.bytes_held()
-        return held + 8 * len(self.memo) + 200 * len(self.places) + scratch + 4_000
+        return held + 8 * len(self.memo) + 200 * len(self.nodes_of) + scratch + 4_000
 
     def counters(self) -> dict:
         """Return deterministic counts: trie nodes visited, token sets made, and those of each route (see `token_sets`),

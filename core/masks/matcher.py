@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from ..automaton.lazy_dfa import Program
+from ..automaton.lazy_dfa import LazyAutomaton, Program
 from ..compiled.gil import HAS_GIL
 from ..dependent.written import Written
 from ..errors import GrammarError, LimitError
@@ -96,13 +96,48 @@ def _words(row, least: int) -> object:
     return row
 
 
-def _within(tokens: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> list[int]:
-    """Return those of some tokens that are set in a mask."""
-    if not len(tokens):
-        return []
-    set_bits = mask[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1
-    found: list[int] = tokens[set_bits.astype(bool)].tolist()
-    return found
+class _Candidates:
+    """The mask of a text, before the text takes part (see `toolgrammar.core.dependent.doubts.Candidates`).
+
+    Args:
+        program: the store.
+        state: the state of the text.
+        before: the text.
+        masks: the masks of the store's states.
+        mask: that of the state.
+    """
+
+    __slots__ = ("_before", "_mask", "_masks", "_program", "_state")
+
+    def __init__(
+        self, program: LazyAutomaton, state: int, before: Written, masks, mask: npt.NDArray[np.uint32]
+    ) -> None:
+        self._program = program
+        self._state = state
+        self._before = before
+        self._masks = masks
+        self._mask = mask
+
+    def below(self, beginnings: list[bytes]) -> list[tuple[bytes, list[int]]]:
+        """Return those of some bytes that a token of the mask begins with, each with these tokens."""
+        found: list[tuple[bytes, list[int]]] = self._masks.below(beginnings, self._mask)
+        return found
+
+    def within(self, ids: npt.NDArray[np.int64]) -> list[int]:
+        """Return those of some tokens that are in the mask."""
+        if not len(ids):
+            return []
+        set_bits = self._mask[ids >> 5] >> (ids & 31).astype(np.uint32) & 1
+        found: list[int] = ids[set_bits.astype(bool)].tolist()
+        return found
+
+    def ends_a_name(self, data: bytes) -> bool:
+        """Return True if ``data`` leads to the end of a name and nowhere else."""
+        return self._program.resolution.ends_a_name(self._state, data)
+
+    def refuses(self, data: bytes) -> bool:
+        """Return True if no text goes on with ``data``."""
+        return self._program.advance(self._state, data, self._before) == encoding.REFUSED
 
 
 @cython.cclass
@@ -155,9 +190,9 @@ class Matcher:
         self._tokens = constraint.vocabulary.tokens
         self._state = state
         self._history = [] if history is None else history
-        #: The bytes that each step wrote, for DYNAMIC places, which look back.
+        #: The bytes that each step wrote, for dependent nodes.
         self._pieces = [] if pieces is None else pieces
-        #: The text of the first `_read` pieces; None until a DYNAMIC place needs it.
+        #: The text of the first `_read` pieces; None until a dependent node needs it.
         self._written = None
         self._read = 0
         self._is_probe = is_probe
@@ -222,7 +257,7 @@ class Matcher:
             if engine._briefs and self._state in engine._briefs:
                 masks = engine._brief
             words: cython.uint[::1] = masks.viewed(out)
-            doubts: list = masks.fill(cython.cast(cython.int, self._state), words)
+            doubts = masks.fill(cython.cast(cython.int, self._state), words)
             if doubts is not None:
                 self._settle(out, words, masks, doubts)
         return None
@@ -305,45 +340,12 @@ class Matcher:
         return encoding.REFUSED
 
     @cython.cfunc
-    def _settle(self, out, words: cython.uint[::1], masks: Masks, doubts: list) -> object:
-        """Clear the bits of the doubtful tokens that the text so far forbids (see `masks.Masks.fill`)."""
-        written = self._text_so_far()
-        watched: bool = doubts[2]
-        endings, is_odd = written.repeats() if watched else ((), False)
-        if not (endings or is_odd or doubts[0] or doubts[1]):
-            return None
-        advance = self._engine._program.advance
-        tokens: tuple = self._tokens
-        doomed: list = []
-        trial: list = list(doubts[0])
-        if endings or is_odd:  # a token that closes the name, and spells some of it another way
-            trial += _within(self._engine._index.closers, out)
-        if is_odd:  # in the midst of an escape: whatever closes the name is worth a trial
-            trial += _within(self._engine._index.quoted, out)
-        for data in masks.forbid_names(cython.cast(cython.int, self._state), endings, words) if endings else ():
-            below = masks.below(data, words)
-            if not below:
-                continue
-            if advance(self._state, data, written) == encoding.REFUSED:
-                doomed += below
-            else:
-                trial += below
-        if doubts[1]:
-            if doubts[3] is None:
-                doubts[3] = self._engine._index.tokens_by_name(doubts[1], 3 if watched else 4)
-            by_name: dict = doubts[3]
-            trial += by_name[b""]
-            if len(by_name) > 1:
-                for name in written.spelled_names():
-                    trial += by_name.get(name, ())
-        if trial:
-            doomed += [
-                token
-                for token in dict.fromkeys(trial)
-                if advance(self._state, tokens[token], written) == encoding.REFUSED
-            ]
+    def _settle(self, out, words: cython.uint[::1], masks: Masks, doubts: object) -> object:
+        """Clear the tokens that the text so far forbids."""
+        before = self._text_so_far()
+        candidates = _Candidates(self._engine._program, self._state, before, masks, out)
         token: cython.int
-        for token in doomed:
+        for token in doubts.forbidden(before, candidates, self._engine._index.names):
             if words[token >> 5] >> (token & 31) & 1:
                 words[token >> 5] ^= cython.cast(cython.uint, 1) << (token & 31)
         return None
@@ -473,7 +475,7 @@ class Matcher:
         """Do `forced_bytes`, under the lock."""
         data = self._automaton.forced(self._state, FORCED_LIMIT)
         program = self._engine._program
-        if data and program.is_dynamic:  # it stops at every DYNAMIC place: look beyond
+        if data and program.is_dependent:  # it stops at every dependent node: look beyond
             state, more = self._state, data
             while more and len(data) < FORCED_LIMIT:
                 state = program.advance(state, more, self._text_so_far(), data[: len(data) - len(more)])
@@ -574,7 +576,7 @@ class Matcher:
         names: list = written.spelled_names()
         if not names:
             return 0
-        endings, is_odd = written.repeats()
+        endings, is_odd = written.endings()
         engine: MaskEngine = self._engine
         with engine._lock:
             doubtful: list = engine._costs.doubtful(costs, endings, names)
@@ -636,7 +638,7 @@ class Matcher:
             return []
         costs: Costs = self._find_costs()
         if costs.own is not None:
-            endings, is_odd = self._text_so_far().repeats()
+            endings, is_odd = self._text_so_far().endings()
             if not is_odd and costs.own not in endings:
                 with self._engine._lock:
                     plan = self._engine._program.plan(cython.cast(cython.int, self._state))

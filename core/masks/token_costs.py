@@ -21,7 +21,6 @@ import numpy as np
 
 from ..automaton.completion import joined
 from ..errors import DecodingError, LimitError
-from ..language.node_kinds import AFTER_NAME
 from .trie import GROUPS
 
 try:
@@ -299,8 +298,8 @@ class TokenCosts:
                 return encoding.REFUSED
             replaced: dict = {}
             for atom, rest in threads:
-                node, kind = self.program.static(atom & 0xFFFFFFFF, rest)
-                if kind != AFTER_NAME:
+                node, names_only = self.program.static(atom, rest)
+                if not names_only:
                     return encoding.REFUSED
                 replaced[atom, rest] = node
             state = automaton.resolve(state, replaced)
@@ -714,7 +713,7 @@ class TokenCosts:
 
         Args:
             costs: of the state.
-            endings: what would make the present name a repeated one (see `Written.repeats`).
+            endings: what would make the present name a repeated one (see `Written.endings`).
             names: those that the next name must not repeat, as they are spelled.
         """
         found: list = []

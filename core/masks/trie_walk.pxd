@@ -15,16 +15,16 @@ cdef class TrieWalk:
     cdef int out_room
     # positions on the path to the present node
     cdef long long* stack
-    # what reaches a DYNAMIC place (see `Mask`): how far the walk is behind some
+    # the tokens that reach a dependent node (see `Doubts`), and the dependent nodes that the walk has crossed
     cdef set unsure
     cdef set named
     cdef bint watched
-    # places to go on from, in five numbers each (see `_push`), and how many numbers that are
+    # entries to go on from, in five numbers each (see `_push`), and how many numbers that are
     cdef long long* todo
     cdef int todo_count
     cdef int todo_room
     cdef int crossed
-    cdef int grave
+    cdef int unnamed
     cdef dict statics
     cdef long long visited
 
@@ -35,14 +35,14 @@ cdef class TrieWalk:
     cdef object emit_all(self, int begin, int stop)
     cdef object _cross(self, int node, int rest)
     cdef tuple _static(self, long long atom, int rest)
-    cdef object _doubt(self, int node, int kind, bint whole)
+    cdef object _doubt(self, int node, bint names_only, bint whole)
     cdef object _drain_in_order(self)
     cdef object _push(self, int node, long long atom, int rest)
     cdef object _drain(self)
     cdef object _step(self, int node, long long atom, int rest)
     cdef object _read_literal(self, int node, long long atom, int rest)
-    cdef object _walk_dynamic(self, int node, long long atom, int rest)
+    cdef object _walk_dependent(self, int node, long long atom, int rest)
     cdef object walk(self, int node, long long atom, int rest)
     cdef object _arrive(self, int node, long long atom, int rest)
     cdef object cross_set(self, TokenSet token_set, int rest)
-    cdef object _cross_set_dynamic(self, TokenSet token_set, long long atom, int rest)
+    cdef object _cross_set_dependent(self, TokenSet token_set, long long atom, int rest)

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Trie walk: the tokens that an automaton can read, across the ends of atoms and DYNAMIC places.
+"""Trie walk: the tokens that an automaton can read, across the ends of atoms and dependent nodes.
 
 Compiled where that is possible; ``trie_walk.pxd`` says what others see of it in C.
 """
@@ -21,22 +21,27 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
 
 
-#: Length of an entry of the list of places from which the walk goes on (see `_push`).
-_PLACE = cython.declare(cython.int, 5)
+#: Length of an entry of the list from which the walk goes on (see `_push`).
+_ENTRY = cython.declare(cython.int, 5)
 
-#: Number of places from which the walk goes on as they come; then it goes in the order of the trie.
+#: Number of entries from which the walk goes on as they come; then it goes in the order of the trie.
 _MANY = cython.declare(cython.int, 10_000)
+
+#: Weights of crossed dependent nodes: the endings of repeated names cover the tokens beyond one that ends a name which
+#: was begun before the token; the tokens beyond others, or beyond two, are noted one by one.
+_COVERED = cython.declare(cython.int, 1)
+_NOTED = cython.declare(cython.int, 2)
 
 
 @cython.cclass
 class TrieWalk:
     """Walk of a vocabulary's trie along an automaton: emits the tokens whose bytes can follow.
 
-    A token may cross as many atoms as it has bytes, so the places to go on from are kept in a list (``todo``), not on
-    the call stack. Behind a DYNAMIC place, a token is emitted as if the place allowed everything, and noted in
-    ``unsure`` or ``named`` if the text so far may forbid it (see `Mask`): ``crossed`` is the weight of the DYNAMIC
-    places that the walk is behind (1 for one whose tokens ``watched`` covers, else 2), and ``grave`` the number of
-    those that may forbid more than a repeated name.
+    A token may cross as many atoms as it has bytes, so the entries to go on from are kept in a list (``todo``), not on
+    the call stack. Beyond a dependent node, a token is emitted as if the node allowed all of its static language, and
+    noted in ``unsure`` or ``named`` if the text so far may forbid it (see `Doubts`): ``crossed`` is the weight of the
+    dependent nodes that the walk has crossed, and ``unnamed`` the number of those that forbid more than a repeated
+    name.
 
     Args:
         automaton: the automaton.
@@ -48,7 +53,7 @@ class TrieWalk:
         self.trie = trie
         self.out_room, self.out = 256, ints(256)
         self.stack = longs(trie.longest + 2)
-        self.todo_room, self.todo = 64 * _PLACE, longs(64 * _PLACE)
+        self.todo_room, self.todo = 64 * _ENTRY, longs(64 * _ENTRY)
         self.unsure = set()
         self.named = set()
         self.statics = {}
@@ -70,7 +75,7 @@ class TrieWalk:
             self.unsure, self.named = set(), set()
         self.watched = False
         self.crossed = 0
-        self.grave = 0
+        self.unnamed = 0
         return None
 
     @cython.cfunc
@@ -92,8 +97,8 @@ class TrieWalk:
     @cython.cfunc
     def emit_one(self, token: cython.int) -> object:
         """Emit one token."""
-        if self.crossed > 1:
-            (self.unsure if self.grave else self.named).add(token)
+        if self.crossed >= _NOTED:
+            (self.unsure if self.unnamed else self.named).add(token)
         if self.out_count == self.out_room:
             self.out = more(self.out, self.out_room, 2 * self.out_room)
             self.out_room *= 2
@@ -118,7 +123,7 @@ class TrieWalk:
     def _cross(self, node: cython.int, rest: cython.int) -> object:
         """Emit the tokens below trie ``node`` that go on with ``rest``."""
         automaton: Automaton = self.automaton
-        # Also where no token goes on: a token that ends here is in doubt if what follows begins with a DYNAMIC place.
+        # Also where no token goes on: a token that ends here is in doubt if a dependent node follows.
         automaton.need_heads(rest)
         if self.trie.size[node] == 1 and not automaton.node_null[rest] & 2:
             return None
@@ -130,24 +135,24 @@ class TrieWalk:
 
     @cython.cfunc
     def _push(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Note a place to go on from: below trie ``node`` with ``atom rest``, behind the same DYNAMIC places as now."""
+        """Note to go on below trie ``node`` with ``atom rest``, beyond the dependent nodes that are crossed now."""
         at: cython.int = self.todo_count
-        if at + _PLACE > self.todo_room:
+        if at + _ENTRY > self.todo_room:
             self.todo = more(self.todo, self.todo_room, 2 * self.todo_room)
             self.todo_room *= 2
         self.todo[at] = node
         self.todo[at + 1] = atom
         self.todo[at + 2] = rest
         self.todo[at + 3] = self.crossed
-        self.todo[at + 4] = self.grave
-        self.todo_count = at + _PLACE
+        self.todo[at + 4] = self.unnamed
+        self.todo_count = at + _ENTRY
         return None
 
     @cython.cfunc
     def _drain(self) -> object:
-        """Go on from all noted places."""
+        """Go on from all entries."""
         crossed: cython.int = self.crossed
-        grave: cython.int = self.grave
+        unnamed: cython.int = self.unnamed
         at: cython.int
         left: cython.int = _MANY
         while self.todo_count > 0:
@@ -155,77 +160,74 @@ class TrieWalk:
             if left == 0:
                 self._drain_in_order()
                 break
-            at = self.todo_count - _PLACE
+            at = self.todo_count - _ENTRY
             self.todo_count = at
             self.crossed = cython.cast(cython.int, self.todo[at + 3])
-            self.grave = cython.cast(cython.int, self.todo[at + 4])
+            self.unnamed = cython.cast(cython.int, self.todo[at + 4])
             node: cython.int = cython.cast(cython.int, self.todo[at])
             rest: cython.int = cython.cast(cython.int, self.todo[at + 2])
             self._step(node, self.todo[at + 1], rest)
         self.crossed = crossed
-        self.grave = grave
+        self.unnamed = unnamed
         return None
 
     @cython.cfunc
     def _drain_in_order(self) -> object:
-        """Go on from all noted places in the order of the trie, and join those that differ only in what follows: where
-        a token can be read in many ways, their number doubles with each byte otherwise."""
+        """Go on from all entries in the order of the trie, and join those that differ only in ``rest``: where a token
+        can be read in many ways, their number doubles with each byte otherwise."""
         rests_of: dict = {}
         order: list = []
         at: cython.int
         while True:
             while self.todo_count > 0:
-                at = self.todo_count - _PLACE
+                at = self.todo_count - _ENTRY
                 self.todo_count = at
-                place: tuple = (self.todo[at], self.todo[at + 1], self.todo[at + 3], self.todo[at + 4])
-                if place not in rests_of:
-                    rests_of[place] = []
-                    heappush(order, place)
-                rests_of[place].append(self.todo[at + 2])
+                entry: tuple = (self.todo[at], self.todo[at + 1], self.todo[at + 3], self.todo[at + 4])
+                if entry not in rests_of:
+                    rests_of[entry] = []
+                    heappush(order, entry)
+                rests_of[entry].append(self.todo[at + 2])
             if not order:
                 return None
-            place = heappop(order)
-            rests: list = rests_of.pop(place)
-            self.crossed = place[2]
-            self.grave = place[3]
-            self._step(place[0], place[1], rests[0] if len(rests) == 1 else self.automaton.nodes.merged(rests))
+            node, atom, self.crossed, self.unnamed = entry = heappop(order)
+            rests: list = rests_of.pop(entry)
+            self._step(node, atom, rests[0] if len(rests) == 1 else self.automaton.nodes.merged(rests))
 
     @cython.cfunc
     def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:
-        """Return, for a DYNAMIC place, the node of everything that it may allow, and its kind (see
-        `node_kinds.AFTER_NAME`)."""
+        """Return a bound of the language of a dependent node, followed by ``rest``, as a node; and True if the first
+        only forbids a repeated name."""
         found = self.statics.get((atom, rest))
         if found is None:
             found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
         return found
 
     @cython.cfunc
-    def _doubt(self, node: cython.int, kind: cython.int, whole: cython.bint) -> object:
-        """Note the tokens that end at a DYNAMIC place, if the place may forbid them and `watched` does not cover them.
+    def _doubt(self, node: cython.int, names_only: cython.bint, whole: cython.bint) -> object:
+        """Note the tokens that end at a dependent node, if it may forbid them and `watched` does not cover them.
 
         Args:
             node: the trie node of the tokens.
-            kind: the kind of the place.
-            whole: True if the tokens may hold the whole name.
+            names_only: the dependent node only forbids a repeated name.
+            whole: the tokens may hold the whole name, so that its endings do not cover them.
         """
         i: cython.int
-        # A whole name within one token cannot be watched for.
-        if self.crossed > 0 or kind == 3 or (kind == 1 and whole):
+        if self.crossed > 0 or (names_only and whole):
             for i in range(self.trie.first[node], self.trie.first[node + 1]):
-                (self.unsure if self.grave or kind != 1 else self.named).add(self.trie.order[i])
+                (self.named if names_only and not self.unnamed else self.unsure).add(self.trie.order[i])
         return None
 
     @cython.cfunc
-    def _walk_dynamic(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Go on below trie ``node`` behind a DYNAMIC place, as if it allowed everything that it may allow."""
-        beyond, kind = self._static(atom, rest)
-        self._doubt(node, kind, True)
-        grave: cython.int = 0 if kind == 1 else 1
-        self.crossed += 2
-        self.grave += grave
-        self._cross(node, beyond)
-        self.grave -= grave
-        self.crossed -= 2
+    def _walk_dependent(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
+        """Go on below trie ``node`` beyond a dependent node, as if it allowed all of its static language."""
+        static, names_only = self._static(atom, rest)
+        self._doubt(node, names_only, True)
+        unnamed: cython.int = 0 if names_only else 1
+        self.crossed += _NOTED
+        self.unnamed += unnamed
+        self._cross(node, static)
+        self.unnamed -= unnamed
+        self.crossed -= _NOTED
         return None
 
     @cython.cfunc
@@ -276,7 +278,7 @@ class TrieWalk:
         if tag == encoding.SPECIAL:
             return None
         if tag == encoding.DYNAMIC:
-            return self._walk_dynamic(node, atom, rest)
+            return self._walk_dependent(node, atom, rest)
         if tag == encoding.LITERAL:
             return self._read_literal(node, atom, rest)
         base: cython.int = trie.depth[node]
@@ -334,7 +336,7 @@ class TrieWalk:
             if (atom >> encoding.TAG) == encoding.SPECIAL:
                 continue
             if (atom >> encoding.TAG) == encoding.DYNAMIC:
-                self._cross_set_dynamic(token_set, atom, automaton.head_rest[h])
+                self._cross_set_dependent(token_set, atom, automaton.head_rest[h])
                 continue
             if (atom >> encoding.TAG) == encoding.LITERAL:
                 only = automaton.pool[cython.cast(cython.int, atom & 0x7FFFFFFF)]
@@ -351,19 +353,22 @@ class TrieWalk:
         return None
 
     @cython.cfunc
-    def _cross_set_dynamic(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
-        """Do `cross_set` for a DYNAMIC place."""
-        beyond, kind = self._static(atom, rest)
+    def _cross_set_dependent(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
+        """Do `cross_set` for a dependent node."""
+        static, names_only = self._static(atom, rest)
         i: cython.int
-        if self.crossed > 0 or kind == 3:
+        if self.crossed > 0:
             for i in range(token_set.end_count):
-                self._doubt(token_set.parts[i], kind, False)
-        weight: cython.int = 1 if kind == 1 else 2
-        if kind == 1:
+                self._doubt(token_set.parts[i], names_only, False)
+        weight: cython.int = _NOTED
+        unnamed: cython.int = 1
+        if names_only:
+            weight = _COVERED
+            unnamed = 0
             self.watched = True
         self.crossed += weight
-        self.grave += weight - 1
-        self.cross_set(token_set, beyond)
-        self.grave -= weight - 1
+        self.unnamed += unnamed
+        self.cross_set(token_set, static)
+        self.unnamed -= unnamed
         self.crossed -= weight
         return None

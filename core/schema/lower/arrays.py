@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError
-from ...language.node_kinds import BEYOND
-from ...language.queries import is_roomy
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
 from .array_items import (
     MAX_CONTAINS,
@@ -100,13 +99,13 @@ class ArrayLowering:
     """Lowering of the arrays of one document.
 
     Where items must not repeat, the node of each item leaves out the values of the items before it, so that every item
-    that was begun can be finished. Those values are read from the text (a DYNAMIC node after each item).
+    that was begun can be finished. Those values are read from the text (a dependent node after each item).
 
     Strings are only compared at their end (`unless_repeated`) where the strings of every goal of items are *roomy*:
     whatever was written before, a string that was begun can be finished. Then no state depends on them.
 
-    Where all items have the same goal, with infinitely many values, the DYNAMIC node stands before each item instead of
-    after it (`_ArrayPlan.late`): another item may always begin, so tokens that end one and go on to the next comma
+    Where all items have the same goal, with infinitely many values, the dependent node stands before each item instead
+    of after it (`_ArrayPlan.late`): another item may always begin, so tokens that end one and go on to the next comma
     depend on nothing.
 
     It is decided beforehand that enough different values will be left. A goal with many values cannot run out of them
@@ -273,7 +272,7 @@ class ArrayLowering:
         # known to be written: else it might again and again plan others first, because they look shorter.
         written = None if all(map(_is_enough, counted, plan.arrays.contains)) else place.written
         static = self._rest(_Place(self, plan, count, counted, written, left))
-        return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve, BEYOND)
+        return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve)
 
     def _late_item(self, place: _Place, goal: Goal) -> int:
         """Return an item that differs from all that the text has before it, and everything after it."""
@@ -288,7 +287,7 @@ class ArrayLowering:
             return node
 
         static = self._item(place, goal, ())
-        return self.nodes.dynamic(("next item", plan, count), static, resolve, BEYOND)
+        return self.nodes.dynamic(("next item", plan, count), static, resolve)
 
     def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
         """Return the items of the innermost open array, but for strings that are compared at their end."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...dependent.roomy import is_roomy
 from ...errors import LimitError
-from ...language.queries import is_cofinite, is_roomy, listing
+from ...language.queries import is_cofinite, listing
 from ...regex.compile import regex_term
 from ..normal.conjunction import (
     FALSE,

@@ -12,7 +12,6 @@ from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError
 from ...language.json_text import escaped
-from ...language.node_kinds import BEYOND
 from ..normal.conjunction import Goal, Objects
 from .context import GoalNodes, MemberSyntax
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
@@ -546,7 +545,7 @@ class ObjectLowering:
 
         where = "outermost" if self._members is not None else ""
         key = ("fresh", region.names) if syntax is None else ("fresh", self.lowering.number, where, region.names)
-        return nodes.dynamic(key, name, fresh, BEYOND)
+        return nodes.dynamic(key, name, fresh)
 
     # -- how names and values are written ----------------------------------------------------------------------
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.machinery
 import json
 import random
-import types
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +12,6 @@ from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, Vocabulary
 from toolgrammar.core.automaton.completion import ShortestTexts
-from toolgrammar.core.dependent import written
 from toolgrammar.core.dependent.written import Written
 
 from ...schemas import random_schema
@@ -216,19 +212,9 @@ def test_repeats_are_foreseen(value: dict[str, Any], data: st.DataObject) -> Non
     again = json.dumps(data.draw(st.sampled_from(sorted(value))), ensure_ascii=data.draw(st.booleans())).encode()
     written = data.draw(st.integers(0, len(again) - 1))
     rest = again[written:]
-    beginnings, is_odd = Written(text + again[:written]).repeats()
+    beginnings, is_odd = Written(text + again[:written]).endings()
     foreseen = is_odd or any(rest.startswith(each) for each in beginnings)
     assert foreseen or (b"\\" in rest and rest not in json.dumps(json.loads(again), ensure_ascii=False).encode())
-
-
-def interpreted() -> Any:
-    """The module as it runs without a compiler."""
-    source = str(Path(written.__file__ or "").with_name("written.py"))
-    loader = importlib.machinery.SourceFileLoader("toolgrammar.core.dependent.written_interpreted", source)
-    module = types.ModuleType(loader.name)
-    module.__package__ = written.__package__
-    loader.exec_module(module)
-    return module
 
 
 PARTS = [
@@ -250,7 +236,6 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize("module", [written, interpreted()], ids=["installed", "interpreted"])
 @given(
     steps=st.lists(
         st.one_of(
@@ -261,10 +246,10 @@ PARTS = [
         max_size=30,
     )
 )
-def test_what_was_read_before_changes_nothing(module: Any, steps: list[tuple[str, Any]]) -> None:
+def test_what_was_read_before_changes_nothing(steps: list[tuple[str, Any]]) -> None:
     """However a text came about, by writing, cutting and supposing, and whatever was asked of it on the way, its names
     and items are those of the text read afresh."""
-    written, pieces = module.Written(), list[bytes]()
+    written, pieces = Written(), list[bytes]()
     for verb, operand in steps:
         supposed = b""
         if verb == "write":
@@ -278,7 +263,7 @@ def test_what_was_read_before_changes_nothing(module: Any, steps: list[tuple[str
             written.suppose(supposed)
         text = b"".join(pieces) + supposed
         assert written.text() == text and len(written) == len(text)
-        for ask in ("names", "repeats", "items", "spelled_names"):
+        for ask in ("names", "endings", "items", "spelled_names"):
             assert getattr(Written(text), ask)() == getattr(written, ask)()
         written.suppose(b"")
 
@@ -350,7 +335,7 @@ def test_a_name_repeated_at_the_end_of_a_token() -> None:
 
 
 def test_the_contract_of_places_that_look_back() -> None:
-    """What ``core/dependent`` promises, on random schemas: a text's state is closed, can be finished, and does not depend
+    """What `toolgrammar.core.dependent` promises, on random schemas: a text's state is closed, can be finished, and does not depend
     on the pieces in which the text was written."""
     met = 0
     for seed in range(150):
@@ -380,5 +365,5 @@ def test_the_contract_of_places_that_look_back() -> None:
             assert again.allowed_tokens() == matcher.allowed_tokens()
             assert again.shortest_completion() == completion
             assert again.accept_bytes(completion) and again.is_accepting
-        met += store.is_dynamic
+        met += store.is_dependent
     assert met > 60

@@ -120,7 +120,7 @@ def test_answers_depend_on_the_text_alone(value: Any, style: dict[str, Any], ste
             assert written.names() == fresh.names()
             if reader.open and reader.open[-1][0] == 0x5B:
                 assert written.items() == fresh.items()
-        assert written.repeats() == fresh.repeats()
+        assert written.endings() == fresh.endings()
         assert written.spelled_names() == fresh.spelled_names()
         written.suppose(b"")
 
@@ -143,4 +143,4 @@ def test_answers_depend_on_the_text_alone(value: Any, style: dict[str, Any], ste
 )
 def test_how_a_name_could_be_repeated(text: str, endings: list[bytes], is_odd: bool) -> None:
     """The ways to go on that repeat a name of the innermost open object, as `json.dumps` writes it."""
-    assert Written(text.encode()).repeats() == (endings, is_odd)
+    assert Written(text.encode()).endings() == (endings, is_odd)

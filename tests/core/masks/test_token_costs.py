@@ -69,7 +69,7 @@ def check(matcher: Matcher, rng: random.Random) -> tuple[int, int]:
     taken = matcher.take_unsure(open_row)
     unsure = allowed(base) - allowed(open_row)
     assert unsure == set(taken.tolist()) >= {token for _, token in matcher.unsure_groups(base)}
-    if not matcher.constraint.program.store.is_dynamic:
+    if not matcher.constraint.program.store.is_dependent:
         assert not unsure
     sure = {cost for token, cost in costs.items() if token not in unsure}
     rooms = {whole, whole + 1, 10_000, *rng.sample(sorted(sure), min(4, len(sure)))}

@@ -1,0 +1,147 @@
+"""Doubts: the tokens of a mask that the text so far may forbid.
+
+A mask is made as if dependent nodes allowed everything that they may allow. The tokens that such a node may forbid are
+noted with the mask of the state; for each text, those that it does forbid are taken out. Most of them end a name that
+was begun, so they are found by the endings that would repeat one (`Written.endings`), and few have to be tried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from .written import Repeats, Written
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: An escape in a JSON string, followed by the quote that ends the string; the token may begin anywhere before it.
+_CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
+
+#: Maximum number of sets of tokens that one vocabulary keeps by their names.
+MAX_BY_NAME = 256
+
+_NO_REPEATS = Repeats([], False)
+
+
+class NameTokens:
+    """The tokens of a vocabulary by the JSON strings in them.
+
+    Args:
+        tokens: the bytes of all tokens, None for ids that are not text.
+        quoted: the ids of the tokens that hold a quote.
+
+    Attributes:
+        tokens, quoted: the same.
+    """
+
+    def __init__(self, tokens: Sequence[bytes | None], quoted: npt.NDArray[np.int64]) -> None:
+        self.tokens = tokens
+        self.quoted = quoted
+        self._closers: npt.NDArray[np.int64] | None = None
+        self._by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
+
+    @property
+    def closers(self) -> npt.NDArray[np.int64]:
+        """The ids of the tokens that hold an escape of a JSON string and, after it, the quote that ends the string."""
+        if self._closers is None:
+            closers = [token for token in self.quoted.tolist() if _CLOSER.match(self.tokens[token] or b"")]
+            self._closers = np.array(closers, dtype=np.int64)
+        return self._closers
+
+    def by_name(self, ids: tuple[int, ...], most: int) -> dict[bytes, list[int]]:
+        """Return tokens by the whole names in them, and under ``b""`` those that may hold other names too; kept, since
+        most masks have the same such tokens.
+
+        Args:
+            ids: the tokens.
+            most: maximum number of quotes of a token that holds no part of a second name.
+        """
+        known = self._by_name.get((ids, most))
+        if known is not None:
+            return known
+        found: dict[bytes, list[int]] = {b"": []}
+        for token in ids:
+            spelled = self.tokens[token] or b""
+            parts = spelled.split(b'"')
+            # With a bracket, perhaps a name of an object further out.
+            if len(parts) - 1 > most or b"\\" in spelled or b"}" in spelled or b"]" in spelled:
+                found[b""].append(token)
+                continue
+            for name in parts[1:-1]:
+                found.setdefault(b'"' + name + b'"', []).append(token)
+        if len(self._by_name) >= MAX_BY_NAME:
+            self._by_name.clear()
+        self._by_name[ids, most] = found
+        return found
+
+
+class Candidates(Protocol):
+    """The mask of a text, before the text takes part."""
+
+    def below(self, beginnings: Sequence[bytes]) -> Iterable[tuple[bytes, list[int]]]:
+        """Return those of some bytes that a token of the mask begins with, each with these tokens."""
+
+    def within(self, ids: npt.NDArray[np.int64]) -> list[int]:
+        """Return those of some tokens that are in the mask."""
+
+    def ends_a_name(self, data: bytes) -> bool:
+        """Return True if ``data`` leads to the end of a name and nowhere else (see `Resolution.ends_a_name`)."""
+
+    def refuses(self, data: bytes) -> bool:
+        """Return True if no text goes on with ``data``: an exact step."""
+
+
+class Doubts:
+    """The tokens of a state's mask that the text so far may forbid.
+
+    Args:
+        unsure: the tokens that only an exact step can decide.
+        named: the tokens that hold a whole name and go on after it: they are forbidden if it is a repeated one.
+        watched: some tokens end a name that was begun before them: they are forbidden if they begin with one of the
+            endings of `Written.endings`.
+    """
+
+    __slots__ = ("_by_name", "named", "unsure", "watched")
+
+    def __init__(self, unsure: tuple[int, ...], named: tuple[int, ...], watched: bool) -> None:
+        self.unsure = unsure
+        self.named = named
+        self.watched = watched
+        self._by_name: dict[bytes, list[int]] | None = None
+
+    def forbidden(self, before: Written, mask: Candidates, names: NameTokens) -> list[int]:
+        """Return the tokens that a text forbids, some of them twice.
+
+        Args:
+            before: the text.
+            mask: the mask of its state.
+            names: the tokens of the vocabulary.
+        """
+        endings, is_partial = before.endings() if self.watched else _NO_REPEATS
+        if not (endings or is_partial or self.unsure or self.named):
+            return []
+        forbidden: list[int] = []
+        trial = list(self.unsure)
+        if endings or is_partial:  # a token that closes the name, and spells some of it another way
+            trial += mask.within(names.closers)
+        if is_partial:  # in the midst of an escape: whatever closes the name is worth a trial
+            trial += mask.within(names.quoted)
+        if endings:
+            for ending, tokens in mask.below(endings):
+                if mask.ends_a_name(ending) or mask.refuses(ending):
+                    forbidden += tokens
+                else:
+                    trial += tokens
+        if self.named:
+            if self._by_name is None:
+                self._by_name = names.by_name(self.named, 2 if self.watched else 3)
+            trial += self._by_name[b""]
+            if len(self._by_name) > 1:
+                for name in before.spelled_names():
+                    trial += self._by_name.get(name, ())
+        spelled = names.tokens
+        return forbidden + [token for token in dict.fromkeys(trial) if mask.refuses(spelled[token] or b"")]

@@ -1,0 +1,183 @@
+"""Resolution of dependent nodes: the three questions, asked of the states of an automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ..automaton.encoding import OPENED, REFUSED
+from ..language.nodes import Nodes
+from .written import Written
+
+#: Maximum number of continuations of a text, and of bytes in each, whose closed states are kept by the text.
+MAX_CLOSED, LONGEST_DATA = 256, 4_096
+
+#: Maximum number of open states whose dependent nodes, and closed states, are kept.
+MAX_STATES = 4_096
+
+#: Estimated bytes of each of these entries, with its key.
+ENTRY_BYTES = 250
+
+#: A thread at a dependent node: the node, and the node that follows it.
+Thread = tuple[int, int]
+
+
+def bound(nodes: Nodes, node: int) -> tuple[int, bool]:
+    """Return the static language of a dependent node, and True if the node only forbids a repeated name."""
+    static, _, names_only = nodes.args(node)
+    return static, names_only
+
+
+class States(Protocol):
+    """The automaton, as far as open states take part."""
+
+    def advance(self, state: int, data: bytes, whole: bool = True) -> int:
+        """Return the state after ``data``, `REFUSED`, or ``OPENED - n`` if it is open after byte ``n``."""
+
+    def step(self, state: int, byte: int) -> int:
+        """Return the state after one byte, which may be open, or `REFUSED`."""
+
+    def cut(self, state: int) -> int:
+        """Return a state with the threads of another that are nearest to the end, if it has too many."""
+
+    def open_threads(self, state: int) -> list[Thread]:
+        """Return the threads of a state at dependent nodes."""
+
+    def thread_count(self, state: int) -> int:
+        """Return the number of threads of a state."""
+
+    def accepts(self, state: int) -> bool:
+        """Return True if the text may end in a state."""
+
+    def resolve(self, state: int, replaced: Mapping[Thread, int]) -> int:
+        """Return an open state with each of these threads replaced by a node; `REFUSED` if nothing is left."""
+
+
+class Resolution:
+    """The dependent nodes of a store, and the open states of its automaton.
+
+    Args:
+        nodes: the store.
+        states: the automaton.
+    """
+
+    def __init__(self, nodes: Nodes, states: States) -> None:
+        self._nodes = nodes
+        self._states = states
+        self._threads: dict[int, list[Thread]] = {}
+        self._closed: dict[tuple[int, ...], int] = {}
+        self._names_end: dict[tuple[int, bytes], bool] = {}
+
+    def byte_count(self) -> int:
+        """Return the bytes that the kept results take (estimated)."""
+        return ENTRY_BYTES * (len(self._threads) + len(self._closed) + len(self._names_end))
+
+    # -- the three questions -----------------------------------------------------------------------------------
+
+    def static(self, node: int, rest: int) -> tuple[int, bool]:
+        """Return a bound of the language of a dependent node, followed by ``rest``, as a node; and True if the first
+        only forbids a repeated name."""
+        static, names_only = bound(self._nodes, node)
+        return self._nodes.seq(static, rest), names_only
+
+    def resolve(self, thread: Thread, before: Written) -> int:
+        """Return the node of the language that a thread has after a text; EMPTY if there is none."""
+        node, rest = thread
+        _, resolve, _ = self._nodes.args(node)
+        return self._followed(resolve(before), rest)
+
+    def _followed(self, node: int, rest: int) -> int:
+        after = self._nodes.seq(node, rest)
+        return self._nodes.EMPTY if self._nodes.is_empty(after) else after
+
+    def ends_a_name(self, state: int, data: bytes) -> bool:
+        """Return True if ``data`` leads from a state to the end of a name and nowhere else: then it is forbidden if it
+        is one of the endings that `Written.endings` returns."""
+        key = state, data
+        known = self._names_end.get(key)
+        if known is None:
+            if len(self._names_end) >= MAX_STATES:
+                self._names_end.clear()
+            known = self._names_end[key] = self._ends_a_name(state, data)
+        return known
+
+    def _ends_a_name(self, state: int, data: bytes) -> bool:
+        states = self._states
+        if states.advance(state, data) != OPENED - len(data) + 1:
+            return False
+        end = states.step(states.advance(state, data[:-1], False), data[-1])
+        threads = states.open_threads(end)
+        return (
+            len(threads) == states.thread_count(end)
+            and not states.accepts(end)
+            and all(self._nodes.args(node)[2] for node, _ in threads)
+        )
+
+    # -- open states -------------------------------------------------------------------------------------------
+
+    def advance(self, state: int, data: bytes, result: int, before: Written, behind: bytes = b"") -> int:
+        """Return the state after ``data``, which is closed; or `REFUSED`.
+
+        Args:
+            state: the state of the text.
+            data: the bytes that continue it.
+            result: the automaton's result for them, which says after which of them a state is open.
+            before: the text so far.
+            behind: tentative text between ``before`` and ``data``.
+        """
+        states = self._states
+        done = 0
+        try:
+            while result <= OPENED:
+                size = OPENED - result
+                if size:
+                    state = states.advance(state, data[done : done + size], False)
+                state = states.step(state, data[done + size])
+                done += size + 1
+                state = self._close_after(state, before, behind + data[:done])
+                if state == REFUSED:
+                    return state
+                if done == len(data):
+                    return states.cut(state)
+                result = states.advance(state, data[done:])
+            return result
+        finally:
+            before.suppose(b"")
+
+    def _close_after(self, state: int, before: Written, data: bytes) -> int:
+        """Do `close` after a text and ``data``."""
+        # The tokens of one mask meet the same few nodes, and so does the token that is then chosen.
+        key = state, data
+        closed = before.closed.get(key)
+        if closed is None:
+            before.suppose(data)
+            closed = self.close(state, before)
+            if len(data) <= LONGEST_DATA:
+                if len(before.closed) >= MAX_CLOSED:
+                    before.closed.clear()
+                before.closed[key] = closed
+        return closed
+
+    def close(self, state: int, before: Written) -> int:
+        """Return an open state with each dependent node replaced by the language that it has after a text; or
+        `REFUSED`."""
+        while state != REFUSED:
+            threads = self._threads.get(state)
+            if threads is None:
+                if len(self._threads) >= MAX_STATES:
+                    self._threads.clear()
+                threads = self._threads[state] = self._states.open_threads(state)
+            if not threads:
+                break
+            resolved = [self._nodes.args(node)[1](before) for node, _ in threads]
+            key = (state, *resolved)
+            closed = self._closed.get(key)
+            if closed is None:
+                after = {
+                    thread: self._followed(node, thread[1]) for thread, node in zip(threads, resolved, strict=True)
+                }
+                if len(self._closed) >= MAX_STATES:
+                    self._closed.clear()
+                closed = self._closed[key] = self._states.resolve(state, after)
+            state = closed
+        return state

@@ -1,0 +1,108 @@
+"""Roomy languages: those whose strings may be compared at their end alone."""
+
+from __future__ import annotations
+
+from ..language.queries import is_cofinite, is_finite, steps
+from ..language.term_kinds import (
+    ALT,
+    AND,
+    CHARS,
+    EMPTY_KIND,
+    END,
+    EPSILON_KIND,
+    NOT,
+    REPEAT,
+    SEQ,
+    SURROGATES,
+    SURROGATES_END,
+    WORDS,
+)
+from ..language.terms import Terms
+
+#: Maximum number of states that `is_roomy` inspects.
+MAX_ROOMY = 64
+
+
+def is_roomy(terms: Terms, term: int) -> bool:
+    """Return True if every prefix of a string of the language has infinitely many continuations; False also if there
+    are too many states to inspect."""
+    if is_cofinite(terms, term):
+        return True
+    kind, args = terms.shape(term)
+    if any(is_finite(terms, part) for part in args) if kind == AND else is_finite(terms, term):
+        return False
+    rest = [part for part in args if not is_cofinite(terms, part)] if kind == AND else [term]
+    if len(rest) == 1 and _ends_in_loops(terms, rest[0]):  # infinitely many less finitely many
+        return not terms.is_empty(rest[0])
+    if _admit_after_some_character(terms, rest):
+        return True
+    # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
+    seen = {term}
+    queue = [term]
+    for state in queue:
+        following = {target for _, _, target in steps(terms, state)}
+        if not following:
+            return False
+        queue.extend(target for target in following - seen if not is_cofinite(terms, target))
+        seen |= following
+        if len(seen) > MAX_ROOMY:
+            return False
+    return True
+
+
+def _ends_in_loops(terms: Terms, term: int) -> bool:
+    """Return True if a term's shape shows that it is roomy or empty: each of its strings ends in an unbounded
+    repetition, or can be continued into one."""
+    waiting = [term]
+    while waiting:
+        kind, args = terms.shape(waiting.pop())
+        if kind == SEQ:
+            waiting.append(args[1])
+        elif kind == REPEAT:
+            if terms.is_empty(args[0]) or (args[2] < 0 and terms.nullable(args[0])):  # of the empty string, perhaps
+                return False
+            if args[2] >= 0:
+                waiting.append(args[0])
+        elif kind == ALT:
+            parts = [part for part in args if part != terms.EPSILON]
+            if len(parts) < len(args) and all(terms.is_empty(part) for part in parts):
+                return False
+            waiting += parts
+        else:
+            return False
+    return True
+
+
+def _admit_after_some_character(terms: Terms, languages: list[int]) -> bool:
+    """Return True if the languages are complements, and some character occurs in none of the complemented languages, by
+    the shapes of the terms: any string with that character is in all of the languages."""
+    waiting: list[int] = []
+    ranges: list[tuple[int, int]] = []
+    seen = set(languages)
+    for term in languages:
+        kind, args = terms.shape(term)
+        if kind != NOT:
+            return False
+        waiting.append(args[0])
+    while waiting:
+        kind, args = terms.shape(waiting.pop())
+        if kind == CHARS:
+            ranges += args
+            continue
+        if kind == WORDS:
+            ranges += [(ord(character), ord(character)) for word in args for character in word]
+            continue
+        if kind in (REPEAT, AND):  # each of the parts of an intersection has all characters of its strings
+            args = args[:1]
+        elif kind not in (SEQ, ALT):
+            if kind not in (EMPTY_KIND, EPSILON_KIND):
+                return False
+            continue
+        waiting += [part for part in args if part not in seen]
+        seen.update(args)
+    reached = 0
+    for low, high in sorted([*ranges, (SURROGATES, SURROGATES_END - 1)]):
+        if low > reached:
+            return True
+        reached = max(reached, high + 1)
+    return reached < END
