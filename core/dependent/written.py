@@ -134,7 +134,7 @@ class _Names:
     bracket: Bracket
     _spelled: list
 
-    def __init__(self, names: list, bracket: Bracket):
+    def __init__(self, names, bracket):
         self.names = names
         self.bracket = bracket
         self._spelled = None
