@@ -10,6 +10,7 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +45,42 @@ def read_closed(schema: dict[str, Any]) -> None:
     ToolSet.from_any([as_tool(schema)]).to_structural_tag()
 
 
-def read_requests(schema: dict[str, Any]) -> None:
-    """Read requests to the server: a schema of the answer, and a tool."""
+def read_requests(protocol: str, schema: dict[str, Any]) -> None:
+    """Read requests to the server in one protocol: a schema of the answer, and a tool."""
     from toolgrammar.adapters.server.asked import Served
-    from toolgrammar.adapters.server.fields import Fields
-    from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
+    from toolgrammar.adapters.server.protocols import chat_completions, messages, ollama, responses
     from toolgrammar.core.errors import ToolGrammarError
     from toolgrammar.core.testing import ScriptedModel
 
     served = Served({"m": ScriptedModel([""])})
-    asked = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    for more in ({"response_format": form}, {"tools": [as_tool(schema)]}):
+    form = {"type": "json_schema", "name": "n", "schema": schema}
+    arguments = as_parameter(schema)
+    said = {"messages": [{"role": "user", "content": "x"}]}
+    reader, asked, answer, tool = {
+        "chat": (chat_completions.CHAT_COMPLETIONS, said, {"response_format": form}, as_tool(schema)),
+        "responses": (
+            responses.Responses(responses.Memory()),
+            {"input": "x"},
+            {"text": {"format": form}},
+            {"type": "function", "name": "f", "parameters": arguments},
+        ),
+        "messages": (
+            messages.MESSAGES,
+            {**said, "max_tokens": 9},
+            {"output_config": {"format": form}},
+            {"name": "f", "input_schema": arguments},
+        ),
+        "ollama": (ollama.CHAT, said, {"format": schema}, as_tool(schema)),
+    }[protocol]
+    for more in (answer, {"tools": [tool]}):
         with contextlib.suppress(ToolGrammarError):
-            CHAT_COMPLETIONS.read(Fields({**asked, **more}), served)
+            reader.read(served.fields({"model": "m", **asked, **more}), served)
 
 
-WAYS_IN: dict[str, Callable[[dict[str, Any]], None]] = {"closed": read_closed, "server": read_requests}
+WAYS_IN: dict[str, Callable[[dict[str, Any]], None]] = {
+    "closed": read_closed,
+    **{name: partial(read_requests, name) for name in ("chat", "responses", "messages", "ollama")},
+}
 
 
 def read_all(way: str) -> None:

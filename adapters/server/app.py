@@ -181,7 +181,7 @@ class _Server:
         self._authorize(request)
         body = await self._body(request)
         deadline = Deadline.after(self._limits.answer_seconds)
-        asked = await self._read(request, deadline, lambda: protocol.read(Fields(body), self._served))
+        asked = await self._read(request, deadline, lambda: protocol.read(self._served.fields(body), self._served))
         record.model, record.stream = asked.model, asked.stream
         if not 1 <= asked.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"

@@ -40,6 +40,9 @@ OWN: Mapping[str, type] = {
     "equal_calls": bool,
 }
 
+#: Fields of requests that hold schemas, grammars and tools, in any protocol.
+_WITH_SCHEMAS = ("tools", "response_format", "format", "text", "output_config", "grammar", "options")
+
 #: Name of the argument of custom tools, whose calls have one text instead of arguments.
 INPUT = "input"
 
@@ -110,6 +113,25 @@ class Served:
     def __iter__(self) -> Iterator[str]:
         return iter(self._loaded)
 
+    def fields(self, body: Any) -> Fields:
+        """Return the fields of a request's body whose schemas are not too large: that is checked before they are read.
+
+        Raises:
+            RequestError: the body is not an object, or its schemas are too large (413).
+        """
+        fields = Fields(body)
+        try:
+            size = sum(len(json.dumps(body[name])) for name in _WITH_SCHEMAS if name in body)
+        except RecursionError:
+            raise RequestError("the body is nested too deeply", hint="send schemas of fewer levels") from None
+        if size > self._max_schema:
+            raise RequestError(
+                f"the schemas of the request have {size:,} bytes of JSON",
+                hint=f"at most {self._max_schema:,} are taken",
+                status=413,
+            )
+        return fields
+
     def model(self, name: str) -> Model:
         """Return the model of a name.
 
@@ -150,13 +172,6 @@ class Served:
         if grammar is not None and (tools or schema is not None):
             other = "tools" if tools else "a schema of the answer"
             raise RequestError(f"grammar is given beside {other}", field="grammar", hint="give one of them")
-        size = sum(len(json.dumps(one)) for one in (*tools, schema, grammar) if one is not None)
-        if size > self._max_schema:
-            raise RequestError(
-                f"the schemas of the request have {size:,} bytes of JSON",
-                hint=f"at most {self._max_schema:,} are taken",
-                status=413,
-            )
         own = {one.name: getattr(self.defaults, one.name) for one in fields(GenerateParams)}
         given = {key: value for key, value in options.items() if value is not None}
         for key in given:
