@@ -31,16 +31,18 @@ from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.generation.deadline import Deadline
 from toolgrammar.core.models import Model
 
+from .. import _shared
 from .asked import Asked, Served
 from .failures import Failure, failure_of
 from .fields import Fields, RequestError
 from .limits import Limits, Queue
 from .metrics import Metrics
 from .openapi import description
-from .protocols import messages, ollama, responses
+from .protocols import messages, ollama, openai_form, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
+from .unused import Told, header
 
 T = TypeVar("T")
 
@@ -95,6 +97,16 @@ class _Record:
     error: str = ""
 
 
+#: Known endpoints of the protocols that this server does not have, and what they do.
+_ABSENT: Mapping[str, str] = {
+    **dict.fromkeys(("/v1/embeddings", "/api/embed", "/api/embeddings"), "make embeddings"),
+    **dict.fromkeys(("/v1/rerank", "/v1/score"), "rank texts"),
+    **dict.fromkeys(("/v1/audio/speech", "/v1/audio/transcriptions", "/v1/audio/translations"), "read or make sound"),
+    **dict.fromkeys(("/v1/images/generations", "/v1/images/edits"), "make images"),
+    **dict.fromkeys(("/api/pull", "/api/push", "/api/create", "/api/copy", "/api/delete"), "change its models"),
+}
+
+
 class _Server:
     """State of an application.
 
@@ -118,6 +130,7 @@ class _Server:
         self._created = int(time.time())
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="toolgrammar-reader")
         self._responses = responses.Responses(responses.Memory())
+        self._told = Told()
         protocols: tuple[Protocol, ...] = (
             CHAT_COMPLETIONS,
             COMPLETIONS,
@@ -132,7 +145,9 @@ class _Server:
             Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
             Route("/v1/models", self._models, methods=["GET"]),
             Route("/v1/models/{name:path}", self._model, methods=["GET"]),
+            Route("/api/v0/models", self._models, methods=["GET"]),
             Route("/api/tags", self._tags, methods=["GET"]),
+            Route("/api/ps", self._tags, methods=["GET"]),
             Route("/api/show", self._show, methods=["POST"]),
             Route("/api/version", self._version, methods=["GET"]),
             Route("/health", self._health, methods=["GET"]),
@@ -181,15 +196,26 @@ class _Server:
         self._authorize(request)
         body = await self._body(request)
         deadline = Deadline.after(self._limits.answer_seconds)
-        asked = await self._read(request, deadline, lambda: protocol.read(self._served.fields(body), self._served))
+        unused: list[str] = []
+
+        def read() -> Asked:
+            fields = self._served.fields(body)
+            asked = protocol.read(fields, self._served)
+            unused.extend(fields.unused)
+            return asked
+
+        asked = await self._read(request, deadline, read)
         record.model, record.stream = asked.model, asked.stream
+        headers = header(unused)
+        for words in self._told.new(unused):
+            _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": words}})
         if not 1 <= asked.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"
             raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)
         at_once = await self._read(request, deadline, lambda: protocol.immediate(asked, self._served))
         if at_once is not None:
             self._close(record)
-            return _json(at_once)
+            return _json(at_once, headers=headers)
         left = round(max(deadline.end - time.monotonic(), 0.0), 3)
         if asked.params.timeout is None or asked.params.timeout > left:
             asked = replace(asked, params=replace(asked.params, timeout=left))
@@ -200,13 +226,13 @@ class _Server:
             if self._metrics is not None:
                 self._metrics.first_event(asked.model, time.perf_counter() - record.begin)
             pieces = self._pieces(protocol.stream(asked), first, events, record)
-            return _Streamed(pieces, media_type=protocol.media_type)
+            return _Streamed(pieces, media_type=protocol.media_type, headers=headers)
         answers = await _unless_gone(request, self._answers(asked))
         for answer in answers:
             self._count(record, answer, bool(answer.cut or any(call.cut for call in answer.tool_calls)))
         response = protocol.whole(asked, answers)
         self._close(record)
-        return _json(response)
+        return _json(response, headers=headers)
 
     async def _read(self, request: Request, deadline: Deadline, work: Callable[[], T]) -> T:
         """Return what some work on a request's fields returns. It may take long: a thread of the readers does it, and
@@ -380,7 +406,14 @@ class _Server:
         facts = [self._facts(name) for name in self._served]
         if "anthropic-version" in request.headers:
             return self._guarded(request, lambda: messages.models_of(facts))
+        if "client_version" in request.query_params:  # so Codex asks, which has a form of its own
+            return self._guarded(request, lambda: {"models": [self._codex_model(name) for name in self._served]})
         return self._guarded(request, lambda: {"object": "list", "data": facts})
+
+    def _codex_model(self, name: str) -> dict[str, Any]:
+        model = self._served.model(name)
+        images, thinks = model.capabilities.images, _shared.thinks(model)
+        return openai_form.codex_model(name, model.context_window, images=images, thinks=thinks)
 
     async def _model(self, request: Request) -> Response:
         def facts() -> dict[str, Any]:
@@ -445,6 +478,9 @@ class _Server:
             )
             refused.headers.update(getattr(error, "headers", None) or {})  # which methods it takes
             return refused
+        if path in _ABSENT:
+            hint = "its models write text; ask another server for this"
+            return _refused(protocol, RequestError(f"this server does not {_ABSENT[path]}", hint=hint, status=501))
         hint = f"the endpoints are {', '.join(self._paths)}"
         return _refused(protocol, RequestError(f"there is no endpoint {path}", hint=hint, status=404))
 
@@ -470,8 +506,10 @@ class _Server:
 class _Streamed(StreamingResponse):
     """A streamed response whose pieces are closed with it, so that a model stops when its client leaves."""
 
-    def __init__(self, pieces: AsyncGenerator[str, None], *, media_type: str) -> None:
-        super().__init__(pieces, media_type=media_type, headers={"Cache-Control": "no-cache"})
+    def __init__(
+        self, pieces: AsyncGenerator[str, None], *, media_type: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        super().__init__(pieces, media_type=media_type, headers={"Cache-Control": "no-cache", **headers})
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -200,7 +200,7 @@ def own_options(fields: Fields) -> dict[str, Any]:
     """Return the options in the extension field ``toolgrammar``: those that no protocol has a field for."""
     own = fields.inner("toolgrammar") or Fields({})
     options: dict[str, Any] = {name: own.one_of(name, (kind,)) for name, kind in OWN.items()}
-    own.end()
+    own.end_exactly()
     return options
 
 
@@ -217,6 +217,8 @@ def tools_of(fields: Fields, custom: set[str] | None = None) -> list[dict[str, A
     tools = []
     for tool in fields.objects("tools"):
         kind = tool_kind(tool, custom)
+        if not kind:
+            continue
         tool.required(kind)
         inner = tool.inner(kind)
         assert inner is not None
@@ -227,14 +229,30 @@ def tools_of(fields: Fields, custom: set[str] | None = None) -> list[dict[str, A
     return distinct(tools)
 
 
-def tool_kind(tool: Fields, custom: set[str] | None) -> str:
-    """Return ``"function"`` or ``"custom"``; an absent type is a function."""
+def tool_kind(tool: Fields, custom: set[str] | None, also: Collection[str] = ()) -> str:
+    """Return ``"function"``, ``"custom"`` or another type that the caller reads; an absent type is a function.
+
+    A tool of another type is run by its maker's own server, or known to its maker's models alone: it is declared here
+    and not offered to the model, and the kind is empty.
+    """
     kind = tool.text("type", "function")
-    if kind != "function" and (kind != "custom" or custom is None):
-        known = "functions are" if custom is None else "functions and custom tools are"
-        hint = f"only {known} supported here; give a function with a JSON Schema"
-        raise RequestError(f"{tool.path('type')} {kind!r} is not supported", field=tool.path("type"), hint=hint)
-    return str(kind)
+    if kind == "function" or (kind == "custom" and custom is not None) or kind in also:
+        return str(kind)
+    tool.skip()
+    return ""
+
+
+def direct_callers(tool: Fields) -> None:
+    """Check that the model may call a tool itself: code that calls tools runs on no server here.
+
+    Raises:
+        RequestError: only code may.
+    """
+    callers = tool.items("allowed_callers")
+    if callers and "direct" not in callers:
+        path = tool.path("allowed_callers")
+        raise RequestError(f"{path} leaves the model out", field=path, hint="add 'direct'")
+    tool.unused += [f"{tool.path('allowed_callers')}[{n}]" for n, one in enumerate(callers) if one != "direct"]
 
 
 def custom_tool(fields: Fields) -> dict[str, Any]:
@@ -255,8 +273,8 @@ def custom_tool(fields: Fields) -> dict[str, Any]:
         with at_field(inner.path("definition")):
             text_parameters(grammar)  # an error names the line
         if inner is not form:
-            inner.end()
-    form.end()
+            inner.end_exactly()
+    form.end_exactly()
     fields.put("parameters", text_parameters(grammar, INPUT))
     return function_tool(fields)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, Union
@@ -17,6 +18,31 @@ _WORDS: Mapping[type, str] = {
     float: "a number",
     list: "a list",
     dict: "an object",
+}
+
+
+#: Similarity, as `difflib` counts it, from which a name of so many characters is a misspelt one: one letter in eight.
+_MISSPELT = 0.875
+_LONG = 5
+
+_SCHEMA = "give the schema in the field of this protocol, see docs/server.md"
+_GRAMMAR = "give it as grammar"
+_BUDGET = "give the budget in the field of this protocol"
+#: Constraints in other servers' words. Where a request's protocol does not know the name, the field is an error.
+_CONSTRAINTS: Mapping[str, str] = {
+    **dict.fromkeys(("guided_json", "json_schema", "response_schema", "response_format", "format"), _SCHEMA),
+    **dict.fromkeys(
+        ("guided_regex", "guided_grammar", "structured_outputs", "structural_tag", "regex", "ebnf"), _GRAMMAR
+    ),
+    **dict.fromkeys(("guided_choice", "choices"), "give a schema with an enum"),
+    **dict.fromkeys(("max_tokens", "max_new_tokens", "max_output_tokens", "max_completion_tokens"), _BUDGET),
+    **dict.fromkeys(("num_predict", "n_predict"), _BUDGET),
+    **dict.fromkeys(
+        ("min_tokens", "ignore_eos", "stop_token_ids", "bad_words", "logit_bias", "n", "best_of"), "leave it out"
+    ),
+    **dict.fromkeys(("template", "chat_template"), "the model's own template is used; send the conversation"),
+    **dict.fromkeys(("stop", "stop_sequences"), "give the texts in the field of this protocol"),
+    **dict.fromkeys(("frequency_penalty", "presence_penalty"), "repetition_penalty is a penalty that models here have"),
 }
 
 
@@ -73,16 +99,26 @@ class Fields:
     Args:
         value: the object.
         path: of the object in the request; empty for the body.
+        unused: collects the fields that have no effect, also of the objects inside; None: a new list.
+
+    Attributes:
+        unused: paths of the fields that were taken and have no effect, in order.
 
     Raises:
         RequestError: the value is not an object.
     """
 
-    def __init__(self, value: Any, path: str = "") -> None:
+    def __init__(self, value: Any, path: str = "", unused: list[str] | None = None) -> None:
         if not isinstance(value, dict):
             raise RequestError(f"{path or 'the body'} is not an object", field=path or None, hint="send a JSON object")
         self._left = {name: item for name, item in value.items() if item is not None}
         self._path = path
+        self._known: set[str] = set()
+        self.unused: list[str] = [] if unused is None else unused
+
+    def within(self, value: Any, path: str) -> Fields:
+        """Return the fields of an object inside this one."""
+        return Fields(value, path, self.unused)
 
     def path(self, name: str) -> str:
         """Return the path of a field."""
@@ -94,6 +130,7 @@ class Fields:
 
     def take(self, name: str) -> Any:
         """Return the value of a field, of any type; None if it is absent."""
+        self._known.add(name)
         return self._left.pop(name, None)
 
     def one_of(self, name: str, kinds: Sequence[type], default: Any = None) -> Any:
@@ -130,12 +167,12 @@ class Fields:
 
     def objects(self, name: str) -> list[Fields]:
         """Return the objects in a list."""
-        return [Fields(item, f"{self.path(name)}[{index}]") for index, item in enumerate(self.items(name))]
+        return [self.within(item, f"{self.path(name)}[{index}]") for index, item in enumerate(self.items(name))]
 
     def inner(self, name: str) -> Fields | None:
         """Return an object; None if it is absent."""
         value = self.take(name)
-        return None if value is None else Fields(value, self.path(name))
+        return None if value is None else self.within(value, self.path(name))
 
     def required(self, name: str) -> None:
         """Check that a field is given."""
@@ -171,9 +208,42 @@ class Fields:
         if value is not None and not any(value == one and type(value) is type(one) for one in same):
             raise RequestError(f"{self.path(name)} is not supported", field=self.path(name), hint=hint)
 
+    def not_offered(self, name: str, *same: Any) -> None:
+        """Take a field that declares what the server does not have, and without which no answer is less valid.
+
+        Args:
+            name: the field.
+            same: values that ask for what the server does anyway; others are named as unused.
+        """
+        value = self.take(name)
+        if value is not None and value not in same:
+            self.unused.append(self.path(name))
+
+    def skip(self) -> None:
+        """Take the whole object, which has no effect."""
+        self.unused.append(self._path)
+        self._left.clear()
+
     def end(self) -> None:
-        """Refuse the fields that were not taken: the server does not know them."""
+        """Take the fields that are left, which the server does not know: they have no effect, and are named as such.
+
+        Raises:
+            RequestError: one of them is a constraint in another server's words, or nearly the name of a known field.
+        """
         for name in self._left:
-            raise RequestError(
-                f"{self.path(name)} is not known to this server", field=self.path(name), hint="leave it out"
-            )
+            if name in _CONSTRAINTS and self._path in ("", "options"):
+                self._refuse_unknown(name, _CONSTRAINTS[name])
+            near = difflib.get_close_matches(name, self._known, 1, _MISSPELT) if len(name) >= _LONG else ()
+            if near:
+                self._refuse_unknown(name, f"did you mean {near[0]}?")
+        for name in [*self._left]:
+            self.not_offered(name)
+
+    def end_exactly(self) -> None:
+        """Refuse the fields that are left, in an object of which each field is a constraint."""
+        for name in self._left:
+            self._refuse_unknown(name, "leave it out")
+
+    def _refuse_unknown(self, name: str, hint: str) -> None:
+        path = self.path(name)
+        raise RequestError(f"{path} is not known to this server", field=path, hint=hint)

@@ -76,11 +76,10 @@ class ChatCompletions(Protocol):
         openai_form.penalties(fields)
         fields.refuse("store", False, hint="nothing is stored here")
         fields.refuse("modalities", ["text"])
-        fields.refuse("verbosity", "medium", hint="say it in the prompt")
+        fields.not_offered("verbosity", "medium")
         fields.refuse("functions", hint="give tools")
         fields.refuse("function_call", hint="give tool_choice")
-        for unsupported in ("audio", "prediction", "web_search_options"):
-            fields.refuse(unsupported)
+        fields.refuse("audio")
         fields.end()
         params = served.params(name, options, tools, choice, schema)
         details = {"custom": custom, "vocabulary": None if params.logprobs is None else model.vocabulary}
@@ -169,7 +168,7 @@ def _content(fields: Fields) -> Any:
         return content
     made = []
     for index, part in enumerate(content):
-        one = Fields(part, f"{fields.path('content')}[{index}]")
+        one = fields.within(part, f"{fields.path('content')}[{index}]")
         kind = one.word("type", ("text", "image_url", "refusal"))
         if not kind:
             one.required("type")
@@ -180,7 +179,7 @@ def _content(fields: Fields) -> Any:
             address.required("url")
             with at_field(address.path("url")):
                 made.append({"type": "image_url", "image_url": {"url": address.text("url")}})
-            address.refuse("detail", "auto")
+            address.not_offered("detail", "auto")
             address.end()
         else:
             name = "text" if kind == "text" else "refusal"

@@ -30,7 +30,17 @@ from toolgrammar.core.conversation import (
 from toolgrammar.core.models import Model
 
 from ... import _shared
-from ..asked import Asked, Served, closed_schema, distinct, function_tool, require_images, sampling, thinking_of
+from ..asked import (
+    Asked,
+    Served,
+    closed_schema,
+    direct_callers,
+    distinct,
+    function_tool,
+    require_images,
+    sampling,
+    thinking_of,
+)
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from .base import Protocol, StreamWriter, frame
@@ -64,7 +74,7 @@ class Messages(Protocol):
         budget = self._budget(fields)
         messages, prefix = _conversation(fields)
         require_images(model, messages, "messages")
-        tools = distinct([_tool(tool) for tool in fields.objects("tools")])
+        tools = distinct([tool for each in fields.objects("tools") if (tool := _tool(each)) is not None])
         choice, parallel = _choice(fields.inner("tool_choice"))
         effort, schema = _output(fields.inner("output_config"), model)
         thinking = _thinking(fields.inner("thinking"), budget)
@@ -81,20 +91,18 @@ class Messages(Protocol):
         metadata = fields.inner("metadata") or Fields({})
         metadata.ignore("user_id")
         metadata.end()
-        fields.refuse("service_tier", "auto", "standard_only")
-        fields.refuse("speed", "standard")
+        fields.not_offered("service_tier", "auto", "standard_only")
+        fields.not_offered("speed", "standard")
         context = fields.inner("context_management") or Fields({})
         for edit in context.objects("edits"):  # nothing is edited here, which is what "all" asks for
             edit.ignore("type")
-            edit.required("keep")
-            edit.refuse("keep", "all")
+            edit.not_offered("keep", "all")
             edit.end()
         context.end()
         if fields.take("thread") is not None:
             hint = "send the whole conversation as messages"
             raise RequestError("no conversation is kept here", field="thread", hint=hint, details=_NO_THREADS)
-        for unsupported in ("container", "inference_geo", "diagnostics", "mcp_servers"):
-            fields.refuse(unsupported)
+        fields.refuse("inference_geo", hint="this server does not say where it is")
         fields.end()
         params = served.params(name, options, tools, choice, schema)
         known: Any = params.tools
@@ -202,12 +210,14 @@ def _usage(usage: Usage) -> dict[str, Any]:
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def _tool(fields: Fields) -> dict[str, Any]:
-    hint = "only tools with an input_schema are supported here; give one"
-    fields.refuse("type", "custom", hint=hint)
+def _tool(fields: Fields) -> dict[str, Any] | None:
+    """Return a tool; None for one that Anthropic's server runs, or whose schema its models alone know."""
+    if fields.text("type", "custom") != "custom":
+        fields.skip()
+        return None
     fields.required("input_schema")
-    fields.refuse("defer_loading", False)
-    fields.refuse("allowed_callers", ["direct"])
+    fields.not_offered("defer_loading", False)
+    direct_callers(fields)
     fields.ignore("cache_control", "eager_input_streaming", "input_examples")
     return function_tool(fields, "input_schema")
 
@@ -233,7 +243,7 @@ def _thinking(fields: Fields | None, budget: int | None) -> Any:
     kind = fields.word("type", ("enabled", "disabled", "adaptive"))
     if not kind:
         fields.required("type")
-    fields.refuse("display", "summarized", hint="reasoning comes as it is")
+    fields.not_offered("display", "summarized")
     tokens = fields.whole("budget_tokens")
     if kind == "enabled" and tokens is None:
         fields.required("budget_tokens")
@@ -285,7 +295,7 @@ def _parts(fields: Fields, name: str) -> list[Part]:
     value = fields.one_of(name, (str, list), "")
     if isinstance(value, str):
         return [TextPart(value)] if value else []
-    return [_part(Fields(block, f"{fields.path(name)}[{index}]")) for index, block in enumerate(value)]
+    return [_part(fields.within(block, f"{fields.path(name)}[{index}]")) for index, block in enumerate(value)]
 
 
 def _part(block: Fields, kind: str | None = None) -> Part:
@@ -294,7 +304,7 @@ def _part(block: Fields, kind: str | None = None) -> Part:
     if kind == "text":
         block.required("text")
         made: Part = TextPart(block.text("text"))
-        block.refuse("citations", [])
+        block.not_offered("citations", [])
     else:
         block.required("source")
         source = block.inner("source")
@@ -319,6 +329,19 @@ def _image(source: Fields) -> ImagePart:
 
 _BLOCKS = ("text", "image", "tool_use", "tool_result", "thinking", "redacted_thinking")
 
+#: Blocks of tools that Anthropic's server runs, from an earlier answer of another server.
+_HOSTED_BLOCKS = (
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "mcp_tool_use",
+    "mcp_tool_result",
+)
+
 
 def _read_message(fields: Fields) -> list[Message]:
     """Return one message; results of tools become messages of their own."""
@@ -334,10 +357,13 @@ def _read_message(fields: Fields) -> list[Message]:
     results: list[Message] = []
     reasoning = ""
     for index, item in enumerate(content):
-        block = Fields(item, f"{fields.path('content')}[{index}]")
-        kind = block.word("type", _BLOCKS)
+        block = fields.within(item, f"{fields.path('content')}[{index}]")
+        kind = block.word("type", (*_BLOCKS, *_HOSTED_BLOCKS))
         if not kind:
             block.required("type")
+        if kind in _HOSTED_BLOCKS:
+            block.skip()
+            continue
         if kind in ("text", "image"):
             parts.append(_part(block, kind))
             continue

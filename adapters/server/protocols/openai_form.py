@@ -53,14 +53,13 @@ def total(counts: Sequence[Usage]) -> Usage:
 
 
 def labels(fields: Fields) -> dict[str, Any]:
-    """Drop the fields that only label a request, and refuse those that ask for what no model here does.
+    """Drop the fields that only label a request.
 
     Returns:
         The request's metadata.
     """
     fields.ignore("user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
-    fields.refuse("service_tier", "auto", "default")
-    fields.refuse("moderation")
+    fields.not_offered("service_tier", "auto", "default")
     metadata: dict[str, Any] = fields.one_of("metadata", (dict,), {})
     return metadata
 
@@ -76,7 +75,7 @@ def streaming(fields: Fields, stream: bool) -> bool:
 def stream_options(fields: Fields, stream: bool) -> Fields:
     """Return ``stream_options``, which are for streams alone, without what all protocols refuse."""
     choices = fields.inner("stream_options") or Fields({})
-    choices.refuse("include_obfuscation", False)
+    choices.not_offered("include_obfuscation", False)
     if not stream:
         choices.refuse("include_usage", False, hint="it is for streams; whole answers always have their usage")
     return choices
@@ -87,3 +86,31 @@ def penalties(fields: Fields) -> None:
     hint = "repetition_penalty is a penalty that models here have"
     fields.refuse("frequency_penalty", 0, 0.0, hint=hint)
     fields.refuse("presence_penalty", 0, 0.0, hint=hint)
+
+
+def codex_model(name: str, context_window: int, *, images: bool, thinks: bool) -> dict[str, Any]:
+    """Return a model as Codex's catalogue has it: with the tool that edits files by patches of a Lark grammar.
+
+    Source: the catalogue in Codex 0.169.
+    """
+    efforts = ("low", "medium", "high") if thinks else ()
+    return {
+        "slug": name,
+        "display_name": name,
+        "description": "served by toolgrammar",
+        "default_reasoning_level": "medium" if thinks else None,
+        "supported_reasoning_levels": [{"effort": effort, "description": effort} for effort in efforts],
+        "shell_type": "shell_command",
+        "visibility": "list",
+        "supported_in_api": True,
+        "priority": 0,
+        "base_instructions": "You are a coding agent. Use the tools to do what the user asks for.",
+        "apply_patch_tool_type": "freeform",
+        "supports_parallel_tool_calls": True,
+        "supports_reasoning_summaries": False,
+        "support_verbosity": False,
+        "truncation_policy": {"mode": "bytes", "limit": 10_000},
+        "context_window": context_window,
+        "input_modalities": ["text", "image"] if images else ["text"],
+        "experimental_supported_tools": [],
+    }

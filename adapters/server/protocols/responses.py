@@ -39,6 +39,7 @@ from ..asked import (
     Served,
     custom_input,
     custom_tool,
+    direct_callers,
     distinct,
     function_tool,
     require_images,
@@ -188,18 +189,19 @@ class Responses(Protocol):
         messages = (Message("system", instructions), *kept) if instructions else kept
         require_images(model, messages, "input")
         custom: set[str] = set()
-        tools = distinct([_tool(tool, custom) for tool in fields.objects("tools")])
+        spaces: dict[str, tuple[str, str]] = {}
+        tools = distinct(_tools(fields, custom, spaces))
         choice = fields.one_of("tool_choice", (str, dict))
         parallel = fields.one_of("parallel_tool_calls", (bool,))
         text = fields.inner("text") or Fields({})
-        text.refuse("verbosity", "medium", hint="say it in the prompt")
+        text.not_offered("verbosity", "medium")
         form = text.take("format")
-        schema = schema_of(None if form is None else Fields(form, text.path("format")))
+        schema = schema_of(None if form is None else text.within(form, text.path("format")))
         text.end()
         reasoning = fields.inner("reasoning") or Fields({})
         effort = reasoning.has("effort") and Fields({"effort": reasoning.take("effort")}, "reasoning")
-        reasoning.refuse("summary", "auto", hint="reasoning comes as it is")
-        reasoning.refuse("generate_summary", "auto")
+        reasoning.not_offered("summary", "auto")
+        reasoning.not_offered("generate_summary", "auto")
         reasoning.end()
         included = _included(fields)
         options = {
@@ -214,11 +216,11 @@ class Responses(Protocol):
         keeps = fields.flag("store", True)
         metadata = openai_form.labels(fields)
         fields.refuse("background", False)
-        fields.refuse("truncation", "disabled", hint="a conversation that does not fit is an error")
-        for unsupported in ("conversation", "prompt", "max_tool_calls", "context_management"):
-            fields.refuse(unsupported)
+        fields.not_offered("truncation", "disabled")  # a conversation that does not fit is an error in any case
+        fields.refuse("conversation", hint="send the whole conversation as input")
+        fields.refuse("prompt", hint="send its text")
         fields.end()
-        params = served.params(model_name, options, tools, choice, schema)
+        params = served.params(model_name, options, tools, _with_names(choice), schema)
         echo = {
             "instructions": instructions,
             "metadata": metadata,
@@ -228,12 +230,7 @@ class Responses(Protocol):
             "max_output_tokens": params.max_tokens,
             "previous_response_id": previous,
             "tool_choice": choice or "auto",
-            "tools": [
-                {"type": "custom", "name": name, "description": tool["function"].get("description", "")}
-                if (name := _shared.tool_name(tool)) in custom
-                else {"type": "function", "strict": True, **tool["function"]}
-                for tool in tools
-            ],
+            "tools": [_echo(tool, custom) for tool in tools],
             "text": {"format": form or {"type": "text"}},
             "truncation": "disabled",
         }
@@ -241,6 +238,7 @@ class Responses(Protocol):
             "echo": echo,
             "kept": kept if keeps else None,
             "custom": custom,
+            "spaces": spaces,
             "seals": _SEALED in included,
             "vocabulary": None if params.logprobs is None else model.vocabulary,
         }
@@ -257,7 +255,7 @@ class Responses(Protocol):
             *([_reasoning(openai_form.new_id("rs_"), thoughts, seals=seals)] if thoughts else []),
             *([_text(openai_form.new_id("msg_"), answer.text, logprobs=told)] if answer.text else []),
             *(
-                _call(openai_form.new_id("fc_"), call, custom)
+                _call(openai_form.new_id("fc_"), call, asked.details)
                 for call in answer.tool_calls
                 if call.name not in custom or _shared.problem(call) is None
             ),
@@ -301,25 +299,74 @@ class Responses(Protocol):
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def _tool(fields: Fields, custom: set[str]) -> dict[str, Any]:
-    kind = tool_kind(fields, custom)
-    fields.refuse("defer_loading", False)
-    fields.refuse("allowed_callers", ["direct"])
-    if kind == "custom":
-        tool = custom_tool(fields)
-        custom.add(_shared.tool_name(tool))
-        return tool
-    fields.ignore("output_schema")
-    return function_tool(fields)
+def _tools(fields: Fields, custom: set[str], spaces: dict[str, tuple[str, str]], space: str = "") -> list[Any]:
+    """Return the tools of a request, those in namespaces too; others than functions and custom tools are left out.
+
+    Args:
+        fields: has ``tools``.
+        custom: is given the names of custom tools.
+        spaces: is given the namespace and the own name of each tool in a namespace, by the name that the model knows.
+        space: the namespace of these tools.
+    """
+    tools = []
+    for tool in fields.objects("tools"):
+        kind = tool_kind(tool, custom, () if space else (_NAMESPACE,))
+        if not kind:
+            continue
+        if kind == _NAMESPACE:
+            tool.required("name")
+            name = tool.text("name")
+            tool.ignore("description")
+            tools += _tools(tool, custom, spaces, name)
+            tool.end()
+            continue
+        tool.not_offered("defer_loading", False)  # the grammar knows all tools
+        direct_callers(tool)
+        if space:
+            tool.required("name")
+            own = tool.text("name")
+            tool.put("name", _joined(space, own))
+            spaces[_joined(space, own)] = space, own
+        if kind == "custom":
+            tools.append(custom_tool(tool))
+            custom.add(_shared.tool_name(tools[-1]))
+        else:
+            tool.ignore("output_schema")
+            tools.append(function_tool(tool))
+    return tools
+
+
+def _joined(space: str, name: str) -> str:
+    """Return the one name that the model knows of a tool in a namespace."""
+    return f"{space}{name}" if space.endswith("__") else f"{space}__{name}"
+
+
+def _with_names(choice: Any) -> Any:
+    """Return a tool choice whose tools in namespaces have the names that the model knows."""
+    if not isinstance(choice, Mapping):
+        return choice
+    made = {**choice}
+    space, name = made.pop("namespace", None), made.get("name")
+    if isinstance(space, str) and isinstance(name, str):
+        made["name"] = _joined(space, name)
+    if isinstance(made.get("tools"), list):
+        made["tools"] = [_with_names(tool) for tool in made["tools"]]
+    return made
+
+
+def _echo(tool: Mapping[str, Any], custom: Collection[str]) -> dict[str, Any]:
+    """Return a tool as the response repeats it."""
+    name = _shared.tool_name(tool)
+    if name in custom:
+        return {"type": "custom", "name": name, "description": tool["function"].get("description", "")}
+    return {"type": "function", "strict": True, **tool["function"]}
 
 
 def _included(fields: Fields) -> list[Any]:
-    """Return what is asked for besides the answer."""
+    """Return what is asked for besides the answer. The rest would be of tools that are not offered here."""
     included = fields.items("include")
-    for index, one in enumerate(included):
-        if one not in (_LOGPROBS, _SEALED):
-            raise RequestError(f"include {one!r} is not supported", field=f"include[{index}]", hint="leave it out")
-    return included
+    fields.unused += [f"include[{n}]" for n, one in enumerate(included) if one not in (_LOGPROBS, _SEALED)]
+    return [one for one in included if one in (_LOGPROBS, _SEALED)]
 
 
 def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | None:
@@ -333,7 +380,8 @@ def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | No
 def _read_input(fields: Fields, memory: Memory) -> tuple[Message, ...]:
     """Return the messages of ``input``; what the assistant did in one turn is one message.
 
-    An ``item_reference`` stands for an item of an earlier answer.
+    An ``item_reference`` stands for an item of an earlier answer. What tools of OpenAI's server did is left out, and so
+    is a reference to reasoning that is not kept.
     """
     fields.required("input")
     given = fields.one_of("input", (str, list))
@@ -341,14 +389,24 @@ def _read_input(fields: Fields, memory: Memory) -> tuple[Message, ...]:
         return (Message("user", given),)
     messages: list[Message] = []
     for index, item in enumerate(given):
-        one = Fields(item, f"input[{index}]")
-        kind = one.word("type", (*_READERS, _REFERENCE)) or "message"
+        one = fields.within(item, f"input[{index}]")
+        kind = one.word("type", (*_READERS, *_HOSTED_ITEMS, _REFERENCE)) or "message"
         if kind == _REFERENCE:
             one.required("id")
-            item = memory.item(one.text("id"), one.path("id"))
+            name = one.text("id")
+            try:
+                item = memory.item(name, one.path("id"))
+            except RequestError:
+                if not str(name).startswith("rs_"):
+                    raise
+                one.skip()
+                continue
             one.end()
-            one = Fields(item, f"input[{index}]")
+            one = fields.within(item, f"input[{index}]")
             kind = one.text("type")
+        if kind in _HOSTED_ITEMS:
+            one.skip()
+            continue
         one.ignore("id", "status", "phase")
         made = _READERS[kind](one)
         one.end()
@@ -385,14 +443,14 @@ def _content(fields: Fields, name: str) -> Any:
         return content
     made: list[dict[str, Any]] = []
     for index, part in enumerate(content):
-        one = Fields(part, f"{fields.path(name)}[{index}]")
+        one = fields.within(part, f"{fields.path(name)}[{index}]")
         kind = one.word("type", ("input_text", "output_text", "text", "refusal", "input_image"))
         if not kind:
             one.required("type")
         if kind == "input_image":
             one.required("image_url")
             made.append({"type": "image_url", "image_url": one.text("image_url")})
-            one.refuse("detail", "auto")
+            one.not_offered("detail", "auto")
         else:
             word = "refusal" if kind == "refusal" else "text"
             one.required(word)
@@ -404,19 +462,22 @@ def _content(fields: Fields, name: str) -> Any:
 
 
 def _function_call(fields: Fields) -> Message:
-    fields.required("call_id")
-    fields.required("name")
-    fields.ignore("caller", "namespace")
-    call = _shared.past_call(fields.text("call_id"), fields.text("name"), fields.text("arguments", ""))
+    call = _shared.past_call(*_called(fields), fields.text("arguments", ""))
     return Message("assistant", tool_calls=(call,))
 
 
 def _custom_call(fields: Fields) -> Message:
+    call = _shared.past_call(*_called(fields), {INPUT: fields.text(INPUT, "")})
+    return Message("assistant", tool_calls=(call,))
+
+
+def _called(fields: Fields) -> tuple[str, str]:
+    """Return the id of a call, and the name that the model knows of its tool."""
     fields.required("call_id")
     fields.required("name")
-    fields.ignore("caller", "namespace")
-    call = _shared.past_call(fields.text("call_id"), fields.text("name"), {INPUT: fields.text(INPUT, "")})
-    return Message("assistant", tool_calls=(call,))
+    fields.ignore("caller")
+    space, name = fields.text("namespace"), fields.text("name")
+    return fields.text("call_id"), _joined(space, name) if space else name
 
 
 def _function_call_output(fields: Fields) -> Message:
@@ -445,6 +506,28 @@ def _unsealed(text: str) -> str:
 
 
 _REFERENCE = "item_reference"
+_NAMESPACE = "namespace"
+#: Items of tools that OpenAI's server runs, from an earlier answer of another server.
+_HOSTED_ITEMS = (
+    "web_search_call",
+    "file_search_call",
+    "image_generation_call",
+    "code_interpreter_call",
+    "computer_call",
+    "computer_call_output",
+    "local_shell_call",
+    "local_shell_call_output",
+    "shell_call",
+    "shell_call_output",
+    "apply_patch_call",
+    "apply_patch_call_output",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "mcp_call",
+    "tool_search_call",
+    "tool_search_output",
+)
 _READERS = {
     "message": _message,
     "function_call": _function_call,
@@ -500,16 +583,20 @@ def _text(name: str, text: str, status: str = "completed", logprobs: Sequence[di
     return {"type": "message", "id": name, "role": "assistant", "content": content, "status": status}
 
 
-def _call(name: str, call: ToolCall, custom: Collection[str]) -> dict[str, Any]:
-    """Return a call. Arguments of a cut call do not parse, so that no client runs it."""
-    if call.name in custom:
-        own = {"type": "custom_tool_call", "id": name, "call_id": call.id}
-        return {**own, "name": call.name, "input": custom_input(call)}
+def _call(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call, of a tool in a namespace as the client named it.
+
+    Arguments of a cut call do not parse, so that no client runs it.
+    """
+    space, own = details["spaces"].get(call.name, (None, call.name))
+    named = {"name": own} if space is None else {"namespace": space, "name": own}
+    if call.name in details["custom"]:
+        return {"type": "custom_tool_call", "id": name, "call_id": call.id, **named, "input": custom_input(call)}
     return {
         "type": "function_call",
         "id": name,
         "call_id": call.id,
-        "name": call.name,
+        **named,
         "arguments": _shared.executable_text(call),
         "status": "completed" if _shared.problem(call) is None else "incomplete",
     }
@@ -556,19 +643,22 @@ class _Events(StreamWriter):
             self._is_custom = event.name in custom
             if self._is_custom:
                 return  # it comes when it is whole, or not at all
-            item = {**_call(self._id, ToolCall(event.id, event.name, {}, raw=""), custom), "status": "in_progress"}
+            item = {
+                **_call(self._id, ToolCall(event.id, event.name, {}, raw=""), self._asked.details),
+                "status": "in_progress",
+            }
             yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
         elif isinstance(event, ArgumentsDelta):
             if not self._is_custom:
                 yield self._inner("response.function_call_arguments.delta", delta=event.text)
         elif isinstance(event, CallEnd):
-            item = _call(self._id, event.call, custom)
+            item = _call(self._id, event.call, self._asked.details)
             if event.call.name in custom:
                 yield from self._custom_call(item, _shared.problem(event.call) is None)
                 return
             if (reason := _shared.problem(event.call)) is not None:
                 yield self._inner("response.function_call_arguments.delta", delta=f" <{reason}>")
-            done = {"arguments": item["arguments"], "name": event.call.name}
+            done = {"arguments": item["arguments"], "name": item["name"]}
             yield self._inner("response.function_call_arguments.done", **done)
             yield from self._done(item)
         elif isinstance(event, Finish):

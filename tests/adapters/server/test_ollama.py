@@ -108,7 +108,7 @@ def test_a_cut_call_is_not_passed_on(call: Callable[..., Message], http: Callabl
         ({"options": {"mirostat": 1}}, "options.mirostat"),
         ({"options": {"num_ctx": 10**9}}, "options.num_ctx"),
         ({"options": {"repeat_penalty": 1.2, "repeat_last_n": 64}}, "options.repeat_last_n"),
-        ({"options": {"spin": 1}}, "options.spin"),
+        ({"options": {"regex": "a"}}, "options.regex"),
         ({"format": "xml"}, "format"),
         ({"think": "vast"}, "think"),
         ({"logprobs": "yes"}, "logprobs"),
@@ -120,6 +120,6 @@ def test_a_cut_call_is_not_passed_on(call: Callable[..., Message], http: Callabl
 def test_what_cannot_be_met_is_refused_by_name(
     noise: Model, http: Callable[..., httpx.Client], fields: dict[str, Any], named: str
 ) -> None:
-    """No field is ignored."""
+    """No constraint is ignored."""
     refused = http({"noise": noise}).post("/api/chat", json={"model": "noise", "messages": HELLO, **fields})
     assert refused.status_code == 400 and named in refused.json()["error"]

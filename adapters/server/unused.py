@@ -1,0 +1,76 @@
+"""Fields that are taken and have no effect: declarations of what this server does not have.
+
+None of them can make an answer less valid. A response names those of its request in a header; the log has each once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+#: Header of a response that names the fields of its request that had no effect.
+HEADER = "X-Toolgrammar-Unused"
+
+#: Known ones, as `pattern_of` writes their paths, and why they have no effect.
+UNUSED: Mapping[str, str] = {
+    "tools[]": "run by the maker's own server, or known to its models alone: web_search, local_shell, ...",
+    "tools[].defer_loading": "the grammar knows all tools, and the prompt shows them",
+    "tools[].tools[]": "the same in a namespace",
+    "tools[].tools[].defer_loading": "the same in a namespace",
+    "tools[].allowed_callers[]": "code that calls tools runs on no server here; the model calls them itself",
+    "include[]": "outputs of tools that are not offered",
+    "input[]": "calls of such tools in an earlier answer; references to reasoning that is not kept",
+    "messages[].content[]": "the same in Anthropic's messages",
+    "client_metadata": "a label",
+    "chat_template_kwargs": "reasoning_effort says how much reasoning there is",
+    "text.verbosity": "the prompt says it",
+    "verbosity": "the prompt says it",
+    "reasoning.summary": "reasoning comes as it is",
+    "reasoning.generate_summary": "reasoning comes as it is",
+    "thinking.display": "reasoning comes as it is",
+    "web_search_options": "there is no search",
+    "prediction": "a hint that makes answers faster",
+    "service_tier": "there is one",
+    "speed": "there is one",
+    "moderation": "there is none",
+    "truncation": "a conversation that does not fit is an error",
+    "max_tool_calls": "a limit of tools that are not offered",
+    "context_management": "nothing is taken out of a conversation",
+    "context_management.edits[].keep": "nothing is taken out of a conversation",
+    "mcp_servers": "the client runs its tools",
+    "container": "there is none",
+    "diagnostics": "there are none",
+    "stream_options.include_obfuscation": "streams have no padding",
+}
+
+#: Maximum number of fields that the header names, and of characters of each.
+_MOST, _LONGEST = 32, 80
+_INDEX = re.compile(r"\[[0-9]+\]")
+
+
+def pattern_of(path: str) -> str:
+    """Return a path without the indices of lists."""
+    return _INDEX.sub("[]", path)
+
+
+def header(unused: Sequence[str]) -> dict[str, str]:
+    """Return the header that names fields of a request; none if there are no such fields."""
+    names = list(dict.fromkeys(path if path.count("[") == 1 else pattern_of(path) for path in unused))
+    told = [ascii(name[:_LONGEST])[1:-1].replace(",", " ") for name in names[:_MOST]]
+    more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
+    return {HEADER: ", ".join(told + more)} if names else {}
+
+
+class Told:
+    """The unused fields that the log has already; names that no table here has count as one, whatever they are."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def new(self, unused: Iterable[str]) -> list[str]:
+        """Return what the log is to say of a request's unused fields."""
+        patterns = (pattern_of(path) for path in unused)
+        words = {f"{name}: {UNUSED[name]}" if name in UNUSED else "fields unknown to this server" for name in patterns}
+        fresh = sorted(words - self._told)
+        self._told.update(fresh)
+        return fresh

@@ -1,0 +1,247 @@
+"""Declarations of what this server does not have are taken, and named in the answer; constraints are obeyed or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from toolgrammar.adapters.server.unused import HEADER, UNUSED, Told, header, pattern_of
+from toolgrammar.core import Message, ToolCall
+from toolgrammar.core.testing import ScriptedModel
+
+from .conftest import BOOKING, openai_tool
+
+SAID: Any = [{"role": "user", "content": "x"}]
+CHAT: dict[str, Any] = {"messages": SAID}
+RESPONSES: dict[str, Any] = {"input": "x"}
+MESSAGES: dict[str, Any] = {"messages": SAID, "max_tokens": 99}
+FUNCTION = {"type": "function", "name": "book", "parameters": BOOKING}
+
+#: For each row of the table: a request that has such a field, and how the header names it if not as the table does.
+ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "tools[]": ("responses", {**RESPONSES, "tools": [FUNCTION, {"type": "web_search"}]}, "tools[1]"),
+    "tools[].defer_loading": (
+        "responses",
+        {**RESPONSES, "tools": [{**FUNCTION, "defer_loading": True}]},
+        "tools[0].defer_loading",
+    ),
+    "tools[].tools[]": (
+        "responses",
+        {**RESPONSES, "tools": [{"type": "namespace", "name": "a", "tools": [FUNCTION, {"type": "local_shell"}]}]},
+        "",
+    ),
+    "tools[].tools[].defer_loading": (
+        "responses",
+        {**RESPONSES, "tools": [{"type": "namespace", "name": "a", "tools": [{**FUNCTION, "defer_loading": True}]}]},
+        "",
+    ),
+    "tools[].allowed_callers[]": (
+        "messages",
+        {
+            **MESSAGES,
+            "tools": [{"name": "f", "input_schema": BOOKING, "allowed_callers": ["direct", "code_execution"]}],
+        },
+        "",
+    ),
+    "include[]": ("responses", {**RESPONSES, "include": ["file_search_call.results"]}, "include[0]"),
+    "input[]": (
+        "responses",
+        {"input": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}, *SAID]},
+        "input[0]",
+    ),
+    "messages[].content[]": (
+        "messages",
+        {
+            "max_tokens": 99,
+            "messages": [
+                *SAID,
+                {"role": "assistant", "content": [{"type": "server_tool_use", "id": "s", "name": "web_search"}]},
+                *SAID,
+            ],
+        },
+        "",
+    ),
+    "client_metadata": ("responses", {**RESPONSES, "client_metadata": {"session_id": "s"}}, ""),
+    "chat_template_kwargs": ("chat/completions", {**CHAT, "chat_template_kwargs": {"a": 1}}, ""),
+    "text.verbosity": ("responses", {**RESPONSES, "text": {"verbosity": "low"}}, ""),
+    "verbosity": ("chat/completions", {**CHAT, "verbosity": "low"}, ""),
+    "reasoning.summary": ("responses", {**RESPONSES, "reasoning": {"summary": "none"}}, ""),
+    "reasoning.generate_summary": ("responses", {**RESPONSES, "reasoning": {"generate_summary": "concise"}}, ""),
+    "thinking.display": ("messages", {**MESSAGES, "thinking": {"type": "disabled", "display": "omitted"}}, ""),
+    "web_search_options": ("chat/completions", {**CHAT, "web_search_options": {}}, ""),
+    "prediction": ("chat/completions", {**CHAT, "prediction": {"type": "content", "content": "x"}}, ""),
+    "service_tier": ("chat/completions", {**CHAT, "service_tier": "flex"}, ""),
+    "speed": ("messages", {**MESSAGES, "speed": "fast"}, ""),
+    "moderation": ("chat/completions", {**CHAT, "moderation": {"model": "m"}}, ""),
+    "truncation": ("responses", {**RESPONSES, "truncation": "auto"}, ""),
+    "max_tool_calls": ("responses", {**RESPONSES, "max_tool_calls": 3}, ""),
+    "context_management": ("responses", {**RESPONSES, "context_management": [{"type": "compaction"}]}, ""),
+    "context_management.edits[].keep": (
+        "messages",
+        {**MESSAGES, "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": 3}]}},
+        "context_management.edits[0].keep",
+    ),
+    "mcp_servers": ("messages", {**MESSAGES, "mcp_servers": [{"name": "x", "type": "url", "url": "http://x"}]}, ""),
+    "container": ("messages", {**MESSAGES, "container": "c"}, ""),
+    "diagnostics": ("messages", {**MESSAGES, "diagnostics": {"previous_message_id": "m"}}, ""),
+    "stream_options.include_obfuscation": (
+        "chat/completions",
+        {**CHAT, "stream": True, "stream_options": {"include_obfuscation": True}},
+        "",
+    ),
+}
+
+
+def asked(http: Callable[..., httpx.Client], path: str, body: dict[str, Any], reply: Any = "hello") -> httpx.Response:
+    """Ask a model that says the same to all."""
+    return http({"m": ScriptedModel(lambda messages: reply)}).post(f"/v1/{path}", json={"model": "m", **body})
+
+
+@pytest.mark.parametrize("row", UNUSED)
+def test_each_declaration_is_taken_and_named(http: Callable[..., httpx.Client], row: str) -> None:
+    """The answer is a good one, and its header has the field."""
+    path, body, name = ROWS[row]
+    answer = asked(http, path, body)
+    assert answer.status_code == 200, answer.text
+    named = answer.headers[HEADER].split(", ")
+    assert (name or row) in named and [*map(pattern_of, named)] == [row]
+
+
+def test_an_answer_to_a_plain_request_has_no_such_header(http: Callable[..., httpx.Client]) -> None:
+    """Labels, and values that ask for what is done anyway, are not named."""
+    body = {**RESPONSES, "metadata": {"a": "b"}, "user": "u", "text": {"verbosity": "medium"}, "truncation": "disabled"}
+    assert HEADER not in asked(http, "responses", body).headers
+
+
+def test_every_row_is_documented() -> None:
+    """The page of the server has each row of the table, with its reason."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
+    assert [row for row, why in UNUSED.items() if f"| `{row}` | {why} |" not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("chat/completions", {**CHAT, "frequency_penalty": 0.5}, "frequency_penalty"),
+        ("chat/completions", {**CHAT, "tool_choise": "required"}, "tool_choise"),
+        ("responses", {**RESPONSES, "max_output_token": 5}, "max_output_token"),
+        (
+            "responses",
+            {**RESPONSES, "tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}},
+            "tool_choice",
+        ),
+        ("responses", {**RESPONSES, "tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
+        ("responses", {**RESPONSES, "conversation": "c"}, "conversation"),
+        ("chat/completions", {**CHAT, "toolgrammar": {"exact": True}}, "toolgrammar.exact"),
+        ("chat/completions", {**CHAT, "response_format": {"type": "xml"}}, "response_format.type"),
+    ],
+)
+def test_a_constraint_that_is_not_obeyed_is_refused(
+    http: Callable[..., httpx.Client], path: str, body: dict[str, Any], field: str
+) -> None:
+    """A penalty, a forced tool that is not offered, a misspelt constraint: status 400, and the field."""
+    answer = asked(http, path, body)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == field, answer.text
+
+
+def test_the_log_has_each_row_once_and_no_names_of_users() -> None:
+    """Fields that no table has count as one; a second request adds nothing."""
+    told = Told()
+    first = told.new(["tools[3]", "tools[4]", "secret_field", "messages[0].other_secret"])
+    assert first == ["fields unknown to this server", f"tools[]: {UNUSED['tools[]']}"]
+    assert told.new(["tools[7]", "third_secret"]) == []
+
+
+def test_the_header_is_bounded_and_plain() -> None:
+    """Names of a request may be anything; a header is one short line of ASCII."""
+    name, value = header([f"f{n}\r\nSet-Cookie: é" * 20 for n in range(500)]).popitem()
+    assert name == HEADER and value.isascii() and value.isprintable() and len(value) < 8_000
+    assert value.endswith("468 more")
+
+
+SPACE = {
+    "type": "namespace",
+    "name": "mcp__files",
+    "description": "Files",
+    "tools": [
+        {"type": "function", "name": "book", "parameters": BOOKING},
+        {"type": "custom", "name": "note", "format": {"type": "text"}},
+    ],
+}
+BOOKED = {"code": "AB123", "seats": 2}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("name", "arguments"), [("book", BOOKED), ("note", {"input": "hello"})])
+def test_tools_of_a_namespace_are_served(
+    http: Callable[..., httpx.Client], stream: bool, name: str, arguments: dict[str, Any]
+) -> None:
+    """Calls come back with the namespace and the tool's own name, and are understood in the next turn's history."""
+    call = Message("assistant", tool_calls=(ToolCall("c", f"mcp__files__{name}", arguments),))
+    model = ScriptedModel(lambda messages: call if messages[-1].role == "user" else "done")
+    client = http({"m": model})
+    choice = {"type": "custom" if name == "note" else "function", "namespace": "mcp__files", "name": name}
+    body = {"model": "m", "input": SAID, "tools": [SPACE], "tool_choice": choice, "stream": stream}
+    answer = client.post("/v1/responses", json=body)
+    assert answer.status_code == 200, answer.text
+    if stream:
+        lines = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+        response = json.loads(lines[-1])["response"]
+        items = [event["item"] for line in lines if "item" in (event := json.loads(line))]
+        assert {(item["namespace"], item["name"]) for item in items} == {("mcp__files", name)}
+    else:
+        response = answer.json()
+    (item,) = response["output"]
+    assert (item["namespace"], item["name"]) == ("mcp__files", name)
+    output = {"type": f"{item['type']}_output", "call_id": item["call_id"], "output": "yes"}
+    again = client.post("/v1/responses", json={"model": "m", "input": [*SAID, item, output], "tools": [SPACE]})
+    assert again.status_code == 200, again.text
+    assert model.requests[-1][1].tool_calls[0].name == f"mcp__files__{name}"
+
+
+def test_a_tool_and_one_of_a_namespace_may_not_have_one_name(http: Callable[..., httpx.Client]) -> None:
+    """The model knows both by one name, so its call would be of either."""
+    tools = [SPACE, {**FUNCTION, "name": "mcp__files__book", "description": "other"}]
+    answer = asked(http, "responses", {**RESPONSES, "tools": tools})
+    assert answer.status_code == 400 and "two tools have the name" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/api/embed", "/v1/audio/speech", "/api/pull"])
+def test_what_this_server_does_not_do_is_said(http: Callable[..., httpx.Client], path: str) -> None:
+    """A known endpoint that is not here says what it would do, and that no repetition helps."""
+    answer = http({"m": ScriptedModel(["x"])}).post(path, json={"model": "m", "input": "x"})
+    assert answer.status_code == 501 and "this server does not" in answer.text
+    assert answer.headers["x-should-retry"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("path", "find"),
+    [
+        ("/v1/models", lambda body: body["data"][0]["id"]),
+        ("/v1/models?client_version=0.169.0", lambda body: body["models"][0]["slug"]),
+        ("/api/v0/models", lambda body: body["data"][0]["id"]),
+        ("/api/tags", lambda body: body["models"][0]["name"]),
+        ("/api/ps", lambda body: body["models"][0]["name"]),
+    ],
+)
+def test_models_are_listed_as_clients_ask(http: Callable[..., httpx.Client], path: str, find: Any) -> None:
+    """OpenAI's list, Codex's, LM Studio's and both of Ollama's."""
+    answer = http({"m": ScriptedModel(["x"])}).get(path)
+    assert answer.status_code == 200 and find(answer.json()) == "m"
+
+
+def test_no_tool_of_another_type_reaches_the_model(http: Callable[..., httpx.Client]) -> None:
+    """In chat completions and messages too, hosted tools are left out, and the others are served."""
+    model = ScriptedModel(lambda messages: "hello")
+    client = http({"m": model})
+    hosted = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+    answer = client.post("/v1/messages", json={"model": "m", **MESSAGES, "tools": [hosted]})
+    assert answer.status_code == 200 and answer.headers[HEADER] == "tools[0]"
+    body = {"model": "m", **CHAT, "tools": [openai_tool("book"), {"type": "web_search_preview"}]}
+    answer = client.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 200 and answer.headers[HEADER] == "tools[1]"
