@@ -33,7 +33,7 @@ from .grammar import Grammar
 from .language.terms import Terms
 from .regex.compile import regex_term
 from .schema.lower.value_key import value_key
-from .schema.read.keywords import GRAMMAR
+from .schema.read.keywords import GRAMMAR, KEYWORDS, Keyword
 from .schema.scalars import dates
 from .schema.scalars.bounded_formats import BOUNDED
 from .schema.scalars.numbers import NumberRange, exact
@@ -86,7 +86,13 @@ class Validator:
         }
         if formats:
             ours["format"] = self._format
-        checks = {"dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"], **kind.VALIDATORS, **ours}
+        lacking = {row.name: _selecting(row) for row in KEYWORDS.values() if row.selected is not None}
+        checks = {
+            **lacking,
+            "dependencies": jsonschema.Draft7Validator.VALIDATORS["dependencies"],
+            **kind.VALIDATORS,
+            **ours,
+        }
         keywords = {name: self._timed(name, check) for name, check in checks.items()}
         types = kind.TYPE_CHECKER.redefine("any", lambda checker, instance: True)
         types = types.redefine("integer", _is_int) if plain_integers else types
@@ -210,6 +216,17 @@ class Validator:
                 yield ValidationError(f"the property {name!r} is not allowed")
             else:
                 yield from validator.descend(value, extra, path=name)
+
+
+def _selecting(row: Keyword) -> Callable[..., Iterator[ValidationError]]:
+    """Return the check of a keyword that `jsonschema` lacks: a value must satisfy the schemas that the keyword selects
+    for it."""
+
+    def checked(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        for _, subschema in row.selected(wanted, instance) if row.selected is not None else ():
+            yield from validator.descend(instance, subschema)
+
+    return checked
 
 
 def _is_allowed_null(instance: Any, schema: Any) -> bool:

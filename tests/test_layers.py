@@ -32,6 +32,10 @@ PIPELINE = (
     "core.text_grammars",
     # JSON Schema
     "core.schema.scalars",
+    "core.schema.read.located",
+    "core.schema.normal.conjunction",
+    "core.schema.normal.unions",
+    "core.schema.keywords",
     "core.schema.read",
     "core.schema.normal",
     "core.schema.lower",

@@ -21,9 +21,21 @@ from ...errors import (
     UnsupportedSchemaError,
 )
 from ...text_grammars.strings import string_grammar
-from ..normal.assertions import CHECK_LATER, NARROW, bounds_of, unsupported
+from ..keywords.numbers import bounds_of
+from ..normal.assertions import CHECK_LATER, NARROW, unsupported
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
-from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, REFERENCES, TYPES, Draft, Shape, keywords
+from ..read.keywords import (
+    APPLICATORS,
+    CONSTRAINING,
+    KEYWORDS,
+    REFERENCES,
+    TYPES,
+    Draft,
+    Role,
+    Shape,
+    keywords,
+    subschemas,
+)
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..read.resolve import Document
@@ -34,19 +46,8 @@ from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long,
 from .values import MAX_DEPTH, MAX_INTEGER, is_json, is_small, pattern_problem, type_hint
 from .vast import MAX_LEAST_TEXT, LeastSizes
 
-#: Maximum values of the lower bounds on characters, items and members: each item has states of its own, and each member
-#: needs another name.
-MAX_LEAST_LENGTH, MAX_LEAST_ITEMS, MAX_LEAST_PROPERTIES = 100_000, 10_000, 1_000
-
 #: Maximum number of arrays and objects in an ``enum``, where they may be written in several ways.
 MAX_LOOSE = 1_000
-
-_LEAST = {
-    "minLength": MAX_LEAST_LENGTH,
-    "minItems": MAX_LEAST_ITEMS,
-    "minContains": MAX_LEAST_ITEMS,
-    "minProperties": MAX_LEAST_PROPERTIES,
-}
 
 #: How often a reference multiplies what it leads to, at most: 3 on each of n / 3 levels is the most of n references.
 #: And the number of parts up to which no value is too long, if each has some 40 bytes.
@@ -77,6 +78,7 @@ PATTERN = int(Shape.PATTERN)
 FORMAT = int(Shape.FORMAT)
 FLAG = int(Shape.FLAG)
 GRAMMAR = int(Shape.GRAMMAR)
+OWN = int(Shape.OWN)
 SHAPE = 31
 # The rest of what matters of a keyword here.
 UNKNOWN = 32  # to the dialect: an annotation
@@ -345,6 +347,11 @@ class _Pass:
             elif shape == FLAG:
                 if type(value) is not bool:
                     self._misfit(located, keyword, value)
+            elif shape == OWN:
+                check = KEYWORDS[keyword].check
+                message = check(value) if check is not None else None
+                if message is not None:
+                    self._invalid(located, keyword, message)
             elif shape == DEPENDENCIES or shape == REQUIREMENTS:
                 if not isinstance(value, (dict, Mapping)):
                     self._misfit(located, keyword, value)
@@ -369,8 +376,8 @@ class _Pass:
         elif shape == UPPER_COUNT or shape == LOWER_COUNT:
             if type(value) is bool or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
                 self._invalid(located, keyword, f"{keyword} must be a whole number that is not negative")
-            elif shape == LOWER_COUNT and value > _LEAST[keyword]:
-                message = f"{keyword} is {value:,}, and no model writes more than {_LEAST[keyword]:,}"
+            elif (most := KEYWORDS[keyword].most) is not None and value > most:
+                message = f"{keyword} is {value:,}, and no model writes more than {most:,}"
                 self._beyond(located, keyword, message, f"lower {keyword}")
             elif shape == LOWER_COUNT and value > 1:
                 self.product *= value
@@ -500,6 +507,9 @@ class _Pass:
                         self.todo.append(child)
                         return True
                     children.append((target, positive))
+            elif shape == OWN:
+                for steps, inner in subschemas(keyword, value):
+                    children.append((located.below(inner, (keyword, *steps)), positive))
             elif shape > DEPENDENCIES:
                 if code & NOT_NEGATABLE and not positive and value is not False:
                     self.found.append((located, unsupported(located, keyword, "under a negation", NOT_UNIQUE)))
@@ -558,29 +568,11 @@ class _Pass:
 
     def _one(self, located: Located, schema: Any, keyword: str, positive: bool, children: list[Signed]) -> None:
         """Note the schema under a keyword that has one."""
-        inner = located.under(keyword)
-        if keyword == "not":
-            children.append((inner, not positive))
-        elif keyword == "if":
-            children.append((inner, True))
-            if "then" in schema or "else" in schema:
-                children.append((inner, False))
-        elif keyword == "then" or keyword == "else":
-            if "if" in schema and self.document.knows("if"):
-                children.append((inner, positive))
-        elif keyword == "contains":
-            children.append((inner, True))
-            if not positive or "maxContains" in schema:
-                children.append((inner, False))
-        elif keyword == "propertyNames":
-            children.append((inner, True))
-        elif keyword == "unevaluatedProperties" or keyword == "unevaluatedItems":
-            children.append((inner, True))
-            if not positive:  # it may be all that does not hold
-                children.append((inner, False))
-                children.append((located, True))
-        else:
-            children.append((inner, positive))
+        inner, row = located.under(keyword), KEYWORDS[keyword]
+        for sign in (positive,) if row.signs is None else row.signs(schema, positive):
+            children.append((inner, sign))
+        if row.role is Role.REMAINDER and not positive:  # it may be all that does not hold
+            children.append((located, True))
 
     def _union(self, located: Located, positive: bool, children: list[Signed]) -> None:
         """Note the options of ``oneOf``: those that may hold at once must also fail."""

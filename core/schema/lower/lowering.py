@@ -13,7 +13,8 @@ from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
 from ...text_grammars.strings import StringGrammar
-from ..normal.assertions import INTEGERS, asserted, asserts_only, types_of
+from ..keywords.any_value import INTEGERS, types_of
+from ..normal.assertions import asserted, asserts_only
 from ..normal.conjunction import (
     EVERY,
     FALSE,

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, Union
 
 from ...text_grammars.strings import StringGrammar
-from ..read.keywords import TYPES
 from ..read.located import Located, SignedSchema
 from ..scalars.numbers import NumberRange
 
 Part = TypeVar("Part")
+
+#: JSON types of values.
+TYPES = ("null", "boolean", "number", "string", "array", "object")
 
 _ANY_NUMBER = NumberRange()
 _NONE: frozenset[str] = frozenset()
@@ -311,6 +313,7 @@ class Arrays(_Hashed):
 #: No constraint on the values of one type.
 _ANY_STRING, _ANY_ARRAY, _ANY_OBJECT = Strings(), Arrays(), Objects()
 _ANY_TYPE = frozenset(TYPES)
+_OBJECTS = frozenset({"object"})
 
 
 @dataclass(slots=True, eq=False)
@@ -369,7 +372,7 @@ def negated(formula: Formula) -> Formula:
     """Return the negation of a formula.
 
     Raises:
-        TypeError: it contains a fact (see `is_deniable`).
+        TypeError: it contains a fact that asks for more than members of an object by name.
     """
     if isinstance(formula, SignedSchema):
         return SignedSchema(formula.located, not formula.positive)
@@ -377,11 +380,29 @@ def negated(formula: Formula) -> Formula:
         return AllOf(tuple(negated(part) for part in formula.parts))
     if isinstance(formula, AllOf):
         return AnyOf(tuple(negated(part) for part in formula.parts))
-    raise TypeError("a fact has no negation")
+    if isinstance(formula, Conjunction) and formula.types == _OBJECTS:
+        options = _failures(formula.objects)
+        if options is not None:
+            return options[0] if len(options) == 1 else AnyOf(tuple(options))
+    raise TypeError("this fact has no negation")
+
+
+def _failures(objects: Objects) -> list[Conjunction] | None:
+    """Return facts of which one holds for each value that is no such object; None: it asks for more than members by
+    name."""
+    if objects != Objects(required=objects.required, exists=objects.exists):
+        return None
+    options = [Conjunction(objects=Objects(absent=frozenset((name,)))) for name in objects.required]
+    for exists in objects.exists:
+        if exists.name is None:
+            return None
+        part = ObjectPart({exists.name: negated(exists.formula)})
+        options.append(Conjunction(objects=Objects(parts=(part,))))
+    return options
 
 
 def is_deniable(formula: Formula) -> bool:
-    """Return True if `negated` takes a formula."""
+    """Return True if a formula is made of subschemas alone, so that `negated` takes it."""
     if isinstance(formula, (AnyOf, AllOf)):
         return all(map(is_deniable, formula.parts))
     return isinstance(formula, SignedSchema)

@@ -10,37 +10,50 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..read.keywords import CONSTRAINING, KEYWORDS
+from ..keywords.arrays import READ_FOR_ARRAY, surely_has_array
+from ..keywords.numbers import READ_FOR_NUMBER, surely_has_number
+from ..keywords.objects import READ_FOR_OBJECT, surely_has_object
+from ..keywords.strings import READ_FOR_STRING, surely_has_string
+from ..read.keywords import CONSTRAINING, KEYWORDS, Holds
 from ..read.located import Located
 from ..read.resolve import Document
+from .conjunction import type_of
 
-# The types that a keyword constrains, as bits.
-OBJECT = 1
-ARRAY = 2
-STRING = 4
-NUMBER = 8
-BOOLEAN = 16
-NULL = 32
-EVERY_TYPE = 63
-WHOLE = 64  # it lists values, or applies other schemas to the value
-
+#: The types that a keyword constrains, as bits.
 _BITS = {"object": 1, "array": 2, "string": 4, "number": 8, "integer": 8, "boolean": 16, "null": 32, "any": 63}
+_EVERY_TYPE = 63
+_WHOLE = 64  # it lists values, or applies other schemas to the value
 
-#: For each keyword that constrains values: the type of which an empty value (``""``, ``0``, ``[]``, ``{}``, true, null)
-#: may not satisfy it, as a bit.
+_CONSTRAINTS = {name: KEYWORDS[name] for name in CONSTRAINING if name != "type"}
+
+#: By keyword: the type of which the empty value (``""``, ``0``, ``[]``, ``{}``) may not satisfy it, as a bit.
 _ASKED = {
-    row.name: 0 if row.trivial else WHOLE if row.type is None else _BITS[row.type]
-    for row in KEYWORDS.values()
-    if row.name in CONSTRAINING and row.name != "type"
+    row.name: 0 if row.holds is not Holds.UNKNOWN else _WHOLE if row.type is None else _BITS[row.type]
+    for row in _CONSTRAINTS.values()
 }
-#: Keywords of these that may fail for an object that is not empty.
-_BESIDE_REQUIRED = ("patternProperties", "propertyNames", "maxProperties")
-#: Keywords of these that may fail for an array that is not empty.
-_BESIDE_ITEMS = ("prefixItems", "additionalItems")
+
+#: By type: what finds out whether it surely has a value other than the empty one, and the keywords that this does not
+#: take into account, though they may exclude the value.
+_WITNESSES = tuple(
+    (
+        _BITS[kind],
+        surely_has,
+        frozenset(
+            row.name
+            for row in _CONSTRAINTS.values()
+            if row.type == kind and row.holds is not Holds.PARTS and row.name not in read
+        ),
+    )
+    for kind, surely_has, read in (
+        ("object", surely_has_object, READ_FOR_OBJECT),
+        ("array", surely_has_array, READ_FOR_ARRAY),
+        ("string", surely_has_string, READ_FOR_STRING),
+        ("number", surely_has_number, READ_FOR_NUMBER),
+    )
+)
 
 #: Maximum nesting of required members and references that are inspected.
 _MAX_DEPTH = 100
-_SMALL = 10**15
 
 
 class Inhabited:
@@ -85,19 +98,15 @@ class Inhabited:
             if bits:
                 asked |= bits
                 words.add(word)
-        if asked & WHOLE:
+        if asked & _WHOLE:
             return len(words) == 1 and self._applied(schema, words.pop())
-        kinds = EVERY_TYPE
-        if "type" in schema:
-            kinds = _kinds(schema["type"])
+        kinds = _kinds(schema["type"]) if "type" in schema else _EVERY_TYPE
         if kinds & ~asked:  # an empty value of these types
             return True
-        return bool(
-            (kinds & OBJECT and self._has_members(schema, words))
-            or (kinds & ARRAY and self._has_items(schema, words))
-            or (kinds & STRING and _has_string(schema, words))
-            or (kinds & NUMBER and _has_number(schema, words))
-        )
+        for kind, surely_has, beyond in _WITNESSES:
+            if kinds & kind and beyond.isdisjoint(schema) and surely_has(schema, self.is_sure):
+                return True
+        return False
 
     def _applied(self, schema: dict[str, Any], word: str) -> bool:
         """Return True if the one keyword of a schema that applies others, or lists values, has a value."""
@@ -132,51 +141,6 @@ class Inhabited:
                     return True
         return False
 
-    def _has_members(self, schema: dict[str, Any], words: set[str]) -> bool:
-        if "required" not in words:
-            return False
-        for word in words:
-            if word != "required" and _ASKED[word] == OBJECT:
-                return False
-        for word in _BESIDE_REQUIRED:
-            if word in schema:
-                return False
-        declared = schema.get("properties", {})
-        for name in schema["required"]:
-            inner = declared.get(name)
-            if inner is None or not self.is_sure(inner):
-                return False
-        return True
-
-    def _has_items(self, schema: dict[str, Any], words: set[str]) -> bool:
-        for word in words:
-            if word != "minItems" and _ASKED[word] == ARRAY:
-                return False
-        for word in _BESIDE_ITEMS:
-            if word in schema:
-                return False
-        least = schema["minItems"]
-        if least > schema.get("maxItems", least) or (least > 1 and schema.get("uniqueItems") is True):
-            return False
-        return least == 0 or self.is_sure(schema.get("items", True))
-
-
-def _has_string(schema: dict[str, Any], words: set[str]) -> bool:
-    for word in words:
-        if word != "minLength" and word != "format" and _ASKED[word] == STRING:
-            return False
-    if "format" in words:
-        return "minLength" not in words and "maxLength" not in schema
-    return bool(schema["minLength"] <= schema.get("maxLength", _SMALL))
-
-
-def _has_number(schema: dict[str, Any], words: set[str]) -> bool:
-    for word in words:
-        if word != "minimum" and word != "maximum" and _ASKED[word] == NUMBER:
-            return False
-    low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
-    return type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL
-
 
 def _kinds(names: str | Iterable[str]) -> int:
     """Return the bits of some types."""
@@ -189,13 +153,5 @@ def _kinds(names: str | Iterable[str]) -> int:
 
 
 def _kind(value: object) -> int:
-    """Return the bit of a value's type; 0 for a number that may be none of the integers."""
-    if isinstance(value, str):
-        return STRING
-    if value is None:
-        return NULL
-    if isinstance(value, bool):
-        return BOOLEAN
-    if isinstance(value, int):
-        return NUMBER
-    return 0
+    """Return the bit of a value's type; 0 for a fraction, which an integer may be asked for, and for a list or dict."""
+    return 0 if isinstance(value, (float, dict, list, tuple)) else _BITS[type_of(value)]

@@ -14,10 +14,11 @@ from weakref import proxy
 
 from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
-from ..read.keywords import APPLICATORS, REFERENCES, TYPES
+from ..keywords.any_value import types_of
+from ..read.keywords import APPLICATORS, KEYWORDS, REFERENCES, TYPES
 from ..read.located import Located, SignedSchema, signed
 from ..read.resolve import Document
-from .assertions import Assertions, asserted, types_of
+from .assertions import Assertions, asserted
 from .clauses import clauses, simplified
 from .conjunction import (
     EVERY,
@@ -33,9 +34,10 @@ from .conjunction import (
     negated,
 )
 from .disjoint import common, suspects
-from .negation import MAX_PRODUCT, has, negation, together
+from .negation import negation
 from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
+from .unions import MAX_PRODUCT, together
 
 #: Maximum number of alternatives of one goal.
 MAX_BRANCHES = 3_000
@@ -58,6 +60,9 @@ _MAX_LINKS = 8
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
 _REFERENCES = frozenset(REFERENCES)
+
+#: By keyword, in the order of the table: the formulas of the schemas that it applies to the same value.
+_APPLIED = {row.name: row.applied for row in KEYWORDS.values() if row.applied is not None}
 
 
 #: A formula to be expanded, the references that led to it, and the scopes that it reports to.
@@ -185,7 +190,7 @@ class Normaliser(Assertions):
                     assert isinstance(formula, IfThenElse)
                     known = self._decided(conjunction, formula.condition) if may_skip else None
                     if known is None:
-                        denied = AllOf((_not(formula.condition), formula.otherwise))
+                        denied = AllOf((negated(formula.condition), formula.otherwise))
                         todo.append((conjunction, ((denied, above, scopes), steps), seen))
                         steps = ((formula.condition, above, scopes), ((formula.then, above, scopes), steps))
                     else:
@@ -358,42 +363,36 @@ class Normaliser(Assertions):
 
     def _read_applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
         schema = located.schema
+        if "$ref" in schema and self.document.ref_hides_siblings:
+            return [*_APPLIED["$ref"](self, located, scopes)]
         found: list[Formula] = []
-        for keyword in REFERENCES:
-            if self.asserts(located, keyword):
-                found.append(signed(self.document.resolve(located, keyword)))
-                if keyword == "$ref" and self.document.ref_hides_siblings:
-                    return found
-        if self.asserts(located, "allOf"):
-            found += [signed(part) for part in located.items("allOf")]
-        if self.asserts(located, "not"):
-            found.append(signed(located.under("not"), False))
-        if self.asserts(located, "if") and (scopes or schema.keys() & {"then", "else"}):
-            then = signed(located.under("then")) if "then" in schema else TRUE
-            otherwise = signed(located.under("else")) if "else" in schema else TRUE
-            found.append(IfThenElse(signed(located.under("if")), then, otherwise))
-        found += self._depending(located, scopes)
-        if self.asserts(located, "oneOf"):
-            found.append(self._one_of(located))
-        if self.asserts(located, "anyOf"):
-            options = tuple([signed(option) for option in located.items("anyOf")])
-            broken = any(scope.broken for scope in scopes)
-            found.append(subsets(options, located, broken) if scopes else AnyOf(options))
+        for keyword, applied in _APPLIED.items():
+            if keyword in schema and self.asserts(located, keyword):
+                found += applied(self, located, scopes)
+        found.sort(key=_forks)
         return found
 
-    def _depending(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
-        """Return the requirements of ``dependencies`` and its successors: as demands, where alternatives
-        would multiply."""
-        dependencies = list(self.dependencies(located))
-        found: list[Formula] = [IfThenElse(has(name), needed, TRUE) for name, needed in dependencies]
+    def any_of(self, located: Located, scopes: tuple[Scope, ...]) -> Formula:
+        """Return the formula of an ``anyOf``, of which some scopes ask what each option evaluates."""
+        options = tuple([signed(option) for option in located.items("anyOf")])
+        if not scopes:
+            return AnyOf(options)
+        return subsets(options, located, any(scope.broken for scope in scopes))
+
+    def dependent(
+        self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Scope, ...]
+    ) -> list[Formula]:
+        """Return the formulas of several conditions of a schema, each with what must hold where it does: as demands,
+        where alternatives would multiply."""
+        found: list[Formula] = [IfThenElse(condition, needed, TRUE) for condition, needed in pairs]
         if len(found) < _FEW or scopes:
             return found
-        ways = [self._ways(needed) for _, needed in dependencies]
+        ways = [self._ways(needed) for _, needed in pairs]
         if prod(2 if each is None else 1 + len(each) for each in ways) <= MAX_PRODUCT:
             return found
-        for index, ((name, _), holding) in enumerate(zip(dependencies, ways, strict=True)):
-            if holding is not None:
-                absent = Conjunction(objects=Objects(absent=frozenset((name,))))
+        for index, ((condition, _), holding) in enumerate(zip(pairs, ways, strict=True)):
+            absent = negated(condition)
+            if holding is not None and isinstance(absent, Conjunction):
                 demands = clauses((absent, *holding), self._open_objects)
                 if demands is not None:
                     found[index] = Conjunction(objects=Objects(any_exists=tuple(demands)))
@@ -429,7 +428,8 @@ class Normaliser(Assertions):
             self._overlaps[located] = found
         return found
 
-    def _one_of(self, located: Located) -> Formula:
+    def one_of(self, located: Located) -> Formula:
+        """Return the formula of a ``oneOf``: one option holds, and those that may hold beside it do not."""
         options = [signed(option) for option in located.items("oneOf")]
         if self.one_of_as_union:
             return AnyOf(tuple(options))
@@ -531,6 +531,11 @@ class Normaliser(Assertions):
         return None
 
 
+def _forks(formula: Formula) -> int:
+    """Return the rank of a formula in the order of expansion: those that make alternatives come last."""
+    return 2 if isinstance(formula, AnyOf) else 1 if isinstance(formula, IfThenElse) else 0
+
+
 def _is_of_facts(formula: Formula) -> bool:
     """Return True if a formula is a fact or a union of facts."""
     if not isinstance(formula, AnyOf):
@@ -556,10 +561,3 @@ def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str
 def _of_types(types: Collection[str]) -> Conjunction:
     """Return the conjunction of all values of these types."""
     return EVERY if len(types) == len(TYPES) else Conjunction(frozenset(types))
-
-
-def _not(condition: Formula) -> Formula:
-    """Return the negation of a condition."""
-    if isinstance(condition, Conjunction):  # an object has members: made by `has`
-        return Conjunction(objects=Objects(absent=frozenset(condition.objects.required)))
-    return negated(condition)

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..read.located import Located, SignedSchema
-from .assertions import ARRAY_PART, Assertions, unsupported
+from .assertions import Assertions, unsupported
 from .conjunction import (
     AllOf,
     AnyOf,
@@ -69,20 +69,19 @@ class Seen(NamedTuple):
 
 def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope, ...]) -> Seen:
     """Return the reports, with the members and items that a schema evaluates added for each of some scopes."""
-    schema = located.schema
     objects, arrays, contains = seen.objects, seen.arrays, seen.contains
     every_object, every_array = seen.all_objects, seen.all_arrays
     for scope in scopes:
-        if schema.keys() & {"properties", "patternProperties"}:
-            objects = (*objects, (scope.number, norm.object_part(located)))
+        members, items = norm.object_part(located), norm.array_part(located)
+        if members.properties or members.patterns:
+            objects = (*objects, (scope.number, members))
         closed = norm.asserts(located, "unevaluatedProperties") and scope.located is not located
-        if "additionalProperties" in schema or closed:
+        if members.additional is not None or closed:
             every_object |= {scope.number}
-        if schema.keys() & ARRAY_PART:
-            part = norm.array_part(located)
-            arrays = (*arrays, (scope.number, part))
-            if part.items is not None:
-                every_array |= {scope.number}
+        if items.prefix or items.items is not None:
+            arrays = (*arrays, (scope.number, items))
+        if items.items is not None:
+            every_array |= {scope.number}
         if norm.asserts(located, "unevaluatedItems") and scope.located is not located:
             every_array |= {scope.number}
         if norm.asserts(located, "contains") and norm.document.contains_evaluates:

@@ -1,0 +1,209 @@
+"""Keywords that constrain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from ..normal.conjunction import ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated, same_value
+from ..read.located import Located, signed
+from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape
+
+#: Values that an array may repeat where ``uniqueItems`` must not hold, besides those that ``items`` lists.
+REPEATED: tuple[Any, ...] = (None, True, False, 0, 1, "", "a", [], {})
+
+#: Maximum number of values listed by ``items`` that an array may repeat where ``uniqueItems`` must not hold.
+MAX_LISTED = 32
+
+#: Maximum value of a lower bound on items: each item has states of its own.
+MAX_LEAST_ITEMS = 10_000
+
+# -- items by position -----------------------------------------------------------------------------------------
+
+
+def array_part(schemas: Assertions, located: Located) -> ArrayPart:
+    """Return the schemas of items by position."""
+    schema = located.schema
+    prefix: list[Located] = []
+    items: Formula | None = None
+    if isinstance(schema.get("items"), (list, tuple)):
+        prefix = located.items("items")
+        if "additionalItems" in schema:
+            items = signed(located.under("additionalItems"))
+    else:
+        if schemas.asserts(located, "prefixItems"):
+            prefix = located.items("prefixItems")
+        if "items" in schema:
+            items = signed(located.under("items"))
+    return ArrayPart(tuple([signed(item) for item in prefix]), items)
+
+
+def _items(facts: Facts, value: Any) -> None:
+    facts.arrays["parts"] = (facts.schemas.array_part(facts.located),)
+
+
+def _not_items(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    part = schemas.array_part(located)
+    if part.items is not None:
+        yield _found(Contains(negated(part.items), len(part.prefix)))
+    if isinstance(located.schema["items"], (list, tuple)):  # up to 2019-09
+        yield from _not_prefix(schemas, located)
+
+
+def _not_prefix(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    for index, formula in enumerate(schemas.array_part(located).prefix):
+        yield _found(Contains(negated(formula), index, index + 1))
+
+
+def _found(contains: Contains) -> Formula:
+    return fact("array", arrays=Arrays(contains=(contains,)))
+
+
+# -- their number ----------------------------------------------------------------------------------------------
+
+
+def _least(facts: Facts, count: Any) -> None:
+    facts.arrays["least"] = int(count)
+
+
+def _most(facts: Facts, count: Any) -> None:
+    facts.arrays["most"] = int(count)
+
+
+def _not_least(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    least = int(located.schema["minItems"])
+    if least > 0:
+        yield fact("array", arrays=Arrays(most=least - 1))
+
+
+def _not_most(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    yield fact("array", arrays=Arrays(least=int(located.schema["maxItems"]) + 1))
+
+
+# -- contains --------------------------------------------------------------------------------------------------
+
+
+def _bounds(schemas: Assertions, located: Located) -> Contains:
+    """Return the schema of ``contains``, with the bounds of the number of items that satisfy it."""
+    least = int(located.schema["minContains"]) if schemas.asserts(located, "minContains") else 1
+    most = int(located.schema["maxContains"]) if schemas.asserts(located, "maxContains") else None
+    return Contains(signed(located.under("contains")), 0, None, least, most)
+
+
+def _contains(facts: Facts, value: Any) -> None:
+    asked = _bounds(facts.schemas, facts.located)
+    if asked.least or asked.most is not None:
+        facts.arrays["contains"] = (asked,)
+
+
+def _not_contains(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    asked = _bounds(schemas, located)
+    if asked.least > 0:
+        yield _found(replace(asked, least=0, most=asked.least - 1))
+    if asked.most is not None:
+        yield _found(replace(asked, least=asked.most + 1, most=None))
+
+
+# -- items that differ -----------------------------------------------------------------------------------------
+
+
+def _unique(facts: Facts, value: Any) -> None:
+    facts.arrays["unique"] = value is True
+
+
+def _not_unique(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    """Yield arrays that repeat one of a few values; a repetition of any other value cannot be tracked."""
+    if located.schema["uniqueItems"] is not True:
+        return
+    listed = list(islice(_listed_items(schemas, located), MAX_LISTED))
+    for value in (*listed, *(value for value in REPEATED if not any(same_value(value, item) for item in listed))):
+        yield fact("array", arrays=Arrays(contains=(Contains(schemas.constant(value), least=2),)))
+
+
+def _listed_items(schemas: Schemas, located: Located) -> Iterator[Any]:
+    """Yield the values that the items of a schema list."""
+    if isinstance(located.schema.get("items"), Mapping):
+        yield from schemas.values(schemas.document.enter(located.child("items"))) or ()
+
+
+def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    yield OnlyKeywordFails(located, "unevaluatedItems")
+
+
+# -- whether there is a value ----------------------------------------------------------------------------------
+
+
+def surely_has_array(schema: Mapping[str, Any], is_sure: Callable[[Any], bool]) -> bool:
+    """Return True if some array surely satisfies a schema by its number of items (`READ_FOR_ARRAY`) and their
+    values."""
+    least = schema["minItems"]
+    if least > schema.get("maxItems", least) or (least > 1 and schema.get("uniqueItems") is True):
+        return False
+    return least == 0 or is_sure(schema.get("items", True))
+
+
+#: The keywords that `surely_has_array` reads.
+READ_FOR_ARRAY = frozenset({"minItems", "maxItems", "uniqueItems"})
+
+ROWS = (
+    Keyword(
+        "prefixItems",
+        Shape.SCHEMAS,
+        Role.PARTS,
+        "array",
+        Draft.DRAFT_2020_12,
+        holds=Holds.EMPTY,
+        facts=_items,
+        negation=_not_prefix,
+    ),
+    Keyword("items", Shape.ITEMS, Role.PARTS, "array", holds=Holds.PARTS, facts=_items, negation=_not_items),
+    Keyword("additionalItems", Shape.SCHEMA, Role.PARTS, "array", holds=Holds.EMPTY, facts=_items),
+    Keyword(
+        "minItems",
+        Shape.LOWER_COUNT,
+        Role.ASSERTION,
+        "array",
+        most=MAX_LEAST_ITEMS,
+        facts=_least,
+        negation=_not_least,
+    ),
+    Keyword("maxItems", Shape.UPPER_COUNT, Role.ASSERTION, "array", holds=Holds.EMPTY, facts=_most, negation=_not_most),
+    Keyword(
+        "contains",
+        Shape.SCHEMA,
+        Role.PARTS,
+        "array",
+        Draft.DRAFT_6,
+        negates=True,
+        risky=True,
+        signs=lambda schema, holds: (True,) if holds and "maxContains" not in schema else (True, False),
+        facts=_contains,
+        negation=_not_contains,
+    ),
+    Keyword("minContains", Shape.LOWER_COUNT, Role.ASSERTION, "array", Draft.DRAFT_2019_09, most=MAX_LEAST_ITEMS),
+    Keyword("maxContains", Shape.UPPER_COUNT, Role.ASSERTION, "array", Draft.DRAFT_2019_09),
+    Keyword(
+        "uniqueItems",
+        Shape.FLAG,
+        Role.ASSERTION,
+        "array",
+        negatable=False,
+        holds=Holds.EMPTY,
+        risky=True,
+        facts=_unique,
+        negation=_not_unique,
+    ),
+    Keyword(
+        "unevaluatedItems",
+        Shape.SCHEMA,
+        Role.REMAINDER,
+        "array",
+        Draft.DRAFT_2019_09,
+        negates=True,
+        risky=True,
+        signs=lambda schema, holds: (True,) if holds else (True, False),
+        negation=_not_evaluated,
+    ),
+)

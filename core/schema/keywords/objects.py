@@ -1,0 +1,231 @@
+"""Keywords that constrain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..normal.conjunction import TRUE, AllOf, Exists, Formula, ObjectPart, Objects, OnlyKeywordFails, fact, negated
+from ..normal.unions import has
+from ..read.located import Located, SignedSchema, signed
+from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape
+
+#: Maximum value of ``minProperties``: each member needs another name.
+MAX_LEAST_PROPERTIES = 1_000
+
+# -- members ---------------------------------------------------------------------------------------------------
+
+
+def object_part(schemas: Assertions, located: Located) -> ObjectPart:
+    """Return the schemas of members by name and by pattern."""
+    schema = located.schema
+    declared = located.members("properties") if "properties" in schema else {}
+    patterned: dict[str, Located] = {}
+    if "patternProperties" in schema and schemas.asserts(located, "patternProperties"):
+        patterned = located.members("patternProperties")
+    additional = signed(located.under("additionalProperties")) if "additionalProperties" in schema else None
+    return ObjectPart(_signed(declared), _signed(patterned), additional, "properties" in schema)
+
+
+def _signed(subschemas: Mapping[str, Located]) -> dict[str, Formula]:
+    """Return subschemas as ones that must hold."""
+    return {name: signed(located) for name, located in subschemas.items()}
+
+
+def _members(facts: Facts, value: Any) -> None:
+    facts.objects["parts"] = (facts.schemas.object_part(facts.located),)
+
+
+def _not_properties(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    for name, formula in schemas.object_part(located).properties.items():
+        yield _exists(Exists(negated(formula), name=name))
+
+
+def _not_patterns(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    for pattern, formula in schemas.object_part(located).patterns.items():
+        yield _exists(Exists(negated(formula), pattern=pattern))
+
+
+def _not_additional(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    part = schemas.object_part(located)
+    if part.additional is not None and part.additional != TRUE:
+        yield _exists(Exists(negated(part.additional), beside=(part,)))
+
+
+def _names(facts: Facts, value: Any) -> None:
+    facts.objects["names"] = (signed(facts.located.under("propertyNames")),)
+
+
+def _not_names(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    yield _exists(Exists(TRUE, failing=SignedSchema(located.child("propertyNames"))))
+
+
+def _required(facts: Facts, names: Any) -> None:
+    if isinstance(names, (list, tuple)):  # in draft 3, a flag
+        facts.objects["required"] = tuple(names)
+
+
+def _not_required(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    required = located.schema["required"]
+    for name in required if isinstance(required, (list, tuple)) else ():
+        yield fact("object", objects=Objects(absent=frozenset((name,))))
+
+
+def _exists(exists: Exists) -> Formula:
+    return fact("object", objects=Objects(exists=(exists,)))
+
+
+def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    yield OnlyKeywordFails(located, "unevaluatedProperties")
+
+
+# -- their number ----------------------------------------------------------------------------------------------
+
+
+def _least(facts: Facts, count: Any) -> None:
+    facts.objects["least"] = int(count)
+
+
+def _most(facts: Facts, count: Any) -> None:
+    facts.objects["most"] = int(count)
+
+
+def _not_least(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    least = int(located.schema["minProperties"])
+    if least > 0:
+        yield fact("object", objects=Objects(most=least - 1))
+
+
+def _not_most(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    yield fact("object", objects=Objects(least=int(located.schema["maxProperties"]) + 1))
+
+
+# -- what depends on members -----------------------------------------------------------------------------------
+
+#: Yields conditions on an object, each with what must hold where it does.
+_Conditions = Callable[[Located], Iterator[tuple[Formula, Formula]]]
+
+
+def _dependent_schemas(located: Located) -> Iterator[tuple[Formula, Formula]]:
+    for name in located.schema["dependentSchemas"]:
+        yield has(name), signed(located.child("dependentSchemas", name))
+
+
+def _dependent_required(located: Located) -> Iterator[tuple[Formula, Formula]]:
+    for name, names in located.schema["dependentRequired"].items():
+        yield has(name), has(*names)
+
+
+def _dependencies(located: Located) -> Iterator[tuple[Formula, Formula]]:
+    for name, needed in located.schema["dependencies"].items():
+        if isinstance(needed, (list, tuple)):
+            yield has(name), has(*needed)
+        elif isinstance(needed, str):  # draft 3, and still seen
+            yield has(name), has(needed)
+        else:
+            yield has(name), signed(located.child("dependencies", name))
+
+
+def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) -> Keyword:
+    """Return the row of a keyword that is a number of conditions."""
+
+    def applied(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
+        return schemas.dependent(list(conditions(located)), located, scopes)
+
+    def negation(schemas: Schemas, located: Located) -> Iterator[Formula]:
+        for condition, needed in conditions(located):
+            yield AllOf((condition, negated(needed)))
+
+    return Keyword(name, shape, Role.SAME_VALUE, "object", applied=applied, negation=negation, **data)
+
+
+# -- whether there is a value ----------------------------------------------------------------------------------
+
+
+def surely_has_object(schema: Mapping[str, Any], is_sure: Callable[[Any], bool]) -> bool:
+    """Return True if some object surely satisfies a schema that asks for members (`READ_FOR_OBJECT`) and is satisfied
+    by their values."""
+    declared = schema.get("properties", {})
+    return all(name in declared and is_sure(declared[name]) for name in schema["required"])
+
+
+#: The keywords that `surely_has_object` reads.
+READ_FOR_OBJECT = frozenset({"required"})
+
+ROWS = (
+    Keyword(
+        "properties",
+        Shape.BY_NAME,
+        Role.PARTS,
+        "object",
+        holds=Holds.PARTS,
+        facts=_members,
+        negation=_not_properties,
+    ),
+    Keyword("required", Shape.NAMES, Role.ASSERTION, "object", facts=_required, negation=_not_required),
+    Keyword(
+        "patternProperties",
+        Shape.BY_PATTERN,
+        Role.PARTS,
+        "object",
+        holds=Holds.EMPTY,
+        risky=True,
+        facts=_members,
+        negation=_not_patterns,
+    ),
+    Keyword(
+        "additionalProperties",
+        Shape.SCHEMA,
+        Role.PARTS,
+        "object",
+        holds=Holds.PARTS,
+        facts=_members,
+        negation=_not_additional,
+    ),
+    Keyword(
+        "propertyNames",
+        Shape.SCHEMA,
+        Role.PARTS,
+        "object",
+        Draft.DRAFT_6,
+        holds=Holds.EMPTY,
+        risky=True,
+        signs=lambda schema, holds: (True,),
+        facts=_names,
+        negation=_not_names,
+    ),
+    Keyword(
+        "minProperties",
+        Shape.LOWER_COUNT,
+        Role.ASSERTION,
+        "object",
+        most=MAX_LEAST_PROPERTIES,
+        facts=_least,
+        negation=_not_least,
+    ),
+    Keyword(
+        "maxProperties",
+        Shape.UPPER_COUNT,
+        Role.ASSERTION,
+        "object",
+        holds=Holds.EMPTY,
+        facts=_most,
+        negation=_not_most,
+    ),
+    _dependent(
+        "dependentSchemas", Shape.BY_NAME, _dependent_schemas, since=Draft.DRAFT_2019_09, forks=True, risky=True
+    ),
+    _dependent("dependentRequired", Shape.REQUIREMENTS, _dependent_required, since=Draft.DRAFT_2019_09),
+    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, forks=True, risky=True),
+    Keyword(
+        "unevaluatedProperties",
+        Shape.SCHEMA,
+        Role.REMAINDER,
+        "object",
+        Draft.DRAFT_2019_09,
+        negates=True,
+        risky=True,
+        signs=lambda schema, holds: (True,) if holds else (True, False),
+        negation=_not_evaluated,
+    ),
+)

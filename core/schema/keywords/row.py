@@ -1,0 +1,238 @@
+"""The row of a keyword: its value's shape, its drafts, and what it says of a value.
+
+A row holds all that the rest of the package knows about its keyword. Readers follow the rows: the check asks for the
+shape of the value, `normal/assertions` for the facts, `normal/normalise` for the formulas on the same value,
+`normal/negation` for the negation, and `normal/inhabited` for what surely holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Protocol
+
+from ..normal.conjunction import EVERY, ArrayPart, Formula, ObjectPart
+from ..read.located import Located, SignedSchema
+
+
+class Draft(IntEnum):
+    """Versions of the specification, oldest first."""
+
+    DRAFT_4 = 0
+    DRAFT_6 = 1
+    DRAFT_7 = 2
+    DRAFT_2019_09 = 3
+    DRAFT_2020_12 = 4
+
+
+class Shape(IntEnum):
+    """Shape of a keyword's value."""
+
+    SCHEMA = 1
+    SCHEMAS = 2  # a list of schemas
+    ALTERNATIVES = 3  # the same, not empty
+    ITEMS = 4  # a schema, or before 2020-12 a list of schemas
+    BY_NAME = 5  # schemas by a name
+    BY_PATTERN = 6  # schemas by a regular expression
+    DEPENDENCIES = 7  # schemas, or lists of names, by a name
+    REQUIREMENTS = 8  # lists of names by a name
+    TYPE = 9  # the name of a type, or a list of them
+    NAMES = 10  # a list of strings
+    VALUES = 11  # a list of any JSON values
+    VALUE = 12  # any JSON value
+    UPPER_COUNT = 13  # a whole number that is not negative: an upper bound
+    LOWER_COUNT = 14  # the same: a lower bound
+    BOUND = 15  # a number (draft 4: exclusiveMinimum and exclusiveMaximum are flags)
+    STEP = 16  # a number above zero
+    PATTERN = 17  # a regular expression
+    FORMAT = 18  # the name of a format
+    FLAG = 19  # true or false
+    REFERENCE = 20  # a URI reference
+    TEXT = 21  # a string; not checked, as the keywords of this shape constrain nothing
+    GRAMMAR = 22  # a grammar of strings as text (see `core/text_grammars/strings.py`)
+    OWN = 23  # another: the row's `check` and `within` say which
+
+
+class Role(Enum):
+    """How a keyword takes part in judging a value."""
+
+    IDENTIFIER = "names a schema, a dialect or a place"
+    DEFINITIONS = "holds schemas for others to refer to"
+    REFERENCE = "applies a schema from another place to the same value"
+    SAME_VALUE = "applies schemas, or requires members, depending on other schemas that hold of the same value"
+    REMAINDER = "applies a schema to the parts of a value that other keywords did not evaluate"
+    PARTS = "applies schemas to the members or items of a value"
+    ASSERTION = "constrains a value by itself"
+    FORMAT = "constrains strings, or annotates them, as the reader chooses"
+    ANNOTATION = "constrains nothing"
+
+
+class Holds(Enum):
+    """Values that surely satisfy a keyword, whatever its own value is."""
+
+    UNKNOWN = "none"
+    EMPTY = 'the empty value of each type ("", 0, [], {}), true, false and null'
+    PARTS = "the same, and every value whose members satisfy `properties` and whose items satisfy `items`"
+
+
+class Document(Protocol):
+    """References of one document (`read.resolve.Document`).
+
+    Attributes:
+        demanding: identities of schemas of which many must fail at once.
+        ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
+    """
+
+    demanding: set[int]
+
+    ref_hides_siblings: bool
+
+    def resolve(self, located: Located, keyword: str = "$ref") -> Located:
+        """Return the subschema that a reference names."""
+
+    def enter(self, located: Located) -> Located:
+        """Return a subschema with what references mean inside of it."""
+
+
+class Assertions(Protocol):
+    """Reader of what the schemas of one document assert (`normal.assertions.Assertions`)."""
+
+    def asserts(self, located: Located, keyword: str) -> bool:
+        """Return True if a subschema has a keyword that its dialect knows and that is not left out."""
+
+    def asserts_format(self, located: Located) -> bool:
+        """Return True if a subschema's ``format`` is more than an annotation."""
+
+    def values(self, located: Located) -> tuple[Any, ...] | None:
+        """Return the values that a schema lists; None: it lists none."""
+
+    def object_part(self, located: Located) -> ObjectPart:
+        """Return the schemas of members by name and by pattern."""
+
+    def array_part(self, located: Located) -> ArrayPart:
+        """Return the schemas of items by position."""
+
+    def constant(self, value: Any) -> Formula:
+        """Return the formula of one value."""
+
+
+class Schemas(Assertions, Protocol):
+    """Reader of the schemas of one document, with their negations (`normal.normalise.Normaliser`).
+
+    Attributes:
+        unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
+        one_of_as_union: above zero while ``oneOf`` is taken for a plain union.
+    """
+
+    unenforced: Collection[tuple[object, str]]
+    one_of_as_union: int
+
+    @property
+    def document(self) -> Document:
+        """Where references lead."""
+
+    def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
+        """Return formulas that must all hold for none of some schemas to hold."""
+
+    def overlaps(self, located: Located) -> list[frozenset[int]]:
+        """Return, for each option of a ``oneOf``, the others that are not provably disjoint from it."""
+
+    def one_of(self, located: Located) -> Formula:
+        """Return the formula of a ``oneOf``."""
+
+    def any_of(self, located: Located, scopes: tuple[Any, ...]) -> Formula:
+        """Return the formula of an ``anyOf``, of which some scopes ask what each option evaluates."""
+
+    def dependent(
+        self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Any, ...]
+    ) -> list[Formula]:
+        """Return the formulas of several conditions of a schema, each with what must hold where it does."""
+
+
+class Facts:
+    """What a schema asserts by itself, while its keywords are read one by one.
+
+    Attributes:
+        schemas: reads the schema.
+        located: the schema.
+        types: the JSON types that are allowed.
+        values: the value is one of these; None: no list was given.
+        numbers: constraints on numbers.
+        strings: constraints on strings: arguments of `Strings`.
+        arrays: the same of `Arrays`.
+        objects: the same of `Objects`.
+    """
+
+    __slots__ = ("arrays", "located", "numbers", "objects", "schemas", "strings", "types", "values")
+
+    def __init__(self, schemas: Assertions, located: Located) -> None:
+        self.schemas = schemas
+        self.located = located
+        self.types = EVERY.types
+        self.values: tuple[Any, ...] | None = None
+        self.numbers = EVERY.numbers
+        self.strings: dict[str, Any] = {}
+        self.arrays: dict[str, Any] = {}
+        self.objects: dict[str, Any] = {}
+
+
+#: Keys and indices that lead from a keyword's value to a schema in it.
+Steps = tuple[str | int, ...]
+
+#: Formulas that a schema's keyword stands for.
+Formulas = Callable[[Schemas, Located], Iterable[Formula]]
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """One keyword.
+
+    Attributes:
+        name: how it is written.
+        shape: what its value is.
+        role: how it takes part in judging a value.
+        type: the JSON type that it constrains; None: every type.
+        since: the first draft that has it.
+        until: the first draft that has it no more; None: all later ones have it.
+        forks: it makes alternatives, or refers to what may.
+        negates: judging it may take the negation of a subschema.
+        negatable: its own negation can be enforced exactly; else it is narrowed.
+        holds: values that surely satisfy it.
+        risky: a well-formed schema may still turn out to be beyond a limit, or impossible to enforce, beside it.
+        most: greatest value of a lower bound that can be enforced.
+        signs: returns, for a schema that must hold (True) or fail (False), the same for its subschemas under the
+            keyword, each of which may have to do both; None: as the schema.
+        check: returns what is wrong with its value, as a sentence; None: nothing. Only of a shape of its own.
+        within: yields the schemas in its value, each after the steps that lead to it. Only of a shape of its own.
+        facts: adds what its value says of one type of values to the facts of its schema.
+        applied: returns the formulas of the schemas that it applies to the same value, given the scopes that ask what
+            these evaluate.
+        negation: returns formulas of which one holds where the keyword does not.
+        selected: yields the schemas in its value that a value must satisfy, after the steps that lead to them: for
+            validators that lack the keyword.
+    """
+
+    name: str
+    shape: Shape
+    role: Role
+    type: str | None = None
+    since: Draft = Draft.DRAFT_4
+    until: Draft | None = None
+    forks: bool = False
+    negates: bool = False
+    negatable: bool = True
+    holds: Holds = Holds.UNKNOWN
+    risky: bool = False
+    most: int | None = None
+    signs: Callable[[Mapping[str, Any], bool], tuple[bool, ...]] | None = None
+    check: Callable[[Any], str | None] | None = None
+    within: Callable[[Any], Iterator[tuple[Steps, Any]]] | None = None
+    facts: Callable[[Facts, Any], None] | None = None
+    applied: Callable[[Schemas, Located, tuple[Any, ...]], Iterable[Formula]] | None = None
+    negation: Formulas | None = None
+    selected: Callable[[Any, Any], Iterator[tuple[Steps, Any]]] | None = None
+
+    def is_in(self, draft: int) -> bool:
+        """Return True if a draft has this keyword."""
+        return self.since <= draft and (self.until is None or draft < self.until)

@@ -1,0 +1,133 @@
+"""Unions of formulas with few alternatives, and facts that other facts are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from .conjunction import AnyExists, AnyOf, Conjunction, Exists, Formula, ObjectPart, Objects, fact
+
+#: Maximum number of combinations of the ways in which several schemas, or values, can fail; beyond it, the ways in
+#: which objects fail become demands of one alternative.
+MAX_PRODUCT = 64
+
+
+def has(*names: str) -> Conjunction:
+    """Return the fact that an object has members of these names."""
+    return fact("object", objects=Objects(required=names))
+
+
+def either(options: Sequence[Formula]) -> Formula:
+    """Return the union of some formulas, with related alternatives merged.
+
+    "No member ``n``, or one that satisfies ``f``" is merged to one fact, and so are facts about different types.
+    """
+    absent: dict[str, Conjunction] = {}
+    members: dict[str, list[Formula]] = {}
+    others: list[Formula] = []
+    for option in options:
+        name = _only_absent(option)
+        if name is not None and isinstance(option, Conjunction):
+            absent[name] = option
+            continue
+        exists = _only_exists(option)
+        if exists is not None:
+            members.setdefault(exists.name or "", []).append(exists.formula)
+        else:
+            others.append(option)
+    for name, formulas in members.items():
+        formula = formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
+        if absent.pop(name, None) is not None:
+            others.append(fact("object", objects=Objects(parts=(ObjectPart({name: formula}),))))
+        else:
+            others.append(fact("object", objects=Objects(exists=(Exists(formula, name),))))
+    merged: list[Formula] = []
+    for option in [*others, *absent.values()]:
+        for index, other in enumerate(merged):
+            both = _joined(other, option)
+            if both is not None:
+                merged[index] = both
+                break
+        else:
+            merged.append(option)
+    return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
+
+
+def together(failures: Iterable[Conjunction]) -> Formula:
+    """Return the union of some alternatives, with few alternatives of objects: those that constrain one member become
+    the options of a single `AnyExists`."""
+    members: dict[Exists, None] = {}
+    absent: set[str] = set()
+    options: list[Formula] = []
+    for failure in failures:
+        member = _of_one_member(failure)
+        if member is None:
+            options.append(failure)
+            continue
+        exists, name = member
+        if exists is not None:
+            members[exists] = None
+        if name is not None:
+            absent.add(name)
+        others = failure.types - {"object"}
+        if others:
+            options.append(replace(failure, types=others, objects=Objects()))
+    if members or absent:
+        some = AnyExists(tuple(members), frozenset(absent))
+        options.insert(0, fact("object", objects=Objects(any_exists=(some,))))
+    return either(options)
+
+
+def _of_one_member(failure: Conjunction) -> tuple[Exists | None, str | None] | None:
+    """Return the member that an alternative requires, and the name that it requires to be absent, if the alternative
+    is no more than one of them, or their union; else None."""
+    objects = failure.objects
+    if "object" not in failure.types or failure.values is not None:
+        return None
+    if len(objects.exists) == 1 and objects == Objects(exists=objects.exists):
+        return objects.exists[0], None
+    if len(objects.absent) == 1 and objects == Objects(absent=objects.absent):
+        return None, next(iter(objects.absent))
+    if len(objects.parts) == 1 and objects == Objects(parts=objects.parts):
+        (part,) = objects.parts
+        if len(part.properties) == 1 and not part.patterns and part.additional is None and not part.names_properties:
+            ((name, formula),) = part.properties.items()
+            return Exists(formula, name), name
+    return None
+
+
+def _only_absent(option: Formula) -> str | None:
+    """Return the name if a fact is no more than the absence of this member from an object; else None."""
+    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.absent) == 1:
+        (name,) = option.objects.absent
+        return name if option.objects == Objects(absent=option.objects.absent) else None
+    return None
+
+
+def _only_exists(option: Formula) -> Exists | None:
+    """Return the member if a fact is no more than the existence of a named member that satisfies a formula; else
+    None."""
+    if isinstance(option, Conjunction) and option.types == {"object"} and len(option.objects.exists) == 1:
+        (exists,) = option.objects.exists
+        if exists.name is not None and option.objects == Objects(exists=option.objects.exists):
+            return exists
+    return None
+
+
+def _joined(left: Formula, right: Formula) -> Conjunction | None:
+    """Return two facts about different types as one fact; None if they share a type or list values."""
+    if not isinstance(left, Conjunction) or not isinstance(right, Conjunction) or left.types & right.types:
+        return None
+    if left.values is not None or right.values is not None or left.not_values or right.not_values:
+        return None
+
+    def of(kind: str) -> Conjunction:
+        return left if kind in left.types else right
+
+    return Conjunction(
+        left.types | right.types,
+        numbers=of("number").numbers,
+        strings=of("string").strings,
+        arrays=of("array").arrays,
+        objects=of("object").objects,
+    )
