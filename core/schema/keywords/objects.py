@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..normal.conjunction import TRUE, AllOf, Exists, Formula, ObjectPart, Objects, OnlyKeywordFails, fact, negated
+from ..normal.conjunction import (
+    TRUE,
+    AllOf,
+    AnyOf,
+    Conjunction,
+    Exists,
+    Formula,
+    ObjectPart,
+    Objects,
+    OnlyKeywordFails,
+    fact,
+    negated,
+)
 from ..normal.unions import has
 from ..read.located import Located, SignedSchema, signed
-from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape
+from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape, Steps
 
 #: Maximum value of ``minProperties``: each member needs another name.
 MAX_LEAST_PROPERTIES = 1_000
@@ -139,6 +151,52 @@ def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) ->
     return Keyword(name, shape, Role.SAME_VALUE, "object", applied=applied, negation=negation, **data)
 
 
+# -- propertyDependencies: by a member's name and its value, a schema of the whole object ------------------------
+
+
+def _by_value(value: Any) -> Iterator[tuple[Steps, Any]]:
+    for name, schemas in value.items() if isinstance(value, Mapping) else ():
+        for text, schema in schemas.items() if isinstance(schemas, Mapping) else ():
+            yield (name, text), schema
+
+
+def _misfit(value: Any) -> str | None:
+    is_well_formed = (
+        isinstance(value, Mapping)
+        and all(isinstance(schemas, Mapping) for schemas in value.values())
+        and all(isinstance(step, str) for steps, _ in _by_value(value) for step in steps)
+    )
+    return None if is_well_formed else "propertyDependencies must be an object of objects of schemas"
+
+
+def _selected(value: Any, instance: Any) -> Iterator[tuple[Steps, Any]]:
+    for (name, text), schema in _by_value(value) if isinstance(instance, Mapping) else ():
+        if isinstance(instance.get(name), str) and instance[name] == text:
+            yield (name, text), schema
+
+
+def _has_value(schemas: Schemas, name: str, text: str) -> Formula:
+    part = ObjectPart({name: schemas.constant(text)})
+    return fact("object", objects=Objects(parts=(part,), required=(name,)))
+
+
+def _property_dependencies(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> Iterator[Formula]:
+    """Yield, for each name, alternatives that exclude each other: one for each value, and one for the others."""
+    for name, by_value in located.schema["propertyDependencies"].items():
+        others = AllOf(tuple(negated(schemas.constant(text)) for text in by_value))
+        options: list[Formula] = [Conjunction(objects=Objects(parts=(ObjectPart({name: others}),)))]
+        for text in by_value:
+            needed = signed(located.child("propertyDependencies", name, text))
+            options.append(AllOf((_has_value(schemas, name, text), needed)))
+        yield AnyOf(tuple(options))
+
+
+def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    for (name, text), _ in _by_value(located.schema["propertyDependencies"]):
+        needed = signed(located.child("propertyDependencies", name, text), False)
+        yield AllOf((_has_value(schemas, str(name), str(text)), needed))
+
+
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
@@ -217,6 +275,21 @@ ROWS = (
     ),
     _dependent("dependentRequired", Shape.REQUIREMENTS, _dependent_required, since=Draft.DRAFT_2019_09),
     _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, forks=True, risky=True),
+    Keyword(
+        "propertyDependencies",
+        Shape.OWN,
+        Role.SAME_VALUE,
+        "object",
+        Draft.DRAFT_2020_12,
+        forks=True,
+        holds=Holds.EMPTY,
+        risky=True,
+        check=_misfit,
+        within=_by_value,
+        applied=_property_dependencies,
+        negation=_not_property_dependencies,
+        selected=_selected,
+    ),
     Keyword(
         "unevaluatedProperties",
         Shape.SCHEMA,
