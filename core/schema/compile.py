@@ -122,7 +122,7 @@ class CompiledSchema:
     def is_surely_satisfiable(self) -> bool:
         """True if some text is valid, as far as that shows at once (False: perhaps not)."""
         plain = self.options.syntax is None and self.options.arguments is None
-        return plain and Inhabited(self.document).is_sure(self.document.schema)
+        return plain and Inhabited(self.document).is_inhabited(self.document.schema)
 
     @cached_property
     def member_kinds(self) -> Callable[[str], frozenset[str]]:

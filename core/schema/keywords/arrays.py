@@ -135,13 +135,13 @@ def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
-def surely_has_array(schema: Mapping[str, Any], is_sure: Callable[[Any], bool]) -> bool:
+def surely_has_array(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
     """Return True if some array surely satisfies a schema by its number of items (`READ_FOR_ARRAY`) and their
     values."""
     least = schema["minItems"]
     if least > schema.get("maxItems", least) or (least > 1 and schema.get("uniqueItems") is True):
         return False
-    return least == 0 or is_sure(schema.get("items", True))
+    return least == 0 or is_inhabited(schema.get("items", True))
 
 
 #: The keywords that `surely_has_array` reads.

@@ -68,7 +68,7 @@ def _not_multiple(schemas: Schemas, located: Located) -> Iterator[Formula]:
     yield fact("number", numbers=NumberRange(not_multiples=(exact(located.schema["multipleOf"]),)))
 
 
-def surely_has_number(schema: Mapping[str, Any], is_sure: Callable[[Any], bool]) -> bool:
+def surely_has_number(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
     """Return True if some integer surely satisfies a schema by its bounds (`READ_FOR_NUMBER`)."""
     low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
     return type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL

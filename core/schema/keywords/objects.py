@@ -200,11 +200,11 @@ def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[F
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
-def surely_has_object(schema: Mapping[str, Any], is_sure: Callable[[Any], bool]) -> bool:
+def surely_has_object(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
     """Return True if some object surely satisfies a schema that asks for members (`READ_FOR_OBJECT`) and is satisfied
     by their values."""
     declared = schema.get("properties", {})
-    return all(name in declared and is_sure(declared[name]) for name in schema["required"])
+    return all(name in declared and is_inhabited(declared[name]) for name in schema["required"])
 
 
 #: The keywords that `surely_has_object` reads.

@@ -64,7 +64,7 @@ def _not_format(schemas: Schemas, located: Located) -> Iterator[Formula]:
         yield fact("string", strings=Strings(not_formats=(located.schema["format"],)))
 
 
-def surely_has_string(schema: Mapping[str, Any], is_sure: Callable[[Any], bool]) -> bool:
+def surely_has_string(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
     """Return True if some string surely satisfies a schema by its length or its format (`READ_FOR_STRING`)."""
     if "format" in schema:
         return "minLength" not in schema and "maxLength" not in schema

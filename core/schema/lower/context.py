@@ -55,8 +55,8 @@ class GoalNodes(Protocol):
     def is_false(self, goal: Goal) -> bool:
         """Return True if a goal obviously holds for no value."""
 
-    def is_sure(self, goal: Goal) -> bool:
-        """Return True if a goal surely holds for a value that can be written."""
+    def is_inhabited(self, goal: Goal) -> bool:
+        """Return True if a goal surely holds for a value that can be written; False: it is not known."""
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal."""

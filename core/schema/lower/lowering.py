@@ -165,7 +165,7 @@ class Lowering:
         elif self.is_false(goal):
             node = self.nodes.EMPTY
         else:
-            as_empty = self.nodes.EPSILON if self.is_sure(goal) else None
+            as_empty = self.nodes.EPSILON if self.is_inhabited(goal) else None
             node = self.nodes.lazy(("value", self.number, goal), lambda: self._value(goal), as_empty_as=as_empty)
         self._known[goal] = node
         return node
@@ -191,7 +191,7 @@ class Lowering:
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
         rule = _Subschema(self, located)
-        sure = self._is_sure(located)
+        sure = self.is_inhabited((signed(located),))
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
     def _scalar(self, kind: str, integer: bool) -> int:
@@ -262,19 +262,15 @@ class Lowering:
             return located.items("oneOf")
         return None
 
-    def is_sure(self, goal: Goal) -> bool:
-        """Return True if a goal surely holds for a value that can be written."""
-        if len(goal) != 1:
-            return not goal and self.syntax is None
-        if not isinstance(goal[0], SignedSchema):
-            return False
+    def is_inhabited(self, goal: Goal) -> bool:
+        """Return True if a goal surely holds for a value that can be written; False: it is not known."""
+        if self.syntax is not None or len(goal) != 1:
+            return self.syntax is None and not goal
         part = goal[0]
-        return part.positive and self._is_sure(part.located)
-
-    def _is_sure(self, located: Located) -> bool:
-        """Return True if a subschema surely has a value that can be written."""
-        known = self._inhabited if located.scope is None else self._elsewhere
-        return self.syntax is None and known.is_sure(located.schema)
+        if not isinstance(part, SignedSchema) or not part.positive:
+            return False
+        memo = self._inhabited if part.located.scope is None else self._elsewhere
+        return memo.is_inhabited(part.located.schema)
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal; computed once."""

@@ -33,7 +33,7 @@ class ObjectPlan:
         region_names: for each region, the texts of its names; `UNKNOWN` until they are built.
         places: the rest of the object after a member, by place.
         start: the whole object; `UNKNOWN` until it is built.
-        skeleton: see `ObjectLowering`; `UNKNOWN` until it is built.
+        witness: see `ObjectLowering`; `UNKNOWN` until it is built.
         endless: the number of a member that may be one of all but finitely many strings; `UNKNOWN`: there is none;
             None until it is asked.
     """
@@ -71,7 +71,7 @@ class ObjectPlan:
         self.follow: dict[object, int] = {}
         self.places: dict[object, int] = {}
         self.start = UNKNOWN
-        self.skeleton: int | None = UNKNOWN
+        self.witness: int | None = UNKNOWN
         self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)

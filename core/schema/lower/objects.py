@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
@@ -24,35 +24,40 @@ _NONE: frozenset[str] = frozenset()
 MAX_REMEMBERED = 256
 
 
-@dataclass(slots=True, eq=False)
-class _Place:
-    """A state between two members of an object; as a rule, the rest of the object from there.
+class _State(NamedTuple):
+    """State between two members of an object: what the rest of the object depends on.
 
     Attributes:
-        objects: expands the rule.
-        plan: the plan of the object.
-        at: the number of the first member that may come; in any order: the set of those written, as bits.
-        first: no member was written yet.
-        members: the number of members written, as far as it matters.
+        at: in the schema's order, the number of the first member that may come; in any order, the set of the written
+            members, as bits.
+        is_first: no member is written yet.
+        members: number of members written, as far as it matters.
         open: the demands that are still open, as bits.
-        alike: the objects that this one must differ from, and that have all the members written so far.
+        excluded: the objects that this one must differ from, and that have all the members written so far.
         names: the names of those members, if there are such objects.
         start: the number of the first member that may come, where members may come in any order but a shortest text
             is searched, for which one order is enough; None: any order.
     """
 
-    objects: ObjectLowering
-    plan: ObjectPlan
     at: int
-    first: bool
+    is_first: bool = False
     members: int = 0
     open: int = 0
-    alike: frozenset[str] = _NONE
+    excluded: frozenset[str] = _NONE
     names: frozenset[str] = _NONE
     start: int | None = None
 
+
+@dataclass(slots=True, eq=False)
+class _Rest:
+    """The rule of the rest of an object from a state on."""
+
+    objects: ObjectLowering
+    plan: ObjectPlan
+    state: _State
+
     def __call__(self) -> int:
-        if self.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
+        if self.state.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
             self.objects.nodes.exceed(
                 LimitError(
                     "a text has used up the states for members in any order",
@@ -60,35 +65,39 @@ class _Place:
                 )
             )
             return self.in_order()
-        return self.objects.expand(self)
+        return self.objects.expand(self.plan, self.state)
 
     def in_order(self) -> int:
         """Return the rest of the object with members in the order of their numbers only."""
-        return self.objects.in_order(self.plan, 0, self.at, self.first, self.members, self.open, self.alike, self.names)
+        return self.objects.in_order(self.plan, self.state._replace(start=0))
 
 
 @dataclass(slots=True, eq=False)
-class _Named:
+class _AfterName:
     """The rule of the rest of an object after a name.
 
     Attributes:
-        place: the place before the name.
+        objects: expands the rule.
+        plan: the plan of the object.
+        state: the state before the name.
         number: the number of the member; below zero, counted from the last, that of a region of undeclared names.
-        name: an undeclared name that other objects have (see `_Place.alike`); None: any other.
+        name: an undeclared name that excluded objects have (see `_State`); None: any other.
     """
 
-    place: _Place
+    objects: ObjectLowering
+    plan: ObjectPlan
+    state: _State
     number: int
     name: str | None
 
     def __call__(self) -> int:
-        return self.place.objects.expand_named(self.place, self.number, self.name)
+        return self.objects.expand_after_name(self.plan, self.state, self.number, self.name)
 
 
 class ObjectLowering:
     """Lowering of the objects of one document, or, with ``members``, of its arguments object.
 
-    Where members may come in any order, there are as many places as sets of members, and each names all that are left.
+    Where members may come in any order, there are as many states as sets of members, and each names all that are left.
     When nodes run short (`Nodes.is_scarce`), the members that are left come in the order of the schema.
     """
 
@@ -125,107 +134,83 @@ class ObjectLowering:
             plan = ObjectPlan(self.shape(objects))
             self._plans[objects] = plan
         if excluded:
-            start = _Place(self, plan, 0, True, 0, (1 << plan.demands) - 1, excluded)
-            return self.nodes.seq(self._opening, self._rule(start))
-        return self._node(plan)
-
-    def _node(self, plan: ObjectPlan) -> int:
+            return self.nodes.seq(self._opening, self._rest(plan, _start(plan, excluded)))
         if plan.start == UNKNOWN:
-            place = _Place(self, plan, 0, True, 0, (1 << plan.demands) - 1)
-            members = self._rule(place)
-            plan.start = self.nodes.seq(self._opening, members)
+            plan.start = self.nodes.seq(self._opening, self._rest(plan, _start(plan)))
         return plan.start
 
-    # -- places ------------------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------------------------
 
-    def _after(
-        self,
-        plan: ObjectPlan,
-        at: int,
-        members: int,
-        open: int,
-        alike: frozenset[str],
-        names: frozenset[str],
-        start: int | None,
-    ) -> int:
-        """Return the rest of an object after a member; arguments as in `_Place`."""
-        if start is not None:
-            rest = self.in_order(plan, start, at, False, members, open, alike, names)
-            return self.nodes.seq(self.lowering.space, rest)
-        if open and not self.any_order and open & ~plan.open_to[at]:  # no other member decides it any more
+    def _after(self, plan: ObjectPlan, state: _State) -> int:
+        """Return the rest of an object after a member, from a state on."""
+        if state.start is not None:
+            return self.nodes.seq(self.lowering.space, self.in_order(plan, state))
+        if state.open and not self.any_order and state.open & ~plan.open_to[state.at]:  # no other member decides it
             return self.nodes.EMPTY
-        key: object = at if plan.plain else (at, members, open)
-        if alike:
-            key = (at, members, open, alike, names)
+        key: object = state.at if plan.plain else (state.at, state.members, state.open)
+        if state.excluded:
+            key = state
         node = plan.places.get(key)
         if node is None:
-            place = _Place(self, plan, at, False, members, open, alike, names)
-            node = plan.places[key] = self.nodes.seq(self.lowering.space, self._rule(place))
+            node = plan.places[key] = self.nodes.seq(self.lowering.space, self._rest(plan, state))
         return node
 
-    def _rule(self, place: _Place) -> int:
-        """Return the node of a place: expanded when a text reaches it."""
-        shorter = place.in_order if self.any_order else None
-        return self.nodes.lazy(place, place, as_empty_as=self._instead(place), as_short_as=shorter)
+    def _rest(self, plan: ObjectPlan, state: _State) -> int:
+        """Return the node of the rest of an object from a state on: expanded when a text reaches it."""
+        rule = _Rest(self, plan, state)
+        shorter = rule.in_order if self.any_order else None
+        return self.nodes.lazy(rule, rule, as_empty_as=self._witness_from(plan, state), as_short_as=shorter)
 
-    def in_order(
-        self,
-        plan: ObjectPlan,
-        start: int,
-        at: int,
-        first: bool,
-        members: int,
-        open: int,
-        alike: frozenset[str],
-        names: frozenset[str],
-    ) -> int:
-        """Return the rest of an object, in any order, with members from a number on only, in the order of the numbers.
+    def in_order(self, plan: ObjectPlan, state: _State) -> int:
+        """Return the rest of an object, in any order, with members from ``start`` on only, in the order of the numbers.
 
-        A shortest text is among these, and there are fewer places than sets of members.
+        A shortest text is among these, and there are fewer states than sets of members.
         """
-        if not alike:  # an idle member may be what differs
+        at, open, start = state.at, state.open, state.start or 0
+        if not state.excluded:  # an idle member may be what differs
             at, open = plan.without_idle(at, open)
         while start < plan.size and at >> start & 1:
             start += 1
         if open & ~plan.open_to[start]:
             return self.nodes.EMPTY
         at |= (1 << start) - 1  # the members before no longer matter
-        place = _Place(self, plan, at, first, members, open, alike, names, start)
-        key = ("in order", plan, start, at, first, members, open, alike, names)
-        return self.nodes.lazy(key, place, as_empty_as=self._instead(place))
+        state = state._replace(at=at, open=open, start=start)
+        rule = _Rest(self, plan, state)
+        return self.nodes.lazy(("in order", plan, state), rule, as_empty_as=self._witness_from(plan, state))
 
-    def _skeleton(self, plan: ObjectPlan) -> int | None:
-        """Return a node that is empty if and only if the object cannot be completed, from any of its places: the
-        sequence of the values of its required members. None: that depends on the place.
+    # -- whether an object can be completed ---------------------------------------------------------------------
+    # A witness is a node that is empty if and only if the object cannot be completed: it is searched for a text in
+    # place of the states of the object, of which there may be as many as sets of members.
 
-        So the places of the object, of which there may be as many as sets of members, need not be expanded.
-        """
-        if plan.skeleton == UNKNOWN:
+    def _witness(self, plan: ObjectPlan) -> int | None:
+        """Return the witness of an object from each of its states: the sequence of the values of its required members.
+        None: it depends on the state."""
+        if plan.witness == UNKNOWN:
             nodes = self.nodes
             if not plan.plain and (plan.demands or plan.most is not None or not self.any_order):
-                plan.skeleton = None
+                plan.witness = None
             elif plan.least:
-                plan.skeleton = nodes.lazy(("counted", plan), lambda: self._table(plan))
+                plan.witness = nodes.lazy(("counted", plan), lambda: self._counted_witness(plan))
             else:
                 values: list[int] = []
                 for number in range(plan.size):
-                    if plan.members[number].required and not self._is_sure(plan, number):
+                    if plan.members[number].required and not self._is_inhabited(plan, number):
                         values.append(self._value(plan, number))
-                plan.skeleton = nodes.sequence(values)
-        return plan.skeleton
+                plan.witness = nodes.sequence(values)
+        return plan.witness
 
-    def _instead(self, place: _Place) -> int | None:
-        """Return a node that is empty if and only if a place is; None: the place itself."""
-        if place.start is not None:
-            return self._skeleton(place.plan) if not place.alike and self._has_enough(place) else None
-        if place.alike:
-            if self._is_endless(place):
-                return self._skeleton(place.plan)
-            return place.in_order() if self.any_order else None
-        skeleton = self._skeleton(place.plan)
-        if skeleton is None and self.any_order:
-            skeleton = self._rest(place.plan, 0, place.at, place.members, place.open)
-        return skeleton
+    def _witness_from(self, plan: ObjectPlan, state: _State) -> int | None:
+        """Return the witness of an object from a state on; None: the rest of the object from there."""
+        if state.start is not None:
+            return self._witness(plan) if not state.excluded and self._has_enough(plan, state) else None
+        if state.excluded:
+            if self._is_endless(plan, state):
+                return self._witness(plan)
+            return self.in_order(plan, state._replace(start=0)) if self.any_order else None
+        witness = self._witness(plan)
+        if witness is None and self.any_order:
+            witness = self._ordered_witness(plan, 0, state.at, state.members, state.open)
+        return witness
 
     def are_endless(self, objects: Objects) -> bool:
         """Return True if infinitely many objects surely satisfy a conjunction; False: they may do so all the same."""
@@ -233,18 +218,17 @@ class ObjectLowering:
         plan: ObjectPlan | None = self._plans.get(objects)
         if plan is None or not plan.plain or not self._direct:
             return False
-        skeleton = self._skeleton(plan)
-        if skeleton is None or self.nodes.is_empty(skeleton):
+        witness = self._witness(plan)
+        if witness is None or self.nodes.is_empty(witness):
             return False
         count = len(plan.others)
-        return self._is_endless(_Place(self, plan, 0, True)) or any(
-            plan.others[number].roomy and self._is_sure(plan, number - count) for number in range(count)
+        return self._is_endless(plan, _start(plan)) or any(
+            plan.others[number].roomy and self._is_inhabited(plan, number - count) for number in range(count)
         )
 
-    def _is_endless(self, place: _Place) -> bool:
+    def _is_endless(self, plan: ObjectPlan, state: _State) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
         from others, if it can be completed at all."""
-        plan = place.plan
         if not plan.plain or not self._direct:
             return False
         if plan.endless is None:
@@ -252,67 +236,64 @@ class ObjectLowering:
             plan.endless = next((at for at in numbers if self.lowering.is_nearly_any(plan.goal(at))), UNKNOWN)
         if plan.endless == UNKNOWN:
             return False
-        return not place.at >> plan.endless & 1 if self.any_order else place.at <= plan.endless
+        return not state.at >> plan.endless & 1 if self.any_order else state.at <= plan.endless
 
-    def _has_enough(self, place: _Place) -> bool:
-        """Return True if the members from the start of a place on are surely as many as are missing there."""
-        plan = place.plan
+    def _has_enough(self, plan: ObjectPlan, state: _State) -> bool:
+        """Return True if the members from the start of a state on are surely as many as are missing there."""
         if plan.demands or plan.most is not None:
             return False
-        missing = plan.least - place.members
+        missing = plan.least - state.members
         if missing <= 0 or self._has_region(plan):
             return True
-        for number in range(place.start or 0, len(plan.names)):
-            missing -= plan.required >> number & 1 or self._is_sure(plan, number)
+        for number in range(state.start or 0, len(plan.names)):
+            missing -= plan.required >> number & 1 or self._is_inhabited(plan, number)
         return missing <= 0
 
     def _has_region(self, plan: ObjectPlan) -> bool:
         """Return True if undeclared members surely have a value."""
         for number in range(-len(plan.others), 0):
-            if self._is_sure(plan, number):
+            if self._is_inhabited(plan, number):
                 return True
         return False
 
-    def _rest(self, plan: ObjectPlan, number: int, at: int, members: int, open: int) -> int:
-        """Return a node that is empty if and only if members from a number on cannot complete an object in that order.
-
-        In any order there are as many places as sets of members, but emptiness does not depend on the order.
-        """
+    def _ordered_witness(self, plan: ObjectPlan, number: int, at: int, count: int, open: int) -> int:
+        """Return the witness of an object with members from a number on only, in the order of the numbers: in any order
+        there are as many states as sets of members, but whether there is a text does not depend on the order."""
         at, open = plan.without_idle(at, open)
         if open & ~plan.open_to[number]:
             return self.nodes.EMPTY
-        key = ("rest", plan, number, at >> number, members, open)
-        return self.nodes.lazy(key, lambda: self._expand_rest(plan, number, at, members, open))
+        key = ("rest", plan, number, at >> number, count, open)
+        return self.nodes.lazy(key, lambda: self._expand_witness(plan, number, at, count, open))
 
-    def _expand_rest(self, plan: ObjectPlan, number: int, at: int, members: int, open: int) -> int:
+    def _expand_witness(self, plan: ObjectPlan, number: int, at: int, count: int, open: int) -> int:
         nodes = self.nodes
         while number < len(plan.names) and at >> number & 1:
             number += 1
         is_last = number == len(plan.names)
         options = []
         if is_last:
-            if not open and members >= plan.least:
+            if not open and count >= plan.least:
                 return nodes.EPSILON
         elif not plan.required >> number & 1:
-            options.append(self._rest(plan, number + 1, at, members, open & ~plan.absent[number]))
-        if plan.most is not None and members >= plan.most:
+            options.append(self._ordered_witness(plan, number + 1, at, count, open & ~plan.absent[number]))
+        if plan.most is not None and count >= plan.most:
             return nodes.alt(options)
         following = len(plan.names) if is_last else number + 1
-        more = members + 1 if plan.least > members or plan.most is not None else members
+        more = count + 1 if plan.least > count or plan.most is not None else count
         for which in range(-len(plan.others), 0) if is_last else (number,):
             name = None if which < 0 else plan.names[which]
             if name is not None and not self._words(plan, which):
                 continue
             for met, demanded in self._merged.meeting(plan.goal(which), plan.meets(which) if open else (), open):
-                if is_last and not met and more == members:
+                if is_last and not met and more == count:
                     continue  # it changes nothing
                 goal = plan.goal(which)
                 value = self._written_value(name, (*goal, *demanded)) if demanded else self._value(plan, which)
-                options.append(nodes.seq(value, self._rest(plan, following, at, more, open & ~met)))
+                options.append(nodes.seq(value, self._ordered_witness(plan, following, at, more, open & ~met)))
         return nodes.alt(options)
 
-    def _table(self, plan: ObjectPlan) -> int:
-        """Return the `_skeleton` of an object with a minimum number of members: enough optional or undeclared members
+    def _counted_witness(self, plan: ObjectPlan) -> int:
+        """Return the `_witness` of an object with a minimum number of members: enough optional or undeclared members
         have a value. A table over the optional members and the number that is missing."""
         nodes = self.nodes
         required: list[int] = []
@@ -321,7 +302,7 @@ class ObjectLowering:
         for number in range(len(plan.names)):
             if plan.required >> number & 1:
                 required.append(self._value(plan, number))
-            elif not self._is_sure(plan, number):
+            elif not self._is_inhabited(plan, number):
                 optional.append(self._value(plan, number))
                 continue
             missing -= 1
@@ -333,66 +314,63 @@ class ObjectLowering:
             row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
         return nodes.sequence([*required, row[-1]])
 
-    def expand(self, place: _Place) -> int:
-        """Return the rest of an object from a place, expanded."""
+    def expand(self, plan: ObjectPlan, state: _State) -> int:
+        """Return the rest of an object from a state on, expanded."""
         nodes = self.nodes
-        plan = place.plan
-        at = place.at
+        at = state.at
         size = plan.size
         entries: list[tuple[bytes, int]] = []
-        allowed = plan.most is None or place.members < plan.most
+        allowed = plan.most is None or state.members < plan.most
         skipped = nodes.EMPTY
         done = False
-        if place.start is not None and place.start < size:
-            number = place.start
+        if state.start is not None and state.start < size:
+            number = state.start
             if not plan.required >> number & 1:
-                unmet = place.open & ~plan.absent[number]
-                skipped = self.in_order(
-                    plan, number + 1, at, place.first, place.members, unmet, place.alike, place.names
-                )
+                unmet = state.open & ~plan.absent[number]
+                skipped = self.in_order(plan, state._replace(start=number + 1, open=unmet))
             if allowed:
-                self._add(entries, place, number)
+                self._add(entries, plan, state, number)
         elif self.any_order:
             done = not plan.required & ~at
             for number in range(size if allowed else 0):
                 if not (at and at >> number & 1):
-                    self._add(entries, place, number)
+                    self._add(entries, plan, state, number)
         else:
             following = plan.following[at]
             done = following == size
             for number in range(at, (following if done else following + 1) if allowed else 0):
-                self._add(entries, place, number)
+                self._add(entries, plan, state, number)
         keys = nodes.words(entries)
-        if allowed and plan.others and (done or (self.any_order and place.start is None)):
-            lead = b"" if place.first else self._lead
+        if allowed and plan.others and (done or (self.any_order and state.start is None)):
+            lead = b"" if state.is_first else self._lead
             options = [keys]
             for number in range(len(plan.others)):
-                for node in self._undeclared(place, number):
+                for node in self._undeclared(plan, state, number):
                     options.append(nodes.seq(nodes.literal(lead), node) if lead else node)
             keys = nodes.alt(options)
         if self._members is not None:
-            separator = nodes.EPSILON if place.first else self._members.separator
+            separator = nodes.EPSILON if state.is_first else self._members.separator
             keys = nodes.sequence([separator, self._members.before_name, keys])
-        elif not place.first:
+        elif not state.is_first:
             keys = nodes.seq(self._loose_comma, keys)
-        if place.start is not None:
+        if state.start is not None:
             keys = nodes.alt([keys, skipped])
-        if not done or self._unmet(place, size) or place.members < plan.least:
+        if not done or self._unmet(plan, state, size) or state.members < plan.least:
             return keys
-        for other in place.alike:
-            if len(value_of_key(other)) == len(place.names):
+        for other in state.excluded:
+            if len(value_of_key(other)) == len(state.names):
                 return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
-    def _add(self, entries: list[tuple[bytes, int]], place: _Place, number: int) -> None:
+    def _add(self, entries: list[tuple[bytes, int]], plan: ObjectPlan, state: _State, number: int) -> None:
         """Add the texts of a member's name, each with what follows it."""
-        words = place.plan.words[number]
+        words = plan.words[number]
         if words is None:
-            words = self._words(place.plan, number)
+            words = self._words(plan, number)
         if words:
-            named = self._named(place, number, None)
+            rest = self._after_name(plan, state, number, None)
             for word in words:
-                entries.append((word if place.first else self._lead + word, named))
+                entries.append((word if state.is_first else self._lead + word, rest))
 
     def _words(self, plan: ObjectPlan, number: int) -> tuple[bytes, ...]:
         """Return the texts of a member's name; none if the member is never valid."""
@@ -408,71 +386,67 @@ class ObjectLowering:
         plan.words[number] = words
         return words
 
-    def _named(self, place: _Place, number: int, name: str | None) -> int:
-        """Return the rest of an object after a name (see `_Named`): expanded when a text reaches it."""
-        plan = place.plan
-        open = place.open
-        if open and (not self.any_order or place.start is not None):
-            open = self._unmet(place, number if number >= 0 else plan.size)
-        if open != place.open:
-            place = _Place(
-                self, plan, place.at, place.first, place.members, open, place.alike, place.names, place.start
-            )
-        if place.alike:
-            rule = _Named(place, number, name)
+    def _after_name(self, plan: ObjectPlan, state: _State, number: int, name: str | None) -> int:
+        """Return the rest of an object after a name (see `_AfterName`): expanded when a text reaches it."""
+        open = state.open
+        if open and (not self.any_order or state.start is not None):
+            open = self._unmet(plan, state, number if number >= 0 else plan.size)
+        if open != state.open:
+            state = state._replace(open=open)
+        if state.excluded:
+            rule = _AfterName(self, plan, state, number, name)
             return self.nodes.lazy(rule, rule)
-        key = number if plan.plain else (number, place.members, place.open)
+        key = number if plan.plain else (number, state.members, state.open)
         if not self.any_order:  # the rest is the same from every place before
             follow = plan.follow.get(key)
             if follow is not None:
                 return follow
-        instead = self._skeleton(plan) if place.start is None or self._has_enough(place) else None
-        if instead is not None and not self._is_sure(plan, number):
-            instead = self.nodes.seq(self._value(plan, number), instead)
-        rule = _Named(place, number, None)
-        node = self.nodes.lazy(rule, rule, as_empty_as=instead)
+        witness = self._witness(plan) if state.start is None or self._has_enough(plan, state) else None
+        if witness is not None and not self._is_inhabited(plan, number):
+            witness = self.nodes.seq(self._value(plan, number), witness)
+        rule = _AfterName(self, plan, state, number, None)
+        node = self.nodes.lazy(rule, rule, as_empty_as=witness)
         if not self.any_order:
             plan.follow[key] = node
         return node
 
-    def expand_named(self, place: _Place, number: int, name: str | None) -> int:
-        """Return the rest of an object after a name (see `_Named`), expanded."""
+    def expand_after_name(self, plan: ObjectPlan, state: _State, number: int, name: str | None) -> int:
+        """Return the rest of an object after a name (see `_AfterName`), expanded."""
         nodes = self.nodes
-        plan = place.plan
         if number < 0:
-            at = place.at if self.any_order else plan.size
+            at = state.at if self.any_order else plan.size
         else:
-            at = place.at | 1 << number if self.any_order else number + 1
+            at = state.at | 1 << number if self.any_order else number + 1
             name = plan.names[number]
-        alike: dict[str, dict[str, Any]] = {}
+        excluded: dict[str, dict[str, Any]] = {}
         if name is not None:
-            for other in place.alike:
+            for other in state.excluded:
                 its = value_of_key(other)
                 if name in its:
-                    alike[other] = its
+                    excluded[other] = its
         start: int | None = None
-        if place.start is not None:
+        if state.start is not None:
             start = plan.size if number < 0 else number + 1
-        if plan.plain and not alike:
-            rest = self._after(plan, at, 0, 0, _NONE, _NONE, start)
+        if plan.plain and not excluded:
+            rest = self._after(plan, _State(at, start=start))
             written = nodes.seq(self._value(plan, number), rest)
         else:
             goal = plan.goal(number)
-            members = place.members
-            if plan.least > members or plan.most is not None:
-                members += 1
+            count = state.members
+            if plan.least > count or plan.most is not None:
+                count += 1
             options = []
-            for met, demanded in self._merged.meeting(goal, plan.meets(number) if place.open else (), place.open):
-                open = place.open & ~met
-                after = self._after(plan, at, members, open, _NONE, _NONE, start)
-                if alike and name is not None:
+            for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
+                following = _State(at, False, count, state.open & ~met, start=start)
+                after = self._after(plan, following)
+                if excluded and name is not None:
                     asked = (*goal, *demanded)
                     same: dict[str, set[str]] = {}  # by the value of this member
-                    for other, its in alike.items():
+                    for other, its in excluded.items():
                         same.setdefault(value_key(its[name]), set()).add(other)
-                    names = place.names | {name}
+                    names = state.names | {name}
                     choices = [
-                        (value, self._after(plan, at, members, open, frozenset(others), names, start))
+                        (value, self._after(plan, following._replace(excluded=frozenset(others), names=names)))
                         for value, others in sorted(same.items())
                     ]
                     options.append(self.lowering.chosen(asked, choices))
@@ -487,39 +461,39 @@ class ObjectLowering:
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
         return written
 
-    def _unmet(self, place: _Place, end: int) -> int:
-        """Return the demands that stay open at a place if no further member before ``end`` is written."""
-        open = place.open
+    def _unmet(self, plan: ObjectPlan, state: _State, end: int) -> int:
+        """Return the demands that stay open in a state if no further member before ``end`` is written."""
+        open = state.open
         if not open:
             return open
-        number = 0 if self.any_order else place.at
+        number = 0 if self.any_order else state.at
         while open and number < end:
-            if not (self.any_order and place.at >> number & 1):
-                open &= ~place.plan.absent[number]
+            if not (self.any_order and state.at >> number & 1):
+                open &= ~plan.absent[number]
             number += 1
         return open
 
-    def _undeclared(self, place: _Place, index: int) -> Iterator[int]:
+    def _undeclared(self, plan: ObjectPlan, state: _State, index: int) -> Iterator[int]:
         """Yield the members of a region, without a comma before them."""
-        nodes, plan = self.nodes, place.plan
+        nodes = self.nodes
         number = index - len(plan.others)
         ending = nodes.literal(self._ending)
         region = plan.others[index]
-        if place.alike:  # the names that those objects have get alternatives of their own
+        if state.excluded:  # the names that those objects have get alternatives of their own
             terms = nodes.terms
-            theirs = {name for other in place.alike for name in value_of_key(other)}.difference(plan.names)
+            theirs = {name for other in state.excluded for name in value_of_key(other)}.difference(plan.names)
             own = sorted(name for name in theirs if terms.matches(region.names, name))
             for name in own:
-                if name not in place.names:
+                if name not in state.names:
                     spelled = self._written(terms.literal(name))
-                    yield nodes.sequence([spelled, ending, self._named(place, number, name)])
+                    yield nodes.sequence([spelled, ending, self._after_name(plan, state, number, name)])
             rest = terms.and_([region.names, terms.not_(terms.words(own))]) if own else region.names
-            yield nodes.sequence([self._written(rest), ending, self._named(place, number, None)])
+            yield nodes.sequence([self._written(rest), ending, self._after_name(plan, state, number, None)])
             return
         spelled = plan.region_names[index]
         if spelled == UNKNOWN:
             spelled = plan.region_names[index] = self._name(plan, region)
-        yield nodes.sequence([spelled, ending, self._named(place, number, None)])
+        yield nodes.sequence([spelled, ending, self._after_name(plan, state, number, None)])
 
     def _name(self, plan: ObjectPlan, region: Region) -> int:
         """Return the undeclared names of a region, decoded, without those that the object has already."""
@@ -572,11 +546,11 @@ class ObjectLowering:
             return self.nodes.EMPTY
         return self.lowering.value(goal) if self._members is None else self._members.value(name, goal)
 
-    def _is_sure(self, plan: ObjectPlan, number: int) -> bool:
+    def _is_inhabited(self, plan: ObjectPlan, number: int) -> bool:
         """Return True if a member, or a region's members, surely have a value."""
         sure = plan.sure[number]
         if sure == UNKNOWN:
-            sure = self._direct and self.lowering.is_sure(plan.goal(number))
+            sure = self._direct and self.lowering.is_inhabited(plan.goal(number))
             plan.sure[number] = sure
         return sure == 1
 
@@ -609,6 +583,11 @@ class ObjectLowering:
                 return False
             unmet -= {index for index, formula in place.meets if self.lowering.goal_holds((formula,), item)}
         return not unmet
+
+
+def _start(plan: ObjectPlan, excluded: frozenset[str] = _NONE) -> _State:
+    """Return the state before the first member."""
+    return _State(0, True, 0, (1 << plan.demands) - 1, excluded)
 
 
 def spelled_name(name: str) -> bytes:

@@ -69,7 +69,7 @@ class Inhabited:
         self._kept: list[Any] = []
         self._depth = 0
 
-    def is_sure(self, schema: Any) -> bool:
+    def is_inhabited(self, schema: Any) -> bool:
         """Return True if some JSON value obviously satisfies a well-formed schema; False: it is not known."""
         if schema is True or schema is False:
             return schema is True
@@ -104,7 +104,7 @@ class Inhabited:
         if kinds & ~asked:  # an empty value of these types
             return True
         for kind, surely_has, beyond in _WITNESSES:
-            if kinds & kind and beyond.isdisjoint(schema) and surely_has(schema, self.is_sure):
+            if kinds & kind and beyond.isdisjoint(schema) and surely_has(schema, self.is_inhabited):
                 return True
         return False
 
@@ -132,12 +132,12 @@ class Inhabited:
             if target != "#" and not target.startswith("#/"):
                 return False
             place = document.resolve(Located(schema))
-            return place.scope is None and self.is_sure(place.schema)
+            return place.scope is None and self.is_inhabited(place.schema)
         if "type" in schema:
             return False
         if word == "anyOf" or (word == "oneOf" and id(schema) in document.disjoint):
             for option in schema[word]:
-                if self.is_sure(option):
+                if self.is_inhabited(option):
                     return True
         return False
 

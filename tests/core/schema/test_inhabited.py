@@ -76,7 +76,7 @@ UNSURE: list[Any] = [
 
 
 def _is_sure(schema: Any) -> bool:
-    return Inhabited(Document(schema)).is_sure(schema)
+    return Inhabited(Document(schema)).is_inhabited(schema)
 
 
 @pytest.mark.parametrize("schema", SURE, ids=json.dumps)
