@@ -126,7 +126,11 @@ class Validator:
         ) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise InvalidSchemaError(f"the schema cannot be used for validation: {reason}") from error
-        except RecursionError:
+        except BaseException as error:
+            # `rpds`, which jsonschema's references are kept in, is Rust: it panics where the recursion limit is met
+            # in a comparison of its keys, by an exception that is no `Exception`.
+            if not isinstance(error, RecursionError) and type(error).__name__ != "PanicException":
+                raise
             yield "", "it is nested too deeply to be checked"
             return
         for fault in faults:

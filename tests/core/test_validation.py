@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -183,3 +184,24 @@ def test_a_fault_says_what_would_be_right(schema: dict[str, object], value: obje
     """Sizes name their limit, and JSON's words are spelled as in JSON."""
     (fault,) = violations(value, schema)
     assert said in fault
+
+
+def test_a_panic_of_rust_is_a_value_that_is_nested_too_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The panic of a comparison in `rpds` (jsonschema keeps references there) at the recursion limit is caught."""
+    rpds = pytest.importorskip("rpds")
+
+    class Key:
+        """A key that meets the recursion limit when it is compared."""
+
+        def __hash__(self) -> int:
+            return hash("a")
+
+        def __eq__(self, other: object) -> bool:
+            raise RecursionError
+
+    def panicking(instance: Any) -> Any:
+        return rpds.HashTrieMap({"a": 1})[Key()]
+
+    validator = Validator({"$ref": "#"})
+    monkeypatch.setattr(validator, "_validator", SimpleNamespace(iter_errors=panicking))
+    assert list(validator.problems(1)) == [("", "it is nested too deeply to be checked")]

@@ -5,11 +5,17 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from toolgrammar.core import CancelledError, GenerationTimeoutError, Grammar, LimitError, load_model
+from toolgrammar.core.automaton import lazy_dfa
 from toolgrammar.core.basics.pauses import ended_by, pause
+from toolgrammar.core.language import nodes, terms
+from toolgrammar.core.schema.check import problems
+from toolgrammar.core.schema.normal import disjoint, normalise
 
 from ...bombs import PATTERNS
 from ...vocabularies import BYTES
@@ -73,27 +79,75 @@ def test_an_answer_ends_in_the_midst_of_a_step(way: str) -> None:
     assert model.generate_json("x", {"type": "boolean"}) in (True, False)
 
 
-def test_other_threads_run_while_a_grammar_is_derived() -> None:
-    """While one thread derives, another runs again and again."""
-    turns = 0
-    over = threading.Event()
+def _one_of(count: int) -> dict[str, Any]:
+    """Alternatives of which any two are compared."""
+    objects = [
+        {"type": "object", "required": [f"p{i}"], "properties": {f"p{i}": {"type": "integer"}, "x": {"const": i}}}
+        for i in range(count)
+    ]
+    return {"oneOf": objects}
 
-    def other() -> None:
-        nonlocal turns
-        while not over.wait(0.001):
-            turns += 1
 
-    seen: list[int] = []
+def _distinct_items(count: int) -> dict[str, Any]:
+    """An array whose completion is planned anew after each item."""
+    return {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": count}
+
+
+#: A text of many different states of a counter over its last characters.
+WORDS = "".join(f"{number:012b}" for number in range(1000)).replace("0", "a").replace("1", "b")
+
+#: Long work: the module that pauses in it, and the minimum number of pauses there.
+WORK: dict[str, tuple[Any, int, Callable[[], object]]] = {
+    "terms are derived": (terms, 3, lambda: Grammar.from_regex("(a|b)*a(a|b){12}").matches(WORDS)),
+    "nodes are made": (nodes, 3, lambda: Grammar.from_json_schema(_one_of(40)).begins("{")),
+    "a schema is checked": (
+        problems,
+        10,  # 2,561 subschemas
+        lambda: Grammar.from_json_schema(
+            {"type": "object", "properties": {f"p{i}": {"type": "integer", "minimum": i} for i in range(2560)}}
+        ),
+    ),
+    "alternatives are compared": (disjoint, 3, lambda: Grammar.from_json_schema(_one_of(40)).begins("{")),  # 780 pairs
+    "a formula is brought into normal form": (
+        normalise,
+        10,
+        lambda: Grammar.from_json_schema(
+            {"allOf": [{"anyOf": [{"minimum": i * j} for j in range(6)]} for i in range(5)]}
+        ).begins("3"),
+    ),
+    "a completion is planned": (
+        lazy_dfa,
+        20,
+        lambda: Grammar.from_json_schema(_distinct_items(20)).bind(BYTES).matcher().shortest_completion(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_long_work_pauses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind of long work pauses as often as it should, whatever else pauses in it."""
+    module, least, work = WORK[name]
+    pauses = 0
+
+    def count() -> None:
+        nonlocal pauses
+        pauses += 1
+
+    monkeypatch.setattr(module, "pause", count)
+    with contextlib.suppress(LimitError):
+        work()
+    assert pauses >= least
+
+
+def test_another_thread_runs_at_a_pause() -> None:
+    """At a pause within a derivation, another thread does its work and is waited for."""
+    turns: list[int] = []
 
     def check() -> None:
-        seen.append(turns)
+        other = threading.Thread(target=turns.append, args=(len(turns),))
+        other.start()
+        other.join()
 
-    thread = threading.Thread(target=other)
-    thread.start()
-    try:
-        with ended_by(check), contextlib.suppress(LimitError):
-            Grammar.from_json_schema(COUNTED).matches('"' + "ab" * 30)
-    finally:
-        over.set()
-        thread.join()
-    assert len(seen) > 3 and len(set(seen)) > 1
+    with ended_by(check), contextlib.suppress(LimitError):
+        Grammar.from_json_schema(COUNTED).matches('"' + "ab" * 30)
+    assert len(turns) > 3
