@@ -23,7 +23,7 @@ from ..conversation.messages import Message
 from ..errors import GrammarError, ModelError, UnknownOptionError
 from ..grammar import Grammar
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
-from .ranges import FLAG, Ranges, check_ranges, is_number, is_whole
+from .ranges import RANGES, check_ranges
 from .tool_choice import tool_choice_of, tool_set_of
 
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's chat form.
@@ -236,7 +236,7 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
         except GrammarError as error:
             hint = error.hint or "give a Grammar, Grammar.dumps(), or text in Lark or GBNF"
             raise ModelError(f"grammar is malformed: {error.message}", hint=hint, place=error.place) from error
-    check_ranges({name: getattr(params, name) for name in _RANGES}, _RANGES)
+    check_ranges(vars(params), RANGES)
     return params if params.output_type is None else _with_shape(params)
 
 
@@ -269,65 +269,6 @@ def _with_shape(params: GenerateParams) -> GenerateParams:
     if params.tools is not None:
         return replace(params, output_type=None, response_schema=schema_of(shape))
     return replace(params, output_type=None, json_mode=JsonMode(schema=shape))
-
-
-def _is_bias(value: Any) -> bool:
-    whole = isinstance(value, Mapping) and all(is_whole(token) and token >= 0 for token in value)
-    return whole and all(map(is_number, value.values()))
-
-
-def _are_texts(value: Any) -> bool:
-    """Return True if a value is a sequence of non-empty texts."""
-    return isinstance(value, Sequence) and all(isinstance(text, str) and text for text in value)
-
-
-def _is_thinking(value: Any) -> bool:
-    return value is None or value == "auto" or isinstance(value, bool) or (is_whole(value) and value >= 0)
-
-
-# Ranges of single options; `Planner.plan` checks that options go together.
-_RANGES: Ranges = {
-    "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "a whole number from 1, or None"),
-    "temperature": (lambda value: is_number(value) and value >= 0, "a number from 0 (greedy)"),
-    "top_p": (lambda value: is_number(value) and 0 < value <= 1, "a number above 0, at most 1"),
-    "top_k": (lambda value: is_whole(value) and value >= 0, "a whole number from 0 (keeps all)"),
-    "min_p": (lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
-    "repetition_penalty": (lambda value: is_number(value) and value > 0, "more than 0; 1 changes nothing"),
-    "logit_bias": (
-        lambda value: value is None or _is_bias(value),
-        "a map from token ids to finite numbers, for example {1234: -100.0}",
-    ),
-    "seed": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
-    "thinking": (_is_thinking, "True, False, 'auto', or a budget in tokens"),
-    "thinking_markers": (
-        lambda value: value is None or (_are_texts(value) and not isinstance(value, str) and len(value) == 2),
-        "the text before the reasoning and the one after it, for example ('<think>', '</think>')",
-    ),
-    "draft": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1 token, or None"),
-    "prefix": (lambda value: isinstance(value, str), "a text"),
-    "stop": (_are_texts, "texts, none of them empty"),
-    "json_mode": (
-        lambda value: value is None or isinstance(value, JsonMode),
-        "JsonMode(schema=...), or True for any JSON",
-    ),
-    "grammar": (
-        lambda value: value is None or isinstance(value, Grammar),
-        "a toolgrammar.core.Grammar, for example Grammar.from_regex(...), or what Grammar.from_any takes",
-    ),
-    "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required' (or 'any'), 'none' or a tool's name"),
-    "parallel_tool_calls": FLAG,
-    "equal_calls": FLAG,
-    "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
-    "max_repetition": (lambda value: value is None or (is_whole(value) and value >= 0), "a number of bytes, or None"),
-    "jump_forward": FLAG,
-    "exact_choice": FLAG,
-    "canonical": FLAG,
-    "logprobs": (lambda value: value is None or (is_whole(value) and value >= 0), "a whole number from 0, or None"),
-    "masses": FLAG,
-    "trace": FLAG,
-    "cancel": (lambda value: value is None or callable(value), "a function that says whether to stop"),
-    "timeout": (lambda value: value is None or (is_number(value) and value >= 0), "seconds"),
-}
 
 
 def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
