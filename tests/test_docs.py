@@ -196,7 +196,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.scalars.whitespace", "MAX_INDENT"),
         ("core.schema.scalars.numbers", "MAX_DIGITS"),
         ("core.language.term_kinds", "MAX_TERMS"),
-        ("core.language.shortest", "MAX_SEARCHED"),
+        ("core.automaton.completion.strings", "MAX_SEARCHED"),
         ("core.language.node_kinds", "MAX_NODES"),
         ("core.automaton.lazy_dfa", "SCARCE_NODES"),
         ("core.language.node_kinds", "SHARED_ROOM"),

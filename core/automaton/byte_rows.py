@@ -16,8 +16,8 @@ import re
 from collections.abc import Hashable
 
 from ..language.queries import excluded_words, open_class
-from ..language.shortest import preference, shortest
 from ..language.term_kinds import END
+from .completion.strings import preference, shortest
 from .encoding import DEAD, DONE, FACTS, OPEN, QUOTED, RAW
 from .escapes import SHORT_ESCAPES, spell_quoted, spell_raw
 from .length_bounds import without_bound
@@ -683,7 +683,7 @@ class ByteRows:
         return self.terms.ranges(chars), self.body(self.terms.repeat(chars, 0, None), True)
 
     def shortest(self, state: int) -> bytes:
-        """Return the shortest bytes that complete the text, or some (see `language.shortest`)."""
+        """Return the shortest bytes that complete the text, or some (see `completion.strings`)."""
         known = self.paths.get(state)
         if known is None:
             known = self._find_shortest(state)

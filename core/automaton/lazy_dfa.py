@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from array import array
 from collections.abc import Callable
-from functools import cache
 
 from ..basics.pauses import pause
 from ..dependent.detours import Detours, Tried
@@ -22,18 +20,18 @@ from ..language.node_kinds import (
     CONTROL,
     COUNTED,
     LITERAL,
-    SEQ,
     SHARED_ROOM,
     SPECIAL,
     TEXT,
 )
 from ..language.nodes import Nodes
-from ..language.shortest import preference
 from ..language.terms import Terms
 from .byte_rows import ByteRows
-from .completion import NEVER, NO_TEXT, Rope, ShortestTexts, joined
-from .encoding import DEAD, DONE, LOCAL_DONE, OPENED, REFUSED, TAG
+from .completion.plans import Plans
+from .completion.texts import Rope, joined
+from .encoding import OPENED, REFUSED, TAG
 from .encoding import SPECIAL as SPECIAL_TAG
+from .free_string import free_string
 from .shared_terms import SharedTerms
 from .states import Automaton
 
@@ -53,36 +51,11 @@ SCARCE_NODES = 300_000
 #: Bytes of a fresh store, without its seed; and those for each term of that, with what belongs to it (measured).
 STORE_BYTES, SEED_BYTES = 60_000, 96
 
-#: Maximum number of states whose shortest completion is remembered.
-MAX_PLANS = 4_096
-
-#: Number of nodes among which the threads of a state are searched for a common end.
-MAX_TAILS = 8
-
 #: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**26
 
 #: Completions of more bytes than this number and so many times the first plan's keep to one reading of the text.
 MANY_BYTES, FEW_ROUNDS = 2_048, 4
-
-
-@cache
-def _free_string() -> tuple[array[int], list[bytes]]:
-    """Return the automaton of the free JSON string, a constant (RFC 8259), with local state 0 before the opening quote
-    and 1 between characters; and for each local state the shortest bytes to the end of its character."""
-    terms = Terms()
-    rows = ByteRows(terms)
-    number = {rows.start(terms.ALL, True): 0, rows.body(terms.ALL, True): 1}
-    queue = list(number)
-    table = array("b")
-    for state in queue:
-        for target in rows.row(state):
-            if target not in number and target not in (DEAD, DONE):
-                number[target] = len(number)
-                queue.append(target)
-            table.append(LOCAL_DONE if target == DONE else DEAD if target == DEAD else number[target])
-    closing = [rows.shortest(state)[:-1] for state in queue]
-    return table, closing
 
 
 def _fresh() -> tuple[Terms, ByteRows]:
@@ -101,6 +74,7 @@ class LazyAutomaton:
     Attributes:
         nodes: the node store.
         automaton: the kernel's automaton; use it under `lock`.
+        plans: the shortest completions of its states.
         lock: one derivation at a time.
         resolution: the dependent nodes of the store.
         specials: names of the control tokens met so far, by number.
@@ -116,14 +90,13 @@ class LazyAutomaton:
         self.nodes = Nodes(terms, shared=shared)
         self.nodes.plenty = SCARCE_NODES + (SHARED_ROOM if shared else 0)
         # No reference cycle: the memory is released with the store, without the garbage collector.
-        self.automaton = Automaton(weakref.proxy(self), self.rows, _free_string()[0])
+        self.automaton = Automaton(weakref.proxy(self), self.rows, free_string()[0])
         self.lock = threading.RLock()
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
         self.is_dependent = False
         self.resolution = Resolution(self.nodes, self.automaton)
-        self._plans: dict[int, Rope] = {}
-        self._texts = ShortestTexts(weakref.proxy(self))
+        self.plans = Plans(weakref.proxy(self))
         self._detours = Detours(weakref.proxy(self))
 
     def __del__(self) -> None:
@@ -143,7 +116,7 @@ class LazyAutomaton:
         terms = len(self.nodes.terms) - self._known
         held = STORE_BYTES + SEED_BYTES * self._known + self.nodes.weight
         held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
-        held += self.resolution.byte_count() + len(self._plans) * PLAN_BYTES
+        held += self.resolution.byte_count() + len(self.plans) * PLAN_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     def grow(self) -> None:
@@ -182,43 +155,20 @@ class LazyAutomaton:
         return atom
 
     def nearest(self, state: int, few: int, most: int) -> set[tuple[int, int]]:
-        """Return ``few`` of the threads of a state: those whose completions look short, and all with the shortest,
-        also if they are more, so that a completion that was begun can go on.
+        """See `Plans.nearest`."""
+        return self.plans.nearest(state, few, most)
 
-        Where the text may forbid a shortest one, that completion may be one of any thread: ``most`` are returned.
-        """
-        threads = self.automaton.threads(state)
-        ranked = sorted(
-            (not begin.length, begin.length + self._texts.least_length(rest), atom, rest)
-            for atom, rest in threads
-            for begin in (self._begin(atom),)
-        )
-        best: int | None = None
-        is_certain = True
-        kept: list[tuple[int, tuple[int, int]]] = []
-        for is_over, least, atom, rest in ranked:
-            if best is None or (not is_over and least <= best):
-                tail = self._texts.shortest(rest)
-                if tail is None:
-                    continue
-                least = self._begin(atom).length + tail.length
-                if best is None or least < best:
-                    best, is_certain = least, True
-                if least == best:
-                    is_certain = is_certain and tail.is_certain
-            kept.append((least, (atom, rest)))
-        most = few if is_certain else most
-        if len(kept) <= most:
-            return {thread for _, thread in kept}
-        self.nodes.exceed(
-            LimitError(
-                f"a text can be read in more than {most:,} ways at once",
-                hint="give each alternative of anyOf, oneOf and not a property with its own const; in a grammar as "
-                "text, write fewer alternatives or optional parts at one place",
-            )
-        )
-        kept.sort(key=lambda each: each[0])
-        return {thread for number, (least, thread) in enumerate(kept) if number < most or least == best}
+    def plan(self, state: int) -> Rope:
+        """Return the shortest completion of a state, as if dependent nodes forbade nothing."""
+        return self.plans.plan(state)
+
+    def within(self, state: int, most: int) -> int:
+        """See `Plans.within`."""
+        return self.plans.within(state, most)
+
+    def finish_atom(self, atom: int) -> bytes:
+        """Return the shortest bytes that complete an atom other than a control token."""
+        return self.plans.finish_atom(atom)
 
     # -- dependent nodes -------------------------------------------------------------------------------------------
 
@@ -293,7 +243,7 @@ class LazyAutomaton:
         while not self.automaton.accepts(state):
             pause()
             if end is None:
-                state = self._planned(state)
+                state = self.plans.only_shortest(state)
             elif len(before) > end:
                 return None
             plan = self.plan(state)
@@ -322,96 +272,10 @@ class LazyAutomaton:
                     break
         return joined(done)
 
-    def _planned(self, state: int) -> int:
-        """Return a state with only one thread of another: one with the shortest completion."""
-        threads = self.automaton.threads(state)
-        if len(threads) == 1:
-            return state
-        best = min(
-            (begin.length + tail.length, atom, rest)
-            for atom, rest in threads
-            # None of a resolved place, whose continuation has threads of its own.
-            if (begin := self._begin(atom)).length and (tail := self._texts.shortest(rest)) is not None
-        )
-        return self.automaton.narrowed(state, {best[1:]})
-
-    def within(self, state: int, most: int) -> int:
-        """Return a state with the threads of another that need at most ``most`` bytes to the end, or `REFUSED`."""
-        kept = set()
-        for atom, rest in self.automaton.threads(state):
-            if self._texts.shortest(rest, most + 1 - self._begin(atom).length) is not None:
-                kept.add((atom, rest))
-        return self.automaton.narrowed(state, kept)
-
     def fits(self, node: int, most: int) -> bool:
         """Return True if a node has a text of at most ``most`` bytes, if dependent nodes forbid nothing."""
-        text = self._texts.shortest(node)
+        text = self.plans.texts.shortest(node)
         return text is not None and text.length <= most
-
-    def plan(self, state: int) -> Rope:
-        """Return the shortest completion, as if dependent nodes forbade nothing."""
-        found = self._plans.get(state)
-        if found is not None:
-            return found
-        if self.automaton.accepts(state):
-            found = NO_TEXT
-        best: tuple[int, tuple[int, int, bytes]] | None = None
-        threads = [] if found is not None else self.automaton.threads(state)
-        begins = [(self._begin(atom), rest) for atom, rest in threads]
-        # What all threads have in common, such as thousands of closing brackets, is decided first, and once.
-        common = self._common_tail([rest for _, rest in begins])
-        if common >= 0:
-            self._texts.shortest(common)
-        for begin, rest in sorted(begins, key=lambda each: each[0].length + self._texts.least_length(each[1])):
-            if not begin.length:  # a resolved place: its continuation has threads of its own
-                continue
-            tail = self._texts.shortest(rest, NEVER if best is None else best[0] + 1 - begin.length)
-            if tail is None:
-                continue
-            weight = begin.length + tail.length, preference(begin.data)
-            if best is None or weight < best:
-                best = weight
-                found = begin + tail
-        if found is None:
-            raise AssertionError("a state from which the text cannot be finished")
-        if len(self._plans) >= MAX_PLANS:
-            self._plans.clear()
-        self._plans[state] = found
-        return found
-
-    def _common_tail(self, rests: list[int]) -> int:
-        """Return a node, near the beginning of each of some nodes, with which all of them end; -1 if there is none."""
-        nodes = self.nodes
-        common: list[int] = []
-        for number, rest in enumerate(rests):
-            tails = [rest]
-            while nodes.kind(tails[-1]) == SEQ and len(tails) < MAX_TAILS:
-                tails.append(nodes.args(tails[-1])[1])
-            common = [node for node in common if node in tails] if number else tails[1:] or tails
-        return common[0] if common else -1
-
-    def _begin(self, atom: int) -> Rope:
-        """Return the shortest completion of an atom."""
-        kind, *rest = self.automaton.unpack(atom)
-        if kind == "special":
-            return Rope(1, special=self.specials[rest[0]])
-        data = self.finish_atom(atom)
-        return Rope(len(data), data)
-
-    def finish_atom(self, atom: int) -> bytes:
-        """Return the shortest bytes that complete an atom other than a control token."""
-        kind, *rest = self.automaton.unpack(atom)
-        if kind == "literal":
-            data: bytes = rest[0]
-            return data
-        if kind == "row":
-            return self.rows.shortest(rest[0])
-        local, written, least = rest
-        closing: bytes = _free_string()[1][local]
-        if local > 1:  # in the middle of a character
-            written += 1
-        return closing + b"a" * int(max(0, least - written)) + b'"'
-
 
 def _length(part: bytes | str) -> int:
     """Return the length of a piece of a text; a control token counts as one byte."""

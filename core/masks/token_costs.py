@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..automaton.completion import joined
+from ..automaton.completion.texts import joined
 from ..errors import DecodingError, LimitError
 from .trie import GROUPS
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, Vocabulary
-from toolgrammar.core.automaton.completion import ShortestTexts
+from toolgrammar.core.automaton.completion.texts import ShortestTexts
 from toolgrammar.core.dependent.written import Written
 
 from ...schemas import random_schema
@@ -302,14 +302,14 @@ def test_names_in_objects_in_objects() -> None:
 def test_shortest_texts_of_open_brackets_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What closes so many brackets is known from what closes one less: each further one takes a few steps."""
     steps = 0
-    search = ShortestTexts._search
+    parts = ShortestTexts._parts
 
-    def counted(self: ShortestTexts, *arguments: Any) -> Any:
+    def counted(self: ShortestTexts, node: int) -> Any:
         nonlocal steps
         steps += 1
-        return search(self, *arguments)
+        return parts(self, node)
 
-    monkeypatch.setattr(ShortestTexts, "_search", counted)
+    monkeypatch.setattr(ShortestTexts, "_parts", counted)
     for opening, closing in ((b"[", b"]"), (b'{"a": ', b"0}"), (b'[{"a": ', b"0}]")):
         matcher = Grammar.json().bind(VOCABULARY).matcher()
         assert all(matcher.accept_bytes(opening) for _ in range(6_000))

@@ -15,7 +15,7 @@ from toolgrammar.core import PatternError, ToolGrammarError, UnsupportedPatternE
 from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
 from toolgrammar.core.language.queries import is_cofinite
-from toolgrammar.core.language.shortest import shortest
+from toolgrammar.core.automaton.completion.strings import shortest
 from toolgrammar.core.regex.compile import regex_term
 
 ALPHABET = "ab_ "

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, UnsatisfiableSchemaError, Vocabulary
-from toolgrammar.core.automaton import completion as shortest
+from toolgrammar.core.automaton.completion import texts
 from toolgrammar.core.masks.mask_engine import MaskEngine
 
 from ...vocabularies import BYTES
@@ -162,16 +162,19 @@ def test_first_mask_holds_exactly_the_tokens_that_begin_a_text(shape: tuple) -> 
 
 @settings(max_examples=100, deadline=None)
 @given(shapes())
-def test_the_shortest_text_is_found_bottom_up_too(shape: tuple) -> None:
-    """Where the search gives up, rules are weighed one by one: the text is as short, and in the language."""
-    expected = texts_of(shape)
-    assume(expected)
+def test_a_text_is_found_where_the_search_gives_up(shape: tuple) -> None:
+    """Where a search may visit no node, a completion is a text of the language, and is kept to once it was begun."""
+    assume(texts_of(shape))
     grammar = grammar_of(shape)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shortest, "MAX_SEARCH", 0)
-        completion = grammar.bind(VOCABULARY).matcher().shortest_completion()
-    assert len(completion) == min(map(len, expected))
-    assert grammar.matches(completion)
+        patch.setattr(texts, "MAX_SEARCHED", 0)
+        patch.setattr(texts, "FEW_SEARCHED", 0)
+        matcher = grammar.bind(VOCABULARY).matcher()
+        completion = matcher.shortest_completion()
+        assert grammar.matches(completion)
+        for written in range(len(completion)):
+            assert matcher.shortest_length() <= len(completion) - written
+            assert matcher.accept_bytes(completion[written : written + 1])
 
 
 def test_rules_that_lean_on_one_another_are_not_searched_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,19 +184,19 @@ def test_rules_that_lean_on_one_another_are_not_searched_again_and_again(monkeyp
     one = {"type": "object", "properties": {**members, "name": {"type": "string"}}, "required": ["name"]}
     schema = {"$defs": dict.fromkeys(kinds, one), "$ref": "#/$defs/k0"}
     asked: list[int] = []
-    search = shortest.ShortestTexts._search
+    parts = texts.ShortestTexts._parts
 
-    def counted(self: shortest.ShortestTexts, node: int, *others: Any) -> object:
+    def counted(self: texts.ShortestTexts, node: int) -> object:
         asked.append(node)
-        return search(self, node, *others)
+        return parts(self, node)
 
-    monkeypatch.setattr(shortest.ShortestTexts, "_search", counted)
+    monkeypatch.setattr(texts.ShortestTexts, "_parts", counted)
     grammar = Grammar.from_json_schema(schema, property_order="any", whitespace="flexible", additional_properties=False)
     matcher = grammar.bind(BYTES).matcher()
     assert matcher.accept_bytes(b'{"p')
     completion = matcher.shortest_completion()
     assert re.fullmatch(rb'[0-9]":{"name":""},"name":""}', completion)  # there are ten as short
-    assert len(asked) < 10 * shortest.MAX_SEARCH
+    assert len(asked) < 2 * texts.MAX_SEARCHED
 
 
 @settings(max_examples=60, deadline=None)

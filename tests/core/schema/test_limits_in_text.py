@@ -13,7 +13,8 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import Grammar, LimitError, Vocabulary
-from toolgrammar.core.automaton import completion, lazy_dfa, states
+from toolgrammar.core.automaton import lazy_dfa, states
+from toolgrammar.core.automaton.completion import texts
 from toolgrammar.core.language import nodes, term_kinds
 from toolgrammar.core.language.multiples import suggested
 from toolgrammar.core.language.terms import Terms
@@ -88,7 +89,7 @@ def test_the_judge_where_readings_and_nodes_are_few(
     monkeypatch.setattr(lazy_dfa, "SCARCE_NODES", scarce)
     monkeypatch.setattr(states, "MAX_THREADS", threads)
     monkeypatch.setattr(states, "FEW_THREADS", min(threads, states.FEW_THREADS))
-    monkeypatch.setattr(completion, "MAX_WEIGHED", weighed)
+    monkeypatch.setattr(texts, "MAX_SEARCHED", weighed)
     tally = Tally()
     for seed in range(60):
         try:

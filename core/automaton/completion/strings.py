@@ -1,11 +1,11 @@
-"""Shortest strings of languages, by the length in which they are written."""
+"""Shortest strings of terms, measured as they are spelled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from .term_kinds import (
+from ...language.term_kinds import (
     ALT,
     AND,
     CHARS,
@@ -20,11 +20,10 @@ from .term_kinds import (
     SURROGATES_END,
     WORDS,
 )
-from .terms import Terms
+from ...language.terms import Terms
 
-#: Maximum number of states that the search for a shortest string visits; and once a search was given up.
+#: Maximum number of states that the search for a shortest string visits; and after a search was given up.
 MAX_SEARCHED, FEW_SEARCHED = 5_000, 200
-
 
 #: Visible characters, and whitespace.
 _READABLE = bytes(range(0x21, 0x7F))
@@ -41,11 +40,14 @@ def preference(text: bytes) -> tuple[int, int, bytes]:
     return len(text), strange, text.replace(b".", b"\0")
 
 
-#: Of a language, the spelling of a character that its text begins with, and the language of the rest.
-Ways = dict[int, tuple[bytes, int]]
+#: For a term: the spelling of the first character of its shortest string, and the derivative by that character.
+Firsts = dict[int, tuple[bytes, int]]
+
+#: The key in `Firsts` that says that a search was given up.
+_GAVE_UP = -1
 
 
-def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways) -> bytes:
+def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> bytes:
     """Return the shortest spelling of a string of a non-empty language; some spelling, where too many states would have
     to be searched (an intersection or complement that is hard to satisfy).
 
@@ -55,54 +57,53 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: 
         terms: the store of the term.
         term: the language.
         spell: returns the shortest spelling of a character between two code points.
-        ways: results so far with this ``spell``, to which new ones are added.
+        firsts: results so far with this ``spell``, to which new ones are added.
     """
-    found: list[bytes] = []
+    spelled: list[bytes] = []
     while not terms.known(term) & (NULLABLE | REGULAR):
-        if term not in ways:
-            most = FEW_SEARCHED if _GAVE_UP in ways else MAX_SEARCHED
-            if terms.is_hurried or not _search(terms, term, spell, ways, most):
-                ways[_GAVE_UP] = b"", _GAVE_UP
-                _take_some(terms, term, spell, ways)
-        char, term = ways[term]
-        found.append(char)
+        if term not in firsts:
+            most = FEW_SEARCHED if _GAVE_UP in firsts else MAX_SEARCHED
+            if terms.is_hurried or not _search(terms, term, spell, firsts, most):
+                firsts[_GAVE_UP] = b"", _GAVE_UP
+                _take_some(terms, term, spell, firsts)
+        char, term = firsts[term]
+        spelled.append(char)
     if not terms.known(term) & NULLABLE:
-        found.append(_by_shape(terms, term, spell))
-    return b"".join(found)
+        spelled.append(_by_shape(terms, term, spell))
+    return b"".join(spelled)
 
 
-#: A place of the search: a state, the index of the place before it, and the character between them; the length and
+#: A step of the search: a state, the index of the step before it, the character between them, and the length and
 #: strangeness of the spelling up to here.
-_Place = tuple[int, int, bytes, int, int]
-
-#: The key in `Ways` that says that a search was given up.
-_GAVE_UP = -1
+_Step = tuple[int, int, bytes, int, int]
 
 #: The state after the last character.
 _OVER = -1
 
 
-def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways, most: int) -> bool:
-    """Add the ways of the shortest spelling, by A* over derivatives (Hart, Nilsson, Raphael 1968) with `least_length`
-    as the estimate; return False if it takes more than ``most`` states.
+def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts, most: int) -> bool:
+    """Add the first characters of the shortest spelling and of its rests; return False if it takes more than ``most``
+    states.
 
-    Of places that look equally good the newest is taken, so that the search goes straight on.
+    A* over derivatives (Hart, Nilsson, Raphael 1968) with `least_length` as the estimate.
+
+    Of steps that look equally good the newest is taken, so that the search goes straight on.
     """
     spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # between two code points, with its rank
-    places: list[_Place] = [(term, -1, b"", 0, 0)]
+    steps: list[_Step] = [(term, -1, b"", 0, 0)]
     nearest = {term: (0, 0)}  # of each state met, the least length and strangeness of a spelling up to it
-    heap = [(0, 0, 0)]  # length and strangeness of the whole spelling (bounds), and the negative index of the place
+    heap = [(0, 0, 0)]  # lower bounds of the whole length and strangeness, and the negative index of the step
     visited = 0
     while heap:
         bound, _, index = heappop(heap)
-        state, before, char, length, strange = places[-index]
+        state, before, char, length, strange = steps[-index]
         if state == _OVER or terms.known(state) & NULLABLE:
             while before >= 0:
                 after = state
                 letter = char
-                state, before, char, _, _ = places[before]
+                state, before, char, _, _ = steps[before]
                 if after != _OVER:
-                    ways.setdefault(state, (letter, after))
+                    firsts.setdefault(state, (letter, after))
                     terms.lead(state, after)
             return True
         if nearest[state] < (length, strange):
@@ -110,10 +111,10 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: W
         visited += 1
         if visited > most:
             return False
-        if terms.known(state) & REGULAR or state in ways:
-            size, odd, _ = preference(shortest(terms, state, spell, ways))
-            heappush(heap, (length + size, strange + odd, -len(places)))
-            places.append((_OVER, -index, b"", 0, 0))
+        if terms.known(state) & REGULAR or state in firsts:
+            size, odd, _ = preference(shortest(terms, state, spell, firsts))
+            heappush(heap, (length + size, strange + odd, -len(steps)))
+            steps.append((_OVER, -index, b"", 0, 0))
             continue
         starts, targets = terms.segments(state)
         best: dict[int, tuple[tuple[int, int, bytes], bytes]] = {}
@@ -132,30 +133,30 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: W
             if target not in nearest or reached < nearest[target]:
                 nearest[target] = reached
                 whole = max(bound, reached[0] + least_length(terms, target))
-                heappush(heap, (whole, reached[1], -len(places)))
-                places.append((target, -index, char, *reached))
+                heappush(heap, (whole, reached[1], -len(steps)))
+                steps.append((target, -index, char, *reached))
     raise AssertionError("the language is empty")
 
 
-def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], ways: Ways) -> None:
-    """Add the ways of a string by which the language was found not to be empty."""
+def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> None:
+    """Add the first characters of a string by which the language was found not to be empty, and of its rests."""
     path: list[tuple[int, bytes]] = []
     at: dict[int, int] = {}
     for char in some_string(terms, term):
-        if terms.known(term) & (NULLABLE | REGULAR) or term in ways:
+        if terms.known(term) & (NULLABLE | REGULAR) or term in firsts:
             break
-        del path[at.setdefault(term, len(path)) :]  # no way leads in a circle
+        del path[at.setdefault(term, len(path)) :]  # cut circles
         path.append((term, spell(ord(char), ord(char))))
         term = terms.derivative(term, ord(char))
     for state, spelled in reversed(path):
-        ways[state] = spelled, term
+        firsts[state] = spelled, term
         term = state
 
 
 def some_string(terms: Terms, term: int) -> str:
     """Return a string of a non-empty language without a search, if its emptiness was searched before (see
     `Terms.toward`)."""
-    found: list[str] = []
+    text: list[str] = []
     stack = [term]
     while stack:
         term = stack.pop()
@@ -163,27 +164,26 @@ def some_string(terms: Terms, term: int) -> str:
         if known & NULLABLE:
             continue
         if known & REGULAR:
-            found.append(_by_shape(terms, term, _as_utf_32).decode("utf-32-le"))
+            text.append(_by_shape(terms, term, _as_utf_32).decode("utf-32-le"))
             continue
         assert not terms.is_empty(term), "the language is empty"
         kind, args = terms.shape(term)
         if term in terms.toward:
+            target = terms.toward[term]
             starts, targets = terms.segments(term)
-            stops = (*starts[1:], END)
-            found.append(
-                next(
-                    _as_utf_32(start, stop - 1).decode("utf-32-le")
-                    for start, stop, target in zip(starts, stops, targets, strict=True)
-                    if target == terms.toward[term] and not SURROGATES <= start < stop <= SURROGATES_END
-                )
+            low, high = next(
+                (start, stop - 1)
+                for start, stop, reached in zip(starts, (*starts[1:], END), targets, strict=True)
+                if reached == target and not SURROGATES <= start < stop <= SURROGATES_END
             )
-            stack.append(terms.toward[term])
+            text.append(_as_utf_32(low, high).decode("utf-32-le"))
+            stack.append(target)
         elif kind == SEQ:
             stack += reversed(args)
         else:  # an ALT: its emptiness was decided by a part of which a string is known
             first = next(part for part in args if not terms.known(part) & DEAD)
             stack.append(terms.memo.get(("live", term), first))
-    return "".join(found)
+    return "".join(text)
 
 
 def _as_utf_32(low: int, high: int) -> bytes:

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from toolgrammar.core import Grammar, Vocabulary
-from toolgrammar.core.language.shortest import shortest, some_string
+from toolgrammar.core.automaton.completion.strings import shortest, some_string
 from toolgrammar.core.language.terms import Terms
 from toolgrammar.core.regex.compile import regex_term
 
@@ -77,8 +77,8 @@ def test_what_is_deferred_is_not_made_in_vain() -> None:
 
 def test_some_string_where_the_search_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A string is found without any search, and what is left of it is what is found for the rest."""
-    monkeypatch.setattr("toolgrammar.core.language.shortest.MAX_SEARCHED", 0)
-    monkeypatch.setattr("toolgrammar.core.language.shortest.FEW_SEARCHED", 0)
+    monkeypatch.setattr("toolgrammar.core.automaton.completion.strings.MAX_SEARCHED", 0)
+    monkeypatch.setattr("toolgrammar.core.automaton.completion.strings.FEW_SEARCHED", 0)
     found = 0
     for seed in range(300):
         terms, draw, ways = Terms(), random.Random(seed), {}
