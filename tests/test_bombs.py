@@ -1,4 +1,4 @@
-"""Small inputs that expand: closing schemas and reading requests answers them, or refuses them with an error of ours, in counted steps.
+"""Small inputs that expand: closing schemas, reading requests and making grammars answers them, or refuses them with an error of ours, in counted steps.
 
 Each way in reads all bombs in a process of its own. Calls of functions are counted; what compiled code does between
 them is bounded by the time that the process gets, which is far more than it takes.
@@ -7,6 +7,7 @@ them is bounded by the time that the process gets, which is far more than it tak
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -77,9 +78,36 @@ def read_requests(protocol: str, schema: dict[str, Any]) -> None:
             reader.read(served.fields({"model": "m", **asked, **more}), served)
 
 
+def read_tools(schema: dict[str, Any]) -> None:
+    """Make the grammar of a tool's calls."""
+    from toolgrammar.tools import ToolSet
+
+    ToolSet.from_any([as_tool(schema)]).grammar()
+
+
+def read_envelopes(schema: dict[str, Any]) -> None:
+    """Read what vLLM is handed: an envelope with a tool, and a schema of the answer."""
+    from toolgrammar.adapters.vllm.envelope import Tokens, envelope, read_envelope, wanted
+    from toolgrammar.core.errors import ToolGrammarError
+
+    with contextlib.suppress(ToolGrammarError):
+        wanted("JSON", json.dumps(schema), Tokens())
+    read_envelope(envelope([as_tool(schema)], response_schema=schema), Tokens())
+
+
+def read_schema(schema: dict[str, Any]) -> None:
+    """Make the grammar of a schema, with members in any order."""
+    from toolgrammar.core import Grammar
+
+    Grammar.from_json_schema(schema, property_order="any")
+
+
 WAYS_IN: dict[str, Callable[[dict[str, Any]], None]] = {
     "closed": read_closed,
     **{name: partial(read_requests, name) for name in ("chat", "responses", "messages", "ollama")},
+    "tools": read_tools,
+    "vllm": read_envelopes,
+    "schema": read_schema,
 }
 
 

@@ -104,6 +104,10 @@ def _flat(text: Rope) -> Rope:
 
 def times(rope: Rope, count: int) -> Rope:
     """Return a text repeated ``count`` times."""
+    if count > 1 and 0 < rope.length <= LONGEST_PIECE // 2 and (flat := _flat(rope)).data:
+        run = min(count, LONGEST_PIECE // rope.length)
+        piece = flat._replace(length=run * rope.length, data=run * flat.data)
+        return times(piece, count // run) + times(flat, count % run)
     result, power = NO_TEXT, rope
     while count:
         if count & 1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
+from typing import cast
 
 from .conjunction import AnyExists, AnyOf, Conjunction, Exists, Formula, ObjectPart, Objects, fact
 
@@ -42,14 +44,23 @@ def either(options: Sequence[Formula]) -> Formula:
         else:
             others.append(fact("object", objects=Objects(exists=(Exists(formula, name),))))
     merged: list[Formula] = []
+    places: dict[frozenset[str], list[int]] = {}  # of the facts that may be joined, by their types
     for option in [*others, *absent.values()]:
-        for index, other in enumerate(merged):
-            both = _joined(other, option)
-            if both is not None:
-                merged[index] = both
-                break
-        else:
+        if not isinstance(option, Conjunction) or not _is_joinable(option):
             merged.append(option)
+            continue
+        types = option.types
+        apart = min((kinds for kinds in places if types.isdisjoint(kinds)), key=lambda each: places[each], default=None)
+        index = len(merged)
+        if apart is None:
+            merged.append(option)
+        else:
+            index = heappop(places[apart])
+            merged[index] = _joined(cast("Conjunction", merged[index]), option)
+            types |= apart
+            if not places[apart]:
+                del places[apart]
+        heappush(places.setdefault(types, []), index)
     return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
 
 
@@ -114,12 +125,13 @@ def _only_exists(option: Formula) -> Exists | None:
     return None
 
 
-def _joined(left: Formula, right: Formula) -> Conjunction | None:
-    """Return two facts about different types as one fact; None if they share a type or list values."""
-    if not isinstance(left, Conjunction) or not isinstance(right, Conjunction) or left.types & right.types:
-        return None
-    if left.values is not None or right.values is not None or left.not_values or right.not_values:
-        return None
+def _is_joinable(option: Conjunction) -> bool:
+    """Return True if a fact is one of each of its types apart: it lists no values."""
+    return option.values is None and not option.not_values
+
+
+def _joined(left: Conjunction, right: Conjunction) -> Conjunction:
+    """Return two facts about different types as one fact."""
 
     def of(kind: str) -> Conjunction:
         return left if kind in left.types else right
