@@ -100,7 +100,8 @@ def _same(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth:
 
 
 def _numbers(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
-    return left.numbers.meet(right.numbers).is_empty
+    one, two = left.numbers, right.numbers
+    return one.is_below(two) or two.is_below(one) or one.meet(two).is_empty
 
 
 def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
@@ -127,18 +128,33 @@ def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, dep
         return True
     if depth == 0:
         return False
+    if _bars(one, two.required) or _bars(two, one.required):
+        return True
     ours, theirs = one.only_named, two.only_named
-    for name in required:
+    shared: list[str] = []
+    for name in required:  # members that one side names are decided once for all pairs
         here, there = ours is None or name in ours, theirs is None or name in theirs
         if here and there:
-            if _exclude(normaliser, _member(normaliser, one, name), _member(normaliser, two, name), depth - 1):
-                return True
+            shared.append(name)
         elif (here or there) and _is_void(normaliser, one if here else two, name, depth - 1):
+            return True
+    for name in shared:
+        if _exclude(normaliser, _member(normaliser, one, name), _member(normaliser, two, name), depth - 1):
             return True
     if max(one.least, two.least) == 0:
         return False
     terms = normaliser.terms
     return terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)]))
+
+
+def _bars(objects: Objects, names: Collection[str]) -> bool:
+    """Return True if closed objects do not declare some of these names."""
+    for part in objects.parts:
+        others = part.additional
+        is_closed = isinstance(others, SignedSchema) and others.positive and others.located.schema is False
+        if is_closed and not part.patterns and not part.properties.keys() >= set(names):
+            return True
+    return False
 
 
 def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:

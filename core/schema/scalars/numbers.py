@@ -80,18 +80,30 @@ class NumberRange:
 
     def meet(self, other: NumberRange) -> NumberRange:
         """Return the numbers that are in both ranges."""
-        both = replace(
-            self,
+        low, high = self, self
+        if other.least is not None and (
+            low.least is None or (other.least, other.least_excluded) > (low.least, low.least_excluded)
+        ):
+            low = other
+        if other.most is not None and (
+            high.most is None or (other.most, not other.most_excluded) < (high.most, not high.most_excluded)
+        ):
+            high = other
+        return NumberRange(
             integer=self.integer or other.integer,
+            least=low.least,
+            least_excluded=low.least_excluded,
+            most=high.most,
+            most_excluded=high.most_excluded,
             fractional=self.fractional or other.fractional,
             multiples=_common(self.multiples + other.multiples),
             not_multiples=tuple(dict.fromkeys(self.not_multiples + other.not_multiples)),
+            exact=self.exact,
         )
-        if other.least is not None:
-            both = both.at_least(other.least, other.least_excluded)
-        if other.most is not None:
-            both = both.at_most(other.most, other.most_excluded)
-        return both
+
+    def is_below(self, other: NumberRange) -> bool:
+        """Return True if the bounds show that each number is less than any of another range."""
+        return self.most is not None and other.least is not None and self.most < other.least
 
     @property
     def is_empty(self) -> bool:
