@@ -54,8 +54,19 @@ class Rope(NamedTuple):
     is_certain: bool = True
 
     def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
-        """Return the concatenation of two texts."""
-        parts = self[0] + other[0], b"", self, other, "", self[5] and other[5]
+        """Return the concatenation of two texts; short pieces that meet become one."""
+        if not other[0] and other[5]:
+            return self
+        if not self[0] and self[5]:
+            return other
+        right: Rope | None = other
+        left = self
+        near = other if other[1] else other[2]
+        if near is not None and self[1] and near[1] and self[0] + near[0] <= LONGEST_PIECE:
+            left, right = Rope(self[0] + near[0], self[1] + near[1]), other[3]
+            if right is None:
+                return left if self[5] and other[5] else left._replace(is_certain=False)
+        parts = self[0] + other[0], b"", left, right, "", self[5] and other[5]
         return tuple.__new__(Rope, parts)  # as `Rope(*parts)`, in less time: there may be thousands
 
     def pieces(self) -> Iterator[bytes | str]:
