@@ -277,6 +277,7 @@ class LazyAutomaton:
         text = self.plans.texts.shortest(node)
         return text is not None and text.length <= most
 
+
 def _length(part: bytes | str) -> int:
     """Return the length of a piece of a text; a control token counts as one byte."""
     return len(part) if isinstance(part, bytes) else 1

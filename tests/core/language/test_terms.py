@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import PatternError, ToolGrammarError, UnsupportedPatternError
+from toolgrammar.core.automaton.completion.strings import shortest
 from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
 from toolgrammar.core.language.queries import is_cofinite
-from toolgrammar.core.automaton.completion.strings import shortest
 from toolgrammar.core.regex.compile import regex_term
 
 ALPHABET = "ab_ "

@@ -7,7 +7,6 @@ import itertools
 import re
 import weakref
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
