@@ -32,6 +32,7 @@ PIPELINE = (
     "core.text_grammars",
     # JSON Schema
     "core.schema.scalars",
+    "core.schema.read.scope",
     "core.schema.read.located",
     "core.schema.normal.conjunction",
     "core.schema.normal.unions",
