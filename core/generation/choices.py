@@ -2,7 +2,7 @@
 
 Under a mask a model chooses a value by its first token, which several values may share, and which may lead to a value
 that the model finds unlikely. Where finitely many words may follow (the name of a tool, a value of an ``enum``, a
-constant that tells alternatives apart, a boolean, a small integer), each can be scored whole: its tokens form a trie,
+constant that tells alternatives apart, a boolean, a small integer), each can be scored whole: its tokens form a tree,
 which the model reads in one forward pass. A choice by these scores follows the model's own distribution given that the
 text is one of them (grammar-aligned decoding, Park and others 2024, exact where the language is finite).
 """
@@ -17,6 +17,7 @@ import numpy as np
 
 from ..language.json_text import string_start
 from .retokenise import begun_with, common_prefix
+from .token_tree import TokenTree
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 from .retokenise import Speller
 
-#: Maximum number of words at a place, of bytes in one, and of tokens in the trie of their spellings.
-MAX_WORDS, MAX_WORD_BYTES, MAX_TRIE = 64, 256, 256
+#: Maximum number of words at a place, of bytes in one, and of tokens in the tree of their spellings.
+MAX_WORDS, MAX_WORD_BYTES, MAX_TREE = 64, 256, 256
 
 #: Maximum number of bytes that may come next inside a word; where there are more, the text is free.
 MAX_BRANCHES = 64
@@ -166,7 +167,7 @@ class _Spelled:
     rest: bytes
 
 
-class Trie:
+class SpelledWords:
     """The words of a place in tokens.
 
     Args:
@@ -174,21 +175,17 @@ class Trie:
         spelled: the words in tokens.
 
     Attributes:
-        token_ids: tokens that the model reads to score all words, each after its parent.
-        parents: for each the index of the token before it; -1: it comes first.
+        tree: the tokens that the model reads to score all words.
     """
 
     def __init__(self, place: Place, spelled: Sequence[_Spelled]) -> None:
         self.place = place
         self._spelled = spelled
-        paths: set[tuple[int, ...]] = set()
-        for word, one in zip(place.words, spelled, strict=True):
-            size = len(one.ids) - (0 if one.rest or word.goes_on else 1)
-            paths.update(one.ids[:length] for length in range(1, size + 1))
-        ordered = sorted(paths)
-        self._index: dict[tuple[int, ...], int] = {(): -1, **{path: index for index, path in enumerate(ordered)}}
-        self.token_ids = tuple(path[-1] for path in ordered)
-        self.parents = tuple(self._index[path[:-1]] for path in ordered)
+        # The last token of a word is read only where what follows it counts.
+        self.tree = TokenTree(
+            one.ids if one.rest or word.goes_on else one.ids[:-1]
+            for word, one in zip(place.words, spelled, strict=True)
+        )
 
     def logprobs(
         self, rows: Sequence[npt.NDArray[np.float64]], vocabulary: Vocabulary
@@ -196,7 +193,7 @@ class Trie:
         """Return the logarithm of the probability of each word, and where a word may go on that of each end of it.
 
         Args:
-            rows: log-probabilities of all tokens: at the present place, then after each of ``token_ids``.
+            rows: log-probabilities of all tokens: at the present place, then after each node of the tree.
             vocabulary: of the tokens.
 
         Returns:
@@ -208,11 +205,11 @@ class Trie:
         ends: list[dict[int, float]] = []
         for number, (word, one) in enumerate(zip(self.place.words, self._spelled, strict=True)):
             for length, token_id in enumerate(one.ids):
-                totals[number] += rows[self._index[one.ids[:length]] + 1][token_id]
+                totals[number] += rows[self.tree.index(one.ids[:length]) + 1][token_id]
             ends.append({})
             if not one.rest and not word.goes_on:
                 continue
-            row = rows[self._index[one.ids] + 1]
+            row = rows[self.tree.index(one.ids) + 1]
             by_end = {byte: _mass(row, begun_with(vocabulary, one.rest + bytes((byte,)))) for byte in word.ends}
             if word.may_stop and not one.rest:
                 by_end[-1] = _mass(row, np.array(sorted(vocabulary.eos), dtype=np.intp))
@@ -224,7 +221,7 @@ class Trie:
 
 def spelled_words(
     place: Place, speller: Speller, vocabulary: Vocabulary, context: Sequence[int], held: bytes
-) -> Trie | None:
+) -> SpelledWords | None:
     """Return the words of a place in the tokens with which the tokenizer writes them.
 
     Args:
@@ -236,7 +233,7 @@ def spelled_words(
 
     Returns:
         None if the tokenizer does not write one of the words exactly, a word that may go on ends with a control token,
-        or there are more tokens than `MAX_TRIE`.
+        or there are more tokens than `MAX_TREE`.
     """
     spelled: list[_Spelled] = []
     for word in place.words:
@@ -261,8 +258,8 @@ def spelled_words(
         spelled.append(_Spelled(certain, rest))
     if len({(one.ids, one.rest) for one in spelled}) < len(spelled):
         return None
-    trie = Trie(place, spelled)
-    return trie if len(trie.token_ids) <= MAX_TRIE else None
+    words = SpelledWords(place, spelled)
+    return words if len(words.tree.token_ids) <= MAX_TREE else None
 
 
 def _mass(row: npt.NDArray[np.float64], ids: npt.NDArray[np.intp]) -> float:

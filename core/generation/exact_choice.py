@@ -92,18 +92,18 @@ class ExactChoice:
             return None
         context = pending.context()
         place = place_at(matcher, vocabulary.decode(context) + pending.text)
-        trie = None if place is None else spelled_words(place, self._speller, vocabulary, context, pending.text)
-        if place is None or trie is None:
+        spelled = None if place is None else spelled_words(place, self._speller, vocabulary, context, pending.text)
+        if place is None or spelled is None:
             return None
         room = self._backend.context_window - len(sequence.prompt) - len(sequence.token_ids)
-        if len(trie.token_ids) > room:
+        if len(spelled.tree.token_ids) > room:
             return None
         rows = [log_softmax(self._sampler.adjusted((yield from sequence.read())))]
         passes = sequence.forward_passes
-        if trie.token_ids:
-            ahead = yield from sequence.look_ahead(trie.token_ids, trie.parents)
+        if spelled.tree.token_ids:
+            ahead = yield from sequence.look_ahead(spelled.tree.token_ids, spelled.tree.parents)
             rows += [log_softmax(self._sampler.adjusted(logits)) for logits in ahead]
-        totals, ends = trie.logprobs(rows, vocabulary)
+        totals, ends = spelled.logprobs(rows, vocabulary)
         possible = totals > -np.inf
         if np.isnan(totals).any() or not possible.any():
             return None

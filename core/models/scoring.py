@@ -13,6 +13,7 @@ from ..errors import ContextOverflowError, ModelError
 from ..generation.backend import Backend, Session
 from ..generation.driver import ForwardLock
 from ..generation.logprobs import log_softmax
+from ..generation.token_tree import TokenTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,9 +97,14 @@ class Scorer:
         eos = sorted(self._backend.vocabulary.eos)
         logprobs: dict[str, list[float]] = {text: [] for text in spelled}
         ends: dict[str, float] = {}
-        for depth, sharing, logits in self._visits(sorted(spelled.items(), key=lambda pair: pair[1])):
+        tree = TokenTree(spelled.values())
+        sharing: list[list[tuple[str, int]]] = [[] for _ in range(len(tree.token_ids) + 1)]  # of the context, first
+        for text, ids in spelled.items():
+            for depth in range(len(ids) + 1):
+                sharing[tree.index(ids[:depth]) + 1].append((text, depth))
+        for sharers, logits in zip(sharing, self._logits(tree), strict=True):
             values = log_softmax(logits)
-            for text in sharing:
+            for text, depth in sharers:
                 ids = spelled[text]
                 if depth < len(ids):
                     logprobs[text].append(float(values[ids[depth]]))
@@ -106,24 +112,14 @@ class Scorer:
                     ends[text] = float(np.logaddexp.reduce(values[eos])) if eos else 0.0
         return {text: Score(text, ids, tuple(logprobs[text]), ends[text]) for text, ids in spelled.items()}
 
-    def _visits(
-        self, spelled: Sequence[tuple[str, tuple[int, ...]]]
-    ) -> Generator[tuple[int, list[str], npt.NDArray[np.float32]], None, None]:
-        """Yield each beginning of the sorted texts: its number of tokens, the texts that share it, the logits after."""
+    def _logits(self, tree: TokenTree) -> Generator[npt.NDArray[np.float32], None, None]:
+        """Yield the logits after the prompt, then after each node of a tree behind it, each in one forward pass."""
         with self._lock:
             session = self._backend.start()
         try:
-            waiting: list[tuple[int, Sequence[tuple[str, tuple[int, ...]]]]] = [(0, spelled)]
-            while waiting:
-                depth, group = waiting.pop()
-                first = group[0][1]
-                logits = self._read(session, depth, self._prompt if depth == 0 else first[depth - 1 : depth])
-                yield depth, [text for text, _ in group], logits
-                below: dict[int, list[tuple[str, tuple[int, ...]]]] = {}
-                for text, ids in group:
-                    if len(ids) > depth:
-                        below.setdefault(ids[depth], []).append((text, ids))
-                waiting += [(depth + 1, inner) for inner in reversed(below.values())]
+            yield self._read(session, 0, self._prompt)
+            for token_id, depth in zip(tree.token_ids, tree.depths, strict=True):
+                yield self._read(session, depth, (token_id,))
         finally:
             session.close()
 
