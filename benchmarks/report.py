@@ -76,9 +76,9 @@ def masks(result: Result) -> str:
     kernel = "compiled kernel" if result["compiled"] else "interpreted kernel"
     order = "any order" if result["order"] == "any" else "the schema's order"
     spacing = ' whitespace "single";' if result.get("whitespace") == "single" else ""
-    reading = ", without what reading it takes" if result.get("without_clock") else ""
+    reading = ", without the time to read the clock" if result.get("without_clock") else ""
     block = result.get("block", 1)
-    at_work = f"each engine is given {block:,} schemas at a time" if block > 1 else "a process is woken for each schema"
+    at_work = f"each engine gets {block:,} schemas at a time" if block > 1 else "one process wake-up for each schema"
     parts = [
         f"{result['schemas']:,} schemas, properties in {order}; {at_work}; microseconds,"
         f" {CLOCKS[result['clock']]}{COMPILE_CLOCKS.get(result.get('compile_clock'), '')}{reading}; {kernel};"
@@ -114,7 +114,7 @@ def masks(result: Result) -> str:
     parts.append(table(("", *columns, "peak memory of the process, MB"), verdicts))
     for name, found in engines.items():
         if found.get("mask_differs"):
-            parts.append(f"{name} has masks that differ from what it accepts in {found['mask_differs']:,} instances.")
+            parts.append(f"{name} has masks that contradict its own verdicts in {found['mask_differs']:,} instances.")
         if name == "toolgrammar" or any(reason.startswith("no answer") for reason in found["refused"]):
             reasons = ", ".join(f"{count} {reason}" for reason, count in found["refused"].items())
             parts.append(f"Refused by {name}: {reasons or 'none'}.")
@@ -318,7 +318,7 @@ def growth_table(result: Result) -> str:
 
 def growth(result: Result) -> str:
     """Growth: the picture, and the table."""
-    picture = f"![Cost of a token and of compiling, as things grow](images/{PICTURE.name})"
+    picture = f"![Cost of a token and of compiling, by size](images/{PICTURE.name})"
     made = max(map(int, result["sweeps"]["tools"])) - result["tools_of_bfcl"] if "tools" in result["sweeps"] else 0
     tools = f"{result['tools_of_bfcl']:,} tools are of the BFCL sample, {made:,} are made"
     head = f"Microseconds, {CLOCKS[result['clock']]}; {tools}; {where(result)}."

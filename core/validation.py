@@ -283,7 +283,7 @@ def _unique_items(validator: Any, wanted: Any, instance: Any, schema: Any) -> It
     for index, item in enumerate(instance):
         first = places.setdefault(value_key(item), index)
         if first != index:
-            yield ValidationError(f"the items must differ, and those at {first} and {index} are equal")
+            yield ValidationError(f"items must be unique, but those at {first} and {index} are equal")
             return
 
 

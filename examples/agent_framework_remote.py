@@ -1,4 +1,4 @@
-"""An agent of Microsoft Agent Framework with a model on a server: what it sends is checked before any tool runs.
+"""An agent of Microsoft Agent Framework with a model on a server: its answers are validated before any tool runs.
 
     pip install 'toolgrammar[agent-framework]'
     python examples/agent_framework_remote.py
@@ -16,7 +16,7 @@ from local_server import LocalServer
 
 from toolgrammar.adapters.agent_framework import ToolGrammarChatClient
 
-# What the model on the server says. Its first call writes a number as a word.
+# The replies of the server. The first call writes a number as a word.
 SCRIPT = [
     ("set_alarm", '{"hour": "seven"}'),
     ("set_alarm", '{"hour": 7}'),

@@ -25,7 +25,7 @@ async def run() -> None:
     """Ask one question and print the answer."""
     client = ToolGrammarChatClient(model="smollm2", default_options={"temperature": 0, "seed": 1, "max_tokens": 100})
     agent = client.as_agent(name="assistant", tools=[get_weather])
-    # Agent Framework demands a call in the first step only.
+    # Agent Framework requires a call only in the first step.
     options = {"tool_choice": "required", "allow_multiple_tool_calls": False}
     print(f"agent says:  {await agent.run('Weather in Oslo?', options=options)}")
 

@@ -30,7 +30,7 @@ TOOL: Any = {
     },
 }
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
 call = Message("assistant", tool_calls=(ToolCall("", "count_trees", {"park": "Abbey", "kinds": {"oak": 3, "ash": 4}}),))
 model = ScriptedModel([call, "There are seven."])
 

@@ -1,4 +1,4 @@
-"""An AutoGen agent with a model on a server: what the server sends is checked before any tool runs.
+"""An AutoGen agent with a model on a server: its answers are validated before any tool runs.
 
     pip install 'toolgrammar[autogen]' autogen-agentchat
     python examples/autogen_remote.py
@@ -18,7 +18,7 @@ from local_server import LocalServer
 
 from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
 
-# What the model on the server says. It invents a tool first.
+# The replies of the server. The first one calls an unknown tool.
 SCRIPT = [
     ("find_trains", '{"to": "Bergen"}'),
     ("find_train", '{"to": "Bergen", "after": 14}'),

@@ -1,4 +1,4 @@
-"""A CrewAI crew with a model on a server: what the server sends is checked before any tool runs.
+"""A CrewAI crew with a model on a server: its answers are validated before any tool runs.
 
     pip install 'toolgrammar[crewai]'
     python examples/crewai_remote.py
@@ -25,7 +25,7 @@ from pydantic import BaseModel
 
 from toolgrammar.adapters.crewai import ToolGrammarLLM
 
-# What the model on the server says. It forgets an argument at first, and its report has words around it.
+# The replies of the server. The first call lacks an argument, and the report is surrounded by text.
 SCRIPT = [
     ("water_plant", '{"name": "fern"}'),
     ("water_plant", '{"name": "fern", "litres": 0.5}'),

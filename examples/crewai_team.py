@@ -43,7 +43,7 @@ def count_stock(article: str, shelves: list[int]) -> str:
 
 def main() -> None:
     """Run a crew of a manager and a clerk."""
-    # The manager has the clerk's name wrong; the grammar knows only the coworkers that there are.
+    # The script of the manager misspells the clerk's name; the grammar allows only existing coworkers.
     order = {"task": "Count the bells.", "context": "Shelves 1 and 2.", "coworker": "the storekeeper"}
     delegate = Message("assistant", tool_calls=(ToolCall("", "delegate_work_to_coworker", order),))
     manager = ToolGrammarLLM(model=ScriptedModel([delegate, '{"article": "bell", "count": 8}']), max_tokens=500)

@@ -54,7 +54,7 @@ def main() -> None:
         else:
             print(f"{message.type + ' says:':12} {message.text}")
 
-    # Whatever the model wants to write: with a tool demanded, only a valid call of that tool can come out.
+    # With a required tool, the output is always a valid call of this tool.
     noise = ChatToolGrammar(model="embedded", temperature=1.0, seed=7, max_tokens=60)
     answer = noise.bind_tools([set_lamp], tool_choice="any", parallel_tool_calls=False).invoke("Good morning!")
     print(f"pure noise:  {answer.tool_calls[0]['name']}({answer.tool_calls[0]['args']})")

@@ -1,4 +1,4 @@
-"""A LangChain agent with a model on a server: what the server sends is checked before any tool runs.
+"""A LangChain agent with a model on a server: its answers are validated before any tool runs.
 
     pip install 'toolgrammar[langchain]' langchain
     python examples/langchain_remote.py
@@ -18,7 +18,7 @@ from local_server import LocalServer
 
 from toolgrammar.adapters.langchain import ChatToolGrammar
 
-# What the model on the server says. Its first call has a rating that the tool does not take.
+# The replies of the server. The first call has a rating out of range.
 SCRIPT = [
     ("rate_film", '{"title": "Stalker", "stars": 11}'),
     ("rate_film", '{"title": "Stalker", "stars": 5}'),

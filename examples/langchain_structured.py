@@ -51,7 +51,7 @@ def main() -> None:
             print(f"{seen} part{'s' * (seen > 1)} ", end="")
     print("done")
 
-    # A budget that is too small is an error that says where, not half an answer.
+    # A budget that is too small is an error with a location, not half an answer.
     short = ChatToolGrammar(model=ScriptedModel(lambda messages: ANSWER), max_tokens=100)
     try:
         short.with_structured_output(Part).invoke(question)

@@ -21,8 +21,8 @@ class Sort(dspy.Signature):
     drawer: Literal["bills", "friends"] = dspy.OutputField()
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
-# It would say something else, and cannot: DSPy sends the types of the signature as a JSON Schema.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
+# The script prefers an invalid answer, which the grammar excludes: DSPy sends the types of the signature as a schema.
 provider = register({"small": ScriptedModel(["I sort no letters."])})
 dspy.configure(lm=dspy.LM("toolgrammar/small", cache=False), adapter=dspy.JSONAdapter())
 answer = dspy.Predict(Sort)(letter="Pay by Friday!")

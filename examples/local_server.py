@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Union
 
-#: What the model on the server says: a text, or the call of a tool with its arguments as it writes them.
+#: A scripted reply of the server: a text, or the call of a tool with the text of its arguments.
 Reply = Union[str, "tuple[str, str]"]
 
 

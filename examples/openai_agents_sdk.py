@@ -25,7 +25,7 @@ def count_bells(tower: str) -> str:
     return f"{tower}: 7 bells"
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
 call = Message("assistant", tool_calls=(ToolCall("", "count_bells", {"tower": "North"}),))
 script = ScriptedModel([call, '{"bells": 7}'])
 

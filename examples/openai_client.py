@@ -31,7 +31,7 @@ TOOL: Any = {
     },
 }
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
 call = Message("assistant", tool_calls=(ToolCall("", "find_seat", {"train": "IC 702", "window": True}),))
 model = ScriptedModel([call, "You have seat 14."])
 

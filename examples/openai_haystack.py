@@ -22,7 +22,7 @@ def depth(lake: Annotated[str, "which lake"]) -> str:
     return f"{lake} is 37 metres deep"
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
 call = Message("assistant", tool_calls=(ToolCall("", "depth", {"lake": "Plau"}),))
 script = ScriptedModel([call, "37 metres."])
 

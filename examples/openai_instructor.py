@@ -20,8 +20,8 @@ class Ship(BaseModel):
     masts: int = Field(ge=1, le=7)
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
-# It wants 9 masts, and may not: the grammar knows the bound.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
+# It prefers 9 masts, but the grammar enforces the bound.
 script = ScriptedModel([Message("assistant", tool_calls=(ToolCall("", "Ship", {"name": "Preussen", "masts": 9}),))])
 
 with client({"small": script}) as openai:

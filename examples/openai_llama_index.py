@@ -34,8 +34,8 @@ def call(tool: str, **arguments: object) -> Message:
     return Message("assistant", tool_calls=(ToolCall("", tool, arguments),))
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
-# At the end it wants 99 bells, and may not: the grammar knows the bound.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
+# At the end it prefers 99 bells, but the grammar enforces the bound.
 script = ScriptedModel([call("height", tower="St Mary"), "40 metres.", call("Tower", name="St Mary", bells=99)])
 
 

@@ -26,7 +26,7 @@ def soil_of(bed: str) -> str:
     return f"the soil of {bed} is sandy"
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
 script = ScriptedModel(
     [
         Message("assistant", tool_calls=(ToolCall("", "soil_of", {"bed": "east"}),)),

@@ -23,7 +23,7 @@ def tide(harbour: str, hour: int) -> str:
     return f"high water in {harbour} at {hour}"
 
 
-# A script instead of a model, so that the example says the same each time; "smollm2" and "hf:PATH" are real ones.
+# A scripted model, so that the output is reproducible. For a real model use "smollm2" or "hf:PATH".
 script = ScriptedModel(
     [
         Message("assistant", tool_calls=(ToolCall("", "tide", {"harbour": "Husum", "hour": 9}),)),

@@ -181,7 +181,7 @@ def test_what_maskbench_writes_is_what_the_report_reads(
     assert found["engines"]["toolgrammar"]["peak_memory_mb"] > 0
     text = bench("report").masks(found)
     assert text.startswith(
-        "3 schemas, properties in any order; a process is woken for each schema; microseconds, processor time of the thread (comp"
+        "3 schemas, properties in any order; one process wake-up for each schema; microseconds, processor time of the thread (comp"
     )
     verdict = next(line for line in text.splitlines() if line.startswith("| toolgrammar "))
     assert re.fullmatch(r"\| toolgrammar \S+ \| (\d) \| \1 \| 0 \| 0 \| (\d) \| \d+ \|", verdict)

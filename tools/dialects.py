@@ -180,7 +180,7 @@ class _Converter:
                 result[key] = copy.deepcopy(value)
                 if not is_finite(value):
                     raise InvalidSchemaError(
-                        f"{key} holds an infinity or what is not a number, which JSON cannot write",
+                        f"{key} contains an infinity or NaN, which JSON cannot represent",
                         hint="leave it out",
                         place=_place(here),
                     )

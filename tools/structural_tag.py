@@ -42,7 +42,7 @@ def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
     if type(wire) not in (TemplateFormat, XmlCalls):
         raise GrammarError(
             f"a structural tag cannot say how the format {wire.name} writes calls",
-            hint="choose a format that writes JSON, such as hermes, or give the engine the tools in another way",
+            hint="choose a format that writes JSON, such as hermes, or pass the tools to the engine in another form",
         )
     assert isinstance(wire, TemplateFormat)
     text = _text(wire) if turn.text and turn.min_calls == 0 else None
@@ -58,7 +58,7 @@ def _either(wire: TemplateFormat, text: dict[str, Any], calls: dict[str, Any]) -
     """Return text, or calls with or without text before them."""
     if wire.anchored:
         raise GrammarError(
-            f"in the format {wire.name}, a text could begin as calls do, which a structural tag cannot exclude",
+            f"in the format {wire.name}, text could begin like a call, which a structural tag cannot exclude",
             hint='demand calls with tool_choice="required", or choose another format',
         )
     ways = [text, calls]

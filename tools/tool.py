@@ -220,10 +220,12 @@ def check_name(name: object) -> None:
         )
     if any(unicodedata.category(char) in ("Cc", "Cs") for char in name):
         raise SchemaError(
-            "a tool's name holds a control character or a lone surrogate", hint="use printable characters", place=place
+            "a tool's name contains a control character or a lone surrogate",
+            hint="use printable characters",
+            place=place,
         )
     if name != name.strip():
-        raise SchemaError("a tool's name begins or ends with white space", hint="strip the name", place=place)
+        raise SchemaError("a tool's name has leading or trailing white space", hint="strip the name", place=place)
 
 
 def warn_of_skipped(skipped: Sequence[ToolGrammarError]) -> None:

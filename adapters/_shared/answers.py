@@ -74,7 +74,7 @@ def require_ended(finish: Finish) -> None:
         CancelledError: it was.
     """
     if finish.reason == "cancelled":
-        raise CancelledError("the generation was cancelled", hint="what was written so far is in the stream's events")
+        raise CancelledError("the generation was cancelled", hint="the partial text is in the stream's events")
 
 
 def server_details(end: Finish | Generation) -> dict[str, Any]:

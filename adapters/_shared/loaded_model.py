@@ -58,8 +58,8 @@ class LoadedModel:
             _require_model(model)
         if not isinstance(model, str) and options:
             raise ModelError(
-                f"{', '.join(map(str, options))} is given beside a loaded model",
-                hint="give it where the model is loaded",
+                f"{', '.join(map(str, options))} cannot be combined with a loaded model",
+                hint="pass it to load_model",
             )
         self.options = guarded(options or {})
         self._own = load_model(model, **self.options) if isinstance(model, str) else model
@@ -136,7 +136,9 @@ class LoadedModel:
         """
         if output_type is not None:
             if schema is not None or params.grammar is not None:
-                raise ModelError("output_type is given beside another shape of the answer", hint="give one of them")
+                raise ModelError(
+                    "output_type cannot be combined with another type of the answer", hint="give one of them"
+                )
             shape = resolve_params(None, {"output_type": output_type})
             params = replace(params, grammar=shape.grammar)
             schema = None if shape.json_mode is None else closed(schema_of(output_type))
@@ -152,7 +154,7 @@ def _require_model(model: Any) -> Model:
         return model
     raise ModelError(
         f"model is {model!r}, neither a model nor the address of one",
-        hint="for example 'hf:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1', or what load_model gives",
+        hint="for example 'hf:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1', or the result of load_model",
     )
 
 

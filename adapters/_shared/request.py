@@ -126,7 +126,7 @@ class _Asking:
             return None
         if wrong and self._check.must_pass:
             raise InvalidArgumentsError(
-                f"the model was asked {self._attempts} times, and no answer passed the validators of "
+                f"in {self._attempts} attempts, no answer passed the validators of "
                 f"{self._check.model.__name__}: {'; '.join(wrong[:3])}",
                 hint="put the validators' constraints into the schema, or into the prompt",
             )

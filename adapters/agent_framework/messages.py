@@ -150,7 +150,7 @@ def _to_message(message: FrameworkMessage) -> Message:
             calls.append(_shared.past_call(content.call_id, content.name or "", content.arguments))
         elif content.type in ("data", "uri"):
             if not (content.media_type or "").startswith("image/"):
-                raise ModelError(f"a message holds {content.media_type}", hint="text and images are understood")
+                raise ModelError(f"unsupported content {content.media_type}", hint="only text and images are supported")
             parts.append(_shared.image(content.uri))
     text = "".join(part.text for part in parts if isinstance(part, TextPart))
     return Message(

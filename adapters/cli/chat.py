@@ -239,7 +239,7 @@ def _tools_of(path: Path) -> ToolSet:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        fail(f"{path}{line_of(error, path)} cannot be executed: {type(error).__name__}: {error}", "mend the file")
+        fail(f"{path}{line_of(error, path)} cannot be executed: {type(error).__name__}: {error}", "correct the file")
     finally:
         sys.path.pop(0)
     tools = ToolSet(module)

@@ -40,7 +40,7 @@ def demo(
     max_tokens: Annotated[int, typer.Option(help="Token budget of the call; a call cut short is valid too.")] = 120,
     trace: Annotated[
         Path | None,
-        typer.Option(callback=writable, help="Write a page that shows what the grammar did at each token."),
+        typer.Option(callback=writable, help="Write an HTML page that traces the grammar at each token."),
     ] = None,
 ) -> None:
     """Let a model call one of three tools, show each token as it is written, run the tool, and let the model answer."""

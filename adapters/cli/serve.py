@@ -175,7 +175,7 @@ def _load(models: list[str]) -> dict[str, Model]:
         if not separator or any(sign in name for sign in ":/\\"):
             name = address = given
         if not name or not address or name in loaded:
-            fail(f"{given!r} gives no name of its own to a model", "for example small=hf:PATH")
+            fail(f"{given!r} does not give a model a unique name", "for example small=hf:PATH")
         pulled(address)
         with console(stderr=True).status(f"loading {address}"):
             loaded[name] = load_model(address)

@@ -34,7 +34,7 @@ SchemaArgument = Annotated[
     str,
     typer.Argument(
         metavar="SCHEMA",
-        help="A file with a JSON Schema, or with a grammar (.lark, .gbnf, .ebnf, what Grammar.dumps wrote); - is "
+        help="A file with a JSON Schema, or with a grammar (.lark, .gbnf, .ebnf, output of Grammar.dumps); - is "
         "standard input; module:object is a Pydantic class, a function, a dict or a Grammar of a Python module, which "
         "is imported.",
     ),
@@ -79,7 +79,7 @@ class Source:
     def require_schema(self, what: str) -> None:
         """End the command with one line if this is a grammar; ``what`` needs a schema."""
         if self.given is not None:
-            fail(f"{self.name} is a grammar, and {what} a JSON Schema", "give a schema")
+            fail(f"{self.name} is a grammar, but {what} needs a JSON Schema", "pass a schema")
 
     @cached_property
     def document(self) -> Any:
@@ -230,7 +230,7 @@ def _imported(name: str) -> Any:
     except Exception as error:
         found = find_spec(module_name)
         line = line_of(error, Path(found.origin)) if found is not None and found.origin else ""
-        fail(f"{module_name}{line} cannot be executed: {type(error).__name__}: {error}", "mend the module")
+        fail(f"{module_name}{line} cannot be executed: {type(error).__name__}: {error}", "correct the module")
     finally:
         sys.path.pop(0)
     from toolgrammar.core import Grammar

@@ -482,7 +482,7 @@ class _Server:
             hint = "its models write text; ask another server for this"
             return _refused(protocol, RequestError(f"this server does not {_ABSENT[path]}", hint=hint, status=501))
         hint = f"the endpoints are {', '.join(self._paths)}"
-        return _refused(protocol, RequestError(f"there is no endpoint {path}", hint=hint, status=404))
+        return _refused(protocol, RequestError(f"unknown endpoint {path}", hint=hint, status=404))
 
     async def _health(self, request: Request) -> Response:
         return _json({"status": "ok"})

@@ -143,7 +143,7 @@ class Served:
     def _loaded_model(self, name: str) -> _shared.LoadedModel:
         if name not in self._loaded:
             raise RequestError(
-                f"there is no model {name!r}", field="model", hint=f"the models are {sorted(self._loaded)}", status=404
+                f"unknown model {name!r}", field="model", hint=f"the models are {sorted(self._loaded)}", status=404
             )
         return self._loaded[name]
 
@@ -171,7 +171,7 @@ class Served:
         grammar = options.get("grammar")
         if grammar is not None and (tools or schema is not None):
             other = "tools" if tools else "a schema of the answer"
-            raise RequestError(f"grammar is given beside {other}", field="grammar", hint="give one of them")
+            raise RequestError(f"grammar cannot be combined with {other}", field="grammar", hint="give one of them")
         own = {one.name: getattr(self.defaults, one.name) for one in fields(GenerateParams)}
         given = {key: value for key, value in options.items() if value is not None}
         for key in given:

@@ -216,7 +216,7 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
         except (ToolGrammarError, ValueError) as error:
             return InvalidGrammarObject(str(error))
         for problem in grammar.narrowed:
-            _LOG.info("some valid values are never written: %s", problem)
+            _LOG.info("valid values are excluded: %s", problem)
         return GrammarObject(constraint, self._vocabulary.eos, GrammarStats(dispatch_type=kind))
 
 

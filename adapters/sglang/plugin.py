@@ -66,6 +66,6 @@ def require_supported(found: str) -> None:
     if not least <= numbers < below:
         first, last = (".".join(map(str, bound)) for bound in SUPPORTED)
         raise ModelError(
-            f"this toolgrammar is made for SGLang {first} up to, not including, {last}; found {found}",
-            hint="install one of these, or a toolgrammar that names your version; SGLANG_PLUGINS= leaves this one out",
+            f"this toolgrammar supports SGLang >={first},<{last}; found {found}",
+            hint="install one of these, or another toolgrammar; SGLANG_PLUGINS= disables this plug-in",
         )

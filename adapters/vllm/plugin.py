@@ -85,8 +85,8 @@ def require_supported(found: str) -> None:
     least, below = SUPPORTED
     if not least <= numbers < below:
         raise ModelError(
-            f"this toolgrammar is made for vLLM {_shown(least)} up to, not including, {_shown(below)}; found {found}",
-            hint="install one of these, or a toolgrammar that names your version; VLLM_PLUGINS= leaves this one out",
+            f"this toolgrammar supports vLLM >={_shown(least)},<{_shown(below)}; found {found}",
+            hint="install one of these, or another toolgrammar; VLLM_PLUGINS= disables this plug-in",
         )
 
 

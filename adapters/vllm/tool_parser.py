@@ -60,7 +60,7 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         if given is None or given.grammar is None or not is_envelope(given.grammar):
             schema = None if given is None else {"type": "object"} if given.json_object else given.json
             if given is not None and schema is None:
-                raise ValueError("beside tools, structured_outputs takes a JSON Schema or an envelope of toolgrammar")
+                raise ValueError("with tools, structured_outputs takes a JSON Schema or an envelope of toolgrammar")
             choice = request.tool_choice
             asked = envelope(
                 self._tools,

@@ -17,7 +17,7 @@ def checked_text(value: Any, what: str) -> str:
     if not isinstance(value, str):
         raise GrammarError(f"{what} is {value!r}, not a text", hint="pass a str")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise GrammarError(f"{what} holds half of a surrogate pair: {value!r}", hint="pass text that UTF-8 can hold")
+        raise GrammarError(f"{what} contains a lone surrogate: {value!r}", hint="pass text that UTF-8 can encode")
     return value
 
 
@@ -32,10 +32,10 @@ def checked_names(names: Any, what: str) -> list[str]:
     made: list[str] = []
     for name in names:
         if checked_text(name, f"one of {what}") in made:
-            raise GrammarError(f"{what} name {name!r} twice", hint="leave one out")
+            raise GrammarError(f"{what} contain {name!r} twice", hint="leave one out")
         made.append(name)
     if not made:
-        raise GrammarError(f"{what} are none", hint="name at least one")
+        raise GrammarError(f"{what} are empty", hint="name at least one")
     return made
 
 

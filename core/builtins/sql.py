@@ -54,7 +54,7 @@ def sql_grammar(tables: Mapping[str, Sequence[str] | Mapping[str, str]], *, join
     sources = [(name,) for name in typed] + (list(permutations(typed, 2)) if joins else [])
     if len(sources) > MAX_SOURCES:
         raise GrammarError(
-            f"{len(sources)} ways to choose tables are more than {MAX_SOURCES}",
+            f"{len(sources)} combinations of tables exceed the maximum of {MAX_SOURCES}",
             hint="pass joins=False, or fewer tables",
         )
     lines = [_COMMON, "start: " + " | ".join(f"s{number}" for number in range(len(sources)))]

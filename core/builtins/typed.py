@@ -43,7 +43,7 @@ def columns_of(schema: Any) -> dict[str, str]:
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:
         refuse(
-            "the columns of a table are the properties of a schema, and this one names none",
+            "the columns of a table are the properties of a schema, and this schema has none",
             hint='pass {"properties": {"name": {"type": "string"}}}, a Pydantic class, or a list of names',
         )
     return {str(name): f"/properties/{escape(str(name))}" for name in properties}
@@ -90,7 +90,7 @@ class TypedValues:
             if not kinds <= SCALARS:
                 compound = ", ".join(sorted(kinds - SCALARS))
                 refuse(
-                    f"a value here may be of the type {compound}, which has no place in a cell",
+                    f"a value may have the type {compound}, which a cell cannot contain",
                     pointer=pointer,
                     hint="give the schema a type: string, number, integer, boolean or null",
                 )
@@ -125,7 +125,7 @@ def read_grammar(
     try:
         key = json.dumps(arguments, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise GrammarError(f"an argument of {maker}() is no JSON: {error}", hint="pass plain data") from None
+        raise GrammarError(f"an argument of {maker}() is not valid JSON: {error}", hint="pass plain data") from None
     found = Rules((maker, key), rules, "root")
     found.check()
     return ReadGrammar(found, tuple(problems), tuple(narrowed))

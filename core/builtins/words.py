@@ -28,7 +28,7 @@ def check_name(name: str) -> None:
         GrammarError: lists the names that there are.
     """
     if name not in NAMES:
-        raise GrammarError(f"there is no format {name!r}", hint=f"known formats: {', '.join(NAMES)}")
+        raise GrammarError(f"unknown format {name!r}", hint=f"known formats: {', '.join(NAMES)}")
 
 
 def build_word(nodes: Nodes, name: str) -> int:

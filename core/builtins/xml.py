@@ -80,7 +80,7 @@ def _attributes(element: str, names: Sequence[str], rules: dict[str, Expression]
     if not names:
         return []
     if len(names) > MAX_ATTRIBUTES:
-        raise GrammarError(f"element {element!r} has more than {MAX_ATTRIBUTES} attributes", hint="leave some out")
+        raise GrammarError(f"element {element!r} has more than {MAX_ATTRIBUTES} attributes", hint="remove items")
     value = pattern(_VALUE)
 
     def of(left: Sequence[str]) -> str:
@@ -124,12 +124,16 @@ class _SchemaReader:
         while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
             pointer = schema["$ref"].removeprefix("#")
             if schema["$ref"][:1] != "#" or (schema.keys() - {"$ref", "title", "description", "default"}):
-                refuse("a reference in XML is local and stands alone", pointer=pointer, hint="write the schema out")
+                refuse(
+                    "in XML, $ref must be local and without other keywords",
+                    pointer=pointer,
+                    hint="write the schema out",
+                )
             schema = self._at(pointer)
         if isinstance(schema, Mapping) and schema.get("type") == "object":
             return self._object(pointer, schema)
         if isinstance(schema, Mapping) and schema.get("type") == "array":
-            refuse("an array has no element of its own", pointer=pointer, hint="make it a property of an object")
+            refuse("an array is not an element", pointer=pointer, hint="make it a property of an object")
         return self.values.value(pointer, self._syntax)
 
     def _at(self, pointer: str) -> Any:

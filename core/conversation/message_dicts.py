@@ -68,7 +68,7 @@ def _call_of(call: Any) -> ToolCall:
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str):
         raise ModelError(
-            f"a message holds the call {call!r}",
+            f"a message contains the malformed call {call!r}",
             hint="give {'id': ..., 'type': 'function', 'function': {'name': ..., 'arguments': JSON text or dict}}",
         )
     return past_call(_text(call, "id"), name, function.get("arguments"))
@@ -135,7 +135,7 @@ def _block_parts(block: Any) -> list[Part]:
     if kind == "tool_result":
         inner = parts_of(block.get("content"))
         return [TextPart(inner)] if isinstance(inner, str) else list(inner)
-    raise ModelError(f"a message holds content of type {kind!r}", hint="text and images are understood")
+    raise ModelError(f"unsupported content of type {kind!r}", hint="only text and images are supported")
 
 
 def image(url: Any) -> ImagePart:

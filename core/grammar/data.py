@@ -60,7 +60,9 @@ def dumped(grammar: Any) -> str:
     try:
         return json.dumps({"version": VERSION, "root": root, "parts": writer.parts}, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise GrammarError(f"the grammar holds what is no JSON: {error}", hint="make it of plain data") from None
+        raise GrammarError(
+            f"the grammar contains values that JSON cannot represent: {error}", hint="make it of plain data"
+        ) from None
 
 
 class _Writer:
@@ -106,8 +108,8 @@ class _Writer:
         if kind == "structural_tag":
             if rest[0].source is None:
                 raise GrammarError(
-                    "a structural tag that was read with a vocabulary has no form as data",
-                    hint="keep the tag, and read it again where the vocabulary is",
+                    "a structural tag that was read with a vocabulary cannot be serialised",
+                    hint="store the tag, and read it again with the vocabulary",
                 )
             return [kind, rest[0].source, *rest[1:]]
         return [kind, *rest]
@@ -116,11 +118,11 @@ class _Writer:
 def _schema(grammar: Any, compiled: Any) -> list[Any]:
     options = getattr(compiled, "options", None)
     if options is None:
-        raise GrammarError("the grammar has no form as data", hint="make it by a maker of Grammar")
+        raise GrammarError("the grammar cannot be serialised", hint="make it with a function of Grammar")
     plain = {name: getattr(options, name) for name in _OPTIONS}
     if options.registry is not None:
         if not isinstance(options.registry, Mapping):
-            raise GrammarError("a registry that is no mapping has no form as data", hint="pass a dict of schemas")
+            raise GrammarError("a registry that is not a mapping cannot be serialised", hint="pass a dict of schemas")
         plain["registry"] = dict(options.registry)
     for name in ("syntax", "arguments"):
         if (value := getattr(options, name)) is not None:
@@ -142,7 +144,9 @@ def _syntax(data: Any) -> Any:
     if isinstance(data, dict):
         kind = getattr(value_syntax, str(data["is"]), None)
         if not (isinstance(kind, type) and issubclass(kind, (Arguments, NestedTags, value_syntax.ValueSyntax))):
-            raise GrammarError(f"{data['is']!r} is no syntax of values", hint="was it written by a newer version?")
+            raise GrammarError(
+                f"{data['is']!r} is not a known syntax of values", hint="it may come from a newer version"
+            )
         values = {name: _syntax(item) for name, item in data.items() if name != "is"}
         for item in fields(cast(Any, kind)):
             if item.type == "bytes" and isinstance(values.get(item.name), str):
@@ -177,7 +181,7 @@ def loaded(make: Any, text: str) -> Any:
     Raises:
         GrammarError: it is malformed, or of another version.
     """
-    hint = "pass what dumps() returned"
+    hint = "pass the output of dumps()"
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -209,7 +213,7 @@ def grammar_of(make: Any, value: Any, vocabulary: Any) -> Any:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise GrammarError(f"the grammar begins like JSON, and is none: {error}", hint=_FORMS) from None
+            raise GrammarError(f"the grammar begins like JSON, but is not valid JSON: {error}", hint=_FORMS) from None
     if isinstance(value, str):
         read = make.from_gbnf if _DEFINITION.search(value) else make.from_lark
         return read(value, vocabulary=vocabulary)
@@ -271,7 +275,7 @@ class _Reader:
 
     def _check(self, number: Any) -> None:
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self._parts):
-            raise GrammarError(f"the grammar has no part {number!r}", hint="pass what dumps() returned")
+            raise GrammarError(f"the grammar has no part {number!r}", hint="pass the output of dumps()")
 
     def _made(self, kind: str, *rest: Any) -> Any:
         make, part = self._make, self.part
@@ -314,7 +318,7 @@ class _Reader:
             return make.until(rest[0], excluding=rest[1])
         if kind in ("special", "format"):
             return getattr(make, kind)(rest[0])
-        raise GrammarError(f"there is no maker {kind!r} of grammars", hint="was it written by a newer version?")
+        raise GrammarError(f"unknown kind {kind!r} of grammars", hint="it may come from a newer version")
 
     def _schema(self, schema: Any, options: Mapping[str, Any]) -> Any:
         plain = {name: _syntax(value) if name in ("syntax", "arguments") else value for name, value in options.items()}

@@ -151,8 +151,7 @@ def check_rules(reached: Sequence[Any], bodies: Mapping[Any, Any], nodes: Nodes)
             names = dict.fromkeys(part._rule.name for part in cycle if part._key[0] == "rule")
             through = [repr(name) for name in names if name != rule.name]
             raise GrammarError(
-                f"rule {rule.name!r} is left-recursive: its text may begin with the rule itself"
-                + (f", through {', '.join(through)}" if through else ""),
+                f"rule {rule.name!r} is left-recursive" + (f" through {', '.join(through)}" if through else ""),
                 hint="write something before the rule, or use Grammar.repeat for lists",
             )
 

@@ -389,12 +389,12 @@ def first_rendered(
             silent.append(result)
         lost |= left_out
     if silent:
-        _LOG.warning("the chat template leaves out text that the assistant wrote beside calls")
+        _LOG.warning("the chat template omits the assistant's text next to calls")
         return silent[0]
     if lost - {_TEXT}:
         raise ModelError(
             f"the model's chat template leaves out calls of the history: {', '.join(sorted(lost - {_TEXT}))}",
-            hint="give the tools with another tool_format, such as 'hermes': calls are then in the history as text",
+            hint="choose another tool_format, such as 'hermes', which writes calls into the history as text",
         )
     assert problem is not None
     if variables and _takes(source, messages, tools, tool_prompt, render):
@@ -403,7 +403,7 @@ def first_rendered(
         ) from problem
     raise ModelError(
         f"the model's chat template refuses the conversation: {problem}{_blamed(source, messages, render)}",
-        hint="check the order of roles; some templates want user and assistant in turn",
+        hint="check the order of roles; several templates require alternating user and assistant messages",
     ) from problem
 
 

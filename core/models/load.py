@@ -48,19 +48,19 @@ def load_model(uri: str, **options: Any) -> Model:
         return _local(NumpyBackend, (pull(SMOLLM2), uri), options, uri)
     if scheme == "numpy" and separator:
         if not rest:
-            raise ModelError("numpy: names no file", hint="numpy:PATH, for example numpy:./model.gguf")
+            raise ModelError("the address numpy: lacks a file", hint="numpy:PATH, for example numpy:./model.gguf")
         from .numpy_llama.backend import NumpyBackend
 
         return _local(NumpyBackend, (rest, rest), options, uri)
     if scheme == "hf" and separator:
         if not rest:
-            raise ModelError("hf: names no model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
+            raise ModelError("the address hf: lacks a model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
         from .transformers.backend import HFBackend
 
         return _local(HFBackend, (rest,), options, uri, shared=("max_rows", "max_running_tokens"))
     if scheme == "gguf" and separator:
         if not rest:
-            raise ModelError("gguf: names no file", hint="gguf:PATH, for example gguf:./model.gguf")
+            raise ModelError("the address gguf: lacks a file", hint="gguf:PATH, for example gguf:./model.gguf")
         from .llama_cpp.backend import GGUFBackend
 
         return _local(GGUFBackend, (rest,), options, uri)

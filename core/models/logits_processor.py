@@ -46,7 +46,7 @@ class ConstrainedLogitsProcessor:
     def __init__(self, matchers: Sequence[Matcher]) -> None:
         self._matchers = list(matchers)
         if not self._matchers or len(set(map(id, self._matchers))) < len(self._matchers):
-            raise ModelError("each row needs a matcher of its own", hint="[constraint.matcher() for _ in prompts]")
+            raise ModelError("each row needs its own matcher", hint="[constraint.matcher() for _ in prompts]")
         words = max(matcher.constraint.words for matcher in self._matchers)
         self._masks = np.zeros((len(self._matchers), words), dtype=np.uint32)
         self._seen: Any = None  # the ids that were given last

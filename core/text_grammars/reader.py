@@ -37,7 +37,7 @@ class RuleReader:
         """
         source = self._source
         if self._root not in self._rules:
-            source.fail(f"expected a rule {self._root!r}, with which texts begin")
+            source.fail(f"expected a rule {self._root!r}, the start rule")
         for name, at in self._uses.items():
             if name not in self._rules:
                 source.fail(f"rule {name!r} is not defined", at=at, hint=f"known rules: {', '.join(self._rules)}")

@@ -508,7 +508,7 @@ class _Builder:
                     products += 1
                     if products > MAX_PRODUCTS:
                         raise LimitError(
-                            f"{len(circle)} rules begin with each other, {circle[0]!r} among them: more than "
+                            f"{len(circle)} mutually left-recursive rules, {circle[0]!r} among them, need more than "
                             f"{MAX_PRODUCTS:,} steps",
                             hint="write lists with * instead of left recursion",
                         )

@@ -31,7 +31,7 @@ class Source:
         self.text = text
         self.position = 0
         if half := _HALF.search(text):
-            self.fail("half of a surrogate pair is no character", at=half.start(), hint="pass text that UTF-8 can hold")
+            self.fail("a lone surrogate is not a character", at=half.start(), hint="pass text that UTF-8 can encode")
 
     @property
     def rest_is_empty(self) -> bool:

@@ -84,8 +84,8 @@ def _read(syntax: str, definition: str) -> StringGrammar:
     rules.check()
     if rules.controls:
         raise GrammarError(
-            f"the control token {min(rules.controls)} has no place in a string", hint="leave it out of the grammar"
+            f"the control token {min(rules.controls)} is not allowed in a string", hint="leave it out of the grammar"
         )
     if any(isinstance(part, Part) for expression in rules.rules.values() for part in walk(expression)):
-        raise GrammarError("JSON of a schema has no place in a string", hint="write the rules of the JSON text")
+        raise GrammarError("JSON of a schema is not allowed in a string", hint="write the rules of the JSON text")
     return StringGrammar(syntax, definition, rules)

@@ -350,7 +350,7 @@ class _Reader:
             schema = {"type": "object", "additionalProperties": False}
             self.narrowed.append(
                 UnsupportedSchemaError(
-                    "tags need the names of the arguments: this schema has none",
+                    "tags need declared arguments: this schema has none",
                     hint="declare the properties, or use the style json",
                     place=Place(pointer=place.pointer, keyword="type"),
                     left_out="objects with members",
@@ -482,7 +482,7 @@ class _Reader:
         least = self._count(value["min"], place.at("min")) or 0
         most = None if value["max"] == -1 else self._count(value["max"], place.at("max"))
         if most is not None and most < least:
-            place.fail(f"nothing is repeated between {least} and {most} times", hint="use -1 for no maximum")
+            place.fail(f"the minimum {least} is greater than the maximum {most}", hint="use -1 for no maximum")
         return Repeat(content, least, most)
 
     # -- tags --------------------------------------------------------------------------------------------------
@@ -528,7 +528,9 @@ class _Reader:
         tags = []
         for begin, rest, inner in self._tag_list(members["tags"], place.at("tags")):
             if not isinstance(begin, str):
-                inner.at("begin").fail("tags with triggers begin with strings", hint="use token_triggered_tags")
+                inner.at("begin").fail(
+                    "the begin of a tag with triggers must be a string", hint="use token_triggered_tags"
+                )
             tags.append((begin, rest, inner))
         return self._triggered(
             tags,
@@ -602,7 +604,9 @@ class _Reader:
         rules = []
         for begin, rest, inner in self._tag_list(members["tags"], place.at("tags")):
             if isinstance(begin, str):
-                inner.at("begin").fail("tags with trigger tokens begin with tokens", hint="use triggered_tags")
+                inner.at("begin").fail(
+                    "the begin of a tag with trigger tokens must be a token", hint="use triggered_tags"
+                )
             if triggers.count(begin) != 1:
                 inner.at("begin").fail("the token is not one of the trigger tokens, or is there twice")
             rules.append((begin, rest))

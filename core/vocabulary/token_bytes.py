@@ -183,7 +183,7 @@ def _steps(parts: Mapping[str, Any]) -> list[_Step]:
             step = _decoder_step(part, False)
             return [step] if step is not None else []
     raise VocabularyError(
-        "the tokenizer has no decoder, so what is written between two tokens is not known",
+        "the tokenizer has no decoder, so the text between two tokens is unknown",
         hint="set tokenizer.backend_tokenizer.decoder, or build Vocabulary(tokens, eos=...) yourself",
     )
 
@@ -293,8 +293,7 @@ def _read_slow(tokenizer: Any) -> TokenTable:
     is_bytes = getattr(tokenizer, "_utf_vocab_size", None) == 256  # ByT5 and Perceiver: one token per byte
     if model is None and alphabet is None and not is_bytes:
         raise VocabularyError(
-            f"{type(tokenizer).__name__} is a tokenizer written in Python, whose parts do not say which bytes a token "
-            "stands for",
+            f"{type(tokenizer).__name__} is a tokenizer written in Python, without access to the bytes of its tokens",
             hint="use the fast version of the tokenizer, or build Vocabulary(tokens, eos=...) yourself",
         )
     for token_id in range(len(tokenizer)):

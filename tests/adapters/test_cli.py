@@ -222,7 +222,7 @@ def test_model_pull(smollm2_file: Path, tmp_path: Path) -> None:
     assert code == 0
     assert Path(out.strip()).samefile(smollm2_file)
     code, _, err = invoke("model", "pull", "nothing")
-    assert code == 2 and "no model 'nothing'" in err
+    assert code == 2 and "unknown model 'nothing'" in err
 
 
 def test_model_pull_of_a_wrong_file(

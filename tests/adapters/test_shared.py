@@ -192,7 +192,7 @@ def test_engine_is_shared_by_copies(noise: Model) -> None:
     assert copy.deepcopy(loaded) is loaded
     assert loaded.model() is noise
     assert loaded.model("embedded") is noise  # its own name
-    with pytest.raises(ModelError, match="seed is given beside a loaded model"):
+    with pytest.raises(ModelError, match="seed cannot be combined with a loaded model"):
         _shared.LoadedModel(noise, {"seed": 1})
     for odd in (None, 5, object()):
         with pytest.raises(ModelError, match="model is"):

@@ -97,7 +97,7 @@ def test_choices() -> None:
     assert matches(other, tool_choice="weather") and not matches(call, tool_choice="weather")
     assert matches("Hello.", tool_choice="none") and not matches(f"{call}\n{call}\n{call}", max_calls=2)
     assert not matches(call, tool_choice="required", min_calls=2)
-    with pytest.raises(GrammarError, match="begin as calls do"):
+    with pytest.raises(GrammarError, match="begin like a call"):
         TOOLS.to_structural_tag("json")
     with pytest.raises(ToolGrammarError, match="cannot spell"):
         ToolSet.from_any([{"name": "a b", "description": "", "parameters": {"type": "object"}}]).to_structural_tag(

@@ -92,7 +92,7 @@ def read_format(source: str | Path | Mapping[str, Any]) -> WireFormat:
     values = {key: _value(name, known.get(key), key, value, sorted(known)) for key, value in data.items()}
     call = values.get("call", "")
     if "$args" not in call or not ("$name" in call or "$quoted" in call):
-        _refuse(name, "call needs the place of the name and of the arguments", "write $name or $quoted, and $args")
+        _refuse(name, "call lacks a placeholder for the name or the arguments", "write $name or $quoted, and $args")
     wire = shape(**values) if "triggers" in values else _derived(shape, values)
     _try(wire)
     return wire
@@ -109,7 +109,9 @@ def _toml(source: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise GrammarError(f"no description of a wire format: {error}", hint="give the path of a TOML file") from None
     except tomllib.TOMLDecodeError as error:
-        raise GrammarError(f"the description of the wire format is no TOML: {error}", hint="check the quotes") from None
+        raise GrammarError(
+            f"the description of the wire format is not valid TOML: {error}", hint="check the quotes"
+        ) from None
     return found
 
 
@@ -117,9 +119,7 @@ def _value(name: str, field: Field[Any] | None, key: str, value: Any, known: lis
     """Return the value of a field, checked."""
     if field is None:
         near = get_close_matches(key, known, 1)
-        _refuse(
-            name, f"there is no field {key!r}", f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-        )
+        _refuse(name, f"unknown field {key!r}", f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}")
     if key == "thinking":
         if not isinstance(value, Mapping) or not all(isinstance(part, str) for part in value.values()):
             _refuse(name, "thinking is a table of strings", "write start, end and after")
@@ -133,7 +133,7 @@ def _value(name: str, field: Field[Any] | None, key: str, value: Any, known: lis
         try:
             re.compile(value)
         except re.error as error:
-            _refuse(name, f"{key} is no regular expression: {error}", "escape what stands for itself")
+            _refuse(name, f"{key} is not a valid regular expression: {error}", "escape literal characters")
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -143,7 +143,7 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
     more: dict[str, Any] = {}
     if shape is XmlCalls:
         if "$key" not in parameter or "$value" not in parameter.partition("$key")[2]:
-            _refuse(values["name"], "parameter needs the place of key and value", "write $key, then $value")
+            _refuse(values["name"], "parameter lacks a placeholder for the key or the value", "write $key, then $value")
         before, _, rest = parameter.partition("$key")
         more["parameter_head"] = parameter_pattern(before, rest.partition("$value")[0])
     if shape is NestedCalls and not values.get("mark"):
@@ -154,7 +154,11 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
     if shape is PythonicCalls:
         wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
     if wire.head and not wire.openers and "openers" not in values:
-        _refuse(values["name"], "a call begins with its name, so that it looks like text", "write triggers and openers")
+        _refuse(
+            values["name"],
+            "a call must not begin with its name, because it would look like text",
+            "write triggers and openers",
+        )
     return replace(wire, **values)
 
 
@@ -181,7 +185,7 @@ def _try(wire: TemplateFormat) -> None:
                 wire.name, "a call is not read as it is written", f"a call is written as {text!r}; give head, openers"
             )
         if not admitted:
-            _refuse(wire.name, "its grammar does not admit what it writes", f"a call is written as {text!r}")
+            _refuse(wire.name, "its grammar does not accept its own calls", f"a call is written as {text!r}")
 
 
 def format_data(wire: WireFormat) -> dict[str, Any]:
@@ -192,7 +196,7 @@ def format_data(wire: WireFormat) -> dict[str, Any]:
     """
     shape = next((name for name, kind in SHAPES.items() if type(wire) is kind), None)
     if shape is None or not isinstance(wire, TemplateFormat):
-        raise GrammarError(f"{type(wire).__name__} is no shape that can be described", hint="describe its markup")
+        raise GrammarError(f"{type(wire).__name__} has no description as data", hint="describe its markup")
     data: dict[str, Any] = {"name": wire.name, "shape": shape}
     for field in fields(wire):
         value = getattr(wire, field.name)

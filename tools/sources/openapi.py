@@ -215,7 +215,7 @@ class _Operation:
         where = Place(pointer=self.pointer, parameter=name if isinstance(name, str) else None)
         if not isinstance(name, str) or place not in _PLACES:
             raise SchemaError(
-                f"a parameter needs a name and one of the places {', '.join(_PLACES)}",
+                f"a parameter needs 'name', and 'in' with one of {', '.join(_PLACES)}",
                 hint="correct the document",
                 place=where,
             )
@@ -362,7 +362,7 @@ class _Document:
         if not reference.startswith("#/"):
             raise SchemaError(
                 f"the reference {reference} leads out of the document",
-                hint="put what it names into this document: nothing is fetched",
+                hint="copy the referenced object into this document: remote references are not loaded",
                 place=Place(pointer=pointer),
             )
         try:

@@ -194,7 +194,7 @@ def list_in(source: Mapping[str, Any]) -> list[Any] | None:
     if source.get("type") == "allowed_tools":
         raise SchemaError(
             "'allowed_tools' is a choice between tools, not a tool",
-            hint="give the tools themselves, and the names of those that may be called as allowed=",
+            hint="pass the tools themselves, and the names of the allowed tools as allowed=",
         )
     if source.get("type") == "namespace" and isinstance(source.get("tools"), (list, tuple)):  # OpenAI
         return list(source["tools"])
@@ -212,7 +212,7 @@ def list_in(source: Mapping[str, Any]) -> list[Any] | None:
     others = sorted(str(key) for key in given if key not in lists and key not in _BESIDE_LISTS)
     if "functions" not in lists and "tools" not in lists and others:
         raise SchemaError(
-            f"beside {lists[0]} the dict has {', '.join(others)}: tools that run at the provider",
+            f"in addition to {lists[0]} the dict has {', '.join(others)}: tools that run at the provider",
             hint="give functions with schemas only",
             place=Place(pointer=f"/{others[0]}"),
         )
@@ -398,7 +398,7 @@ def _parameter_list(entries: Any, tool: str) -> dict[str, Any]:
     for index, entry in enumerate(entries):
         if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
             raise SchemaError(
-                "a list of parameters holds dicts with a name",
+                "a list of parameters must contain dicts with a name",
                 hint='for example {"name": "city", "type": "string", "required": True}',
                 place=Place(tool=tool, pointer=f"/parameters/{index}"),
             )

@@ -124,7 +124,7 @@ def _read(text: str) -> Doc:
 def _parameter(doc: Doc, value: str) -> None:
     match = _PARAM.match(value)
     if match is None:
-        raise JsDocError("@param names no parameter")
+        raise JsDocError("@param lacks the name of a parameter")
     doc.parameters[match[1]] = _read(value[match.end() :])
 
 

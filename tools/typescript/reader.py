@@ -105,7 +105,7 @@ class _Text:
             for node in self.program.ignored:
                 what = f"{self.source.shown(node)} is not a type or a function signature"
                 raise self.source.refuse(node, what, hint)
-            raise SchemaError("the text declares nothing", hint=hint, place=Place(line=1, column=1))
+            raise SchemaError("the text has no declarations", hint=hint, place=Place(line=1, column=1))
 
     def tools(self, names: Iterable[str] | None) -> list[Tool]:
         if names is None:
@@ -310,9 +310,7 @@ class _Text:
         if pattern is None or pattern.type == "this" or label == "this":
             raise self.source.refuse(node, "`this` cannot be given by name", "remove it from the signature")
         if pattern.type == "rest_pattern":
-            raise self.source.refuse(
-                node, f"{label} takes arguments that have no names", "take one array: items: string[]"
-            )
+            raise self.source.refuse(node, f"{label} has unnamed arguments", "take one array: items: string[]")
         if pattern.type not in ("identifier", "object_pattern"):
             raise self.source.refuse(node, "this parameter has no name", "give it one")
         doc = self.reader.doc(node, self.source)

@@ -182,7 +182,9 @@ class SchemaWriter:
             where = element.at or at
             if rest is not None:
                 raise where.source.refuse(
-                    where.node, "items after the rest of a tuple have no place in JSON Schema", "put the rest last"
+                    where.node,
+                    "JSON Schema cannot express items after the rest element of a tuple",
+                    "put the rest last",
                 )
             if element.rest:
                 rest = self._value(element.type, where, "in a tuple")

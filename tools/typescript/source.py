@@ -220,7 +220,7 @@ def _incomplete(node: Node) -> InvalidSchemaError:
     line, column = node.start_point
     return InvalidSchemaError(
         "a syntax error in the TypeScript that the parser does not notice",
-        hint="tsc says what is wrong",
+        hint="run tsc for the exact error",
         place=Place(line=line + 1, column=column + 1),
     )
 
@@ -295,7 +295,7 @@ def _tree(source: bytes) -> Any:
     if tree is None:
         raise LimitError(
             f"the TypeScript cannot be read in {MAX_SECONDS} seconds",
-            hint="it has a syntax error, most likely: tsc says where",
+            hint="it probably has a syntax error: run tsc to locate it",
         )
     return tree
 

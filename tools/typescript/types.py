@@ -166,7 +166,7 @@ class TypeReader:
         if self._depth >= MAX_TYPE_DEPTH:
             raise LimitError(
                 f"types are nested more than {MAX_TYPE_DEPTH} levels deep",
-                hint="give inner types names of their own; a type must not need itself without end",
+                hint="give inner types names; a type must not be infinitely recursive",
                 place=at.source.place(at.node),
             )
         self._depth += 1
@@ -288,7 +288,7 @@ class TypeReader:
             raise at.source.wrong(
                 at.node,
                 f"{declaration.name!r} takes {len(given)} type arguments, not {len(arguments)}",
-                "leave some out",
+                "remove items",
             )
         scope = ts.Scope(declaration.space)
         for index, parameter in enumerate(given):

@@ -74,7 +74,7 @@ class ChatCompletions(Protocol):
         include_usage = openai_form.streaming(fields, stream)
         openai_form.labels(fields)
         openai_form.penalties(fields)
-        fields.refuse("store", False, hint="nothing is stored here")
+        fields.refuse("store", False, hint="chat completions are not stored")
         fields.refuse("modalities", ["text"])
         fields.not_offered("verbosity", "medium")
         fields.refuse("functions", hint="give tools")

@@ -59,7 +59,7 @@ class Completions(Protocol):
         include_usage = openai_form.streaming(fields, stream)
         openai_form.penalties(fields)
         fields.ignore("user")
-        fields.refuse("suffix", "", hint="only the end of a text can be asked for")
+        fields.refuse("suffix", "", hint="only the continuation of a text is supported")
         fields.end()
         params = served.params(name, options, schema=schema)
         return Asked(

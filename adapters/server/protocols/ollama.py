@@ -165,7 +165,7 @@ class Generate(Chat):
         hint = "give the whole prompt, with raw"
         fields.refuse("template", "", hint=hint)
         fields.refuse("context", [], hint="send the conversation to /api/chat")
-        fields.refuse("suffix", "", hint="only the end of a text can be asked for")
+        fields.refuse("suffix", "", hint="only the continuation of a text is supported")
         if is_raw:
             if system or images or not isinstance(model, LocalModel):
                 what = "this model is on a server" if not (system or images) else "a raw prompt has nothing beside it"

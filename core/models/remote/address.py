@@ -42,7 +42,7 @@ def parse_address(rest: str, base_url: str | None) -> Address:
     url = (url or base_url or "").strip().rstrip("/")
     if not model or not url:
         missing = "model" if not model else "server"
-        raise ModelError(f"the address names no {missing}", hint=f"for example {_EXAMPLE}")
+        raise ModelError(f"the address lacks the {missing}", hint=f"for example {_EXAMPLE}")
     try:
         parts = urlsplit(url)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -51,7 +51,7 @@ def parse_address(rest: str, base_url: str | None) -> Address:
     if not is_http or parts.query or parts.fragment:
         raise ModelError("the server's address is not http://HOST:PORT/PATH", hint=f"for example {_EXAMPLE}")
     if parts.username is not None or parts.password is not None:
-        raise ModelError("the server's address holds a password", hint="give api_key='env:NAME' instead")
+        raise ModelError("the server's address contains a password", hint="give api_key='env:NAME' instead")
     return Address(model, url)
 
 
@@ -75,7 +75,7 @@ def secret_of(value: Any, what: str) -> str:
     text: str = value.strip()
     if not text.isprintable() or not text.isascii():
         raise ModelError(
-            f"{what} has characters that are not allowed in a header", hint="is it the whole key, on one line?"
+            f"{what} contains characters that are not allowed in a header", hint="is it the whole key, on one line?"
         )
     return text
 

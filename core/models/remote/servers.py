@@ -218,5 +218,5 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
 def _not_taken(kind: str, name: str) -> ModelError:
     return ModelError(
         f"a server of the kind {kind!r} does not take {name}",
-        hint="leave it out, or give the server's own field where the model is loaded: body={...}",
+        hint="remove it, or pass the server's own field to load_model: body={...}",
     )

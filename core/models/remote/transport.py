@@ -303,7 +303,7 @@ class Transport:
         if status in (400, 413, 422, 501):
             error = self._error(
                 f"refuses the request ({status}): {reason}",
-                hint="change what it names; load the model with body={FIELD: None} to leave a field out",
+                hint="correct the named field; load the model with body={FIELD: None} to remove a field",
                 status=status,
             )
             return RefusedError(status, reason, error)

@@ -152,7 +152,7 @@ def test_registration() -> None:
 @pytest.mark.parametrize("version", ["0.5.22", "0.6.0", "1.0", "0.4.9.post1"])
 def test_versions(version: str) -> None:
     """Another version of SGLang is refused with both bounds."""
-    with pytest.raises(ModelError, match=r"0\.5\.23 up to, not including, 0\.6\.0"):
+    with pytest.raises(ModelError, match=r">=0\.5\.23,<0\.6\.0"):
         require_supported(version)
     require_supported("0.5.23.post2")
 

@@ -39,13 +39,13 @@ WRONG: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]
     "too many distinct": (Grammar.distinct, ([X], "-", 2), {}, "cannot take 2 of 1"),
     "number as rule": (Grammar.rule, (5, lambda: X), {}, "the name of a rule is 5"),
     "number as pattern": (Grammar.from_regex, (5,), {}, "a regular expression is 5"),
-    "column twice": (Grammar.csv, (["a", "a"],), {}, "name 'a' twice"),
+    "column twice": (Grammar.csv, (["a", "a"],), {}, "contain 'a' twice"),
     "no tables": (Grammar.sql_select, (5,), {}, "SELECT needs a table"),
     "number as tables": (Grammar.sql_select, ({"t": 5},), {}, "columns of the table 't' are 5"),
     "number as tags": (Grammar.xml, (), {"tags": 5}, "tags are 5"),
     "list as whitespace": (Grammar.from_json_schema, ({},), {"whitespace": ["single"]}, "whitespace is \\['single'\\]"),
     "unknown order": (Grammar.from_json_schema, ({},), {"property_order": "none"}, "property_order is 'none'"),
-    "attribute twice": (Grammar.xml, (), {"tags": {"a": ["x", "x"]}}, "name 'x' twice"),
+    "attribute twice": (Grammar.xml, (), {"tags": {"a": ["x", "x"]}}, "contain 'x' twice"),
 }
 
 

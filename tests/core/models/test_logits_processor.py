@@ -156,9 +156,9 @@ def test_rows_that_are_over_are_padded(vocabulary: Vocabulary) -> None:
 def test_wrong_use_is_a_clear_error(city: Constraint) -> None:
     """Shared matchers, none, and a model with fewer logits than tokens are named."""
     matcher = city.matcher()
-    with pytest.raises(ModelError, match="matcher of its own"):
+    with pytest.raises(ModelError, match="needs its own matcher"):
         ConstrainedLogitsProcessor([matcher, matcher])
-    with pytest.raises(ModelError, match="matcher of its own"):
+    with pytest.raises(ModelError, match="needs its own matcher"):
         ConstrainedLogitsProcessor([])
     with pytest.raises(ModelError, match="100 scores for 257 tokens"):
         ConstrainedLogitsProcessor([matcher])(torch.tensor([[1]]), torch.zeros((1, 100)))

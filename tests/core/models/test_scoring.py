@@ -88,7 +88,7 @@ def test_wrong_requests(model: LocalModel) -> None:
 @pytest.mark.parametrize("options", [None, 5, [1, 2], ["a", b"b"], "yes", ["a", "a"]])
 def test_options_that_are_no_texts(model: LocalModel, options: object) -> None:
     """What is no list of different texts is an error of ours, before the model is asked."""
-    with pytest.raises(ModelError, match="no list of different texts"):
+    with pytest.raises(ModelError, match="must be a list of distinct strings"):
         model.choose("x", options)  # type: ignore[arg-type]
     with pytest.raises(ModelError):
         model.choose("x", ["a", "b"], temperature="hot")  # type: ignore[arg-type]

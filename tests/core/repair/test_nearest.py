@@ -137,7 +137,7 @@ def test_what_was_meant(text: str, arguments: dict[str, Any]) -> None:
 def test_missing_values_are_refused_or_marked() -> None:
     """A value that the text does not hold is made up only if asked for, and is marked."""
     text = '{"name": "get_weather", "arguments": {"days": 3'
-    with pytest.raises(ParseError, match="lacks a value that the grammar demands"):
+    with pytest.raises(ParseError, match="lacks a value that the grammar requires"):
         repair(text, CALL)
     repaired = repair(text, CALL, invent=True)
     assert json.loads(repaired.text)["arguments"] == {"days": 3, "city": ""}
@@ -252,7 +252,7 @@ def test_another_value_is_marked(text: str) -> None:
     name = next(iter(json.loads(text)))
     schema = {**BOUNDED, "properties": {name: BOUNDED["properties"][name]}, "required": [name]}  # type: ignore[index]
     grammar = Grammar.from_json_schema(schema, whitespace="flexible")
-    with pytest.raises(ParseError, match="does not fit"):
+    with pytest.raises(ParseError, match="has an invalid one"):
         repair(text, grammar)
     assert repair(text, grammar, invent=True).is_invented
 

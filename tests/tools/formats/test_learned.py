@@ -197,7 +197,7 @@ def test_text_right_before_an_object() -> None:
         assert TOOLS.grammar(wire).matches(text + call)
     assert not TOOLS.grammar(wire).matches('Saying. {"name": "then", "parameters": {}}')
     answer: dict[str, object] = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    with pytest.raises(ToolGrammarError, match="cannot tell this JSON answer from calls"):
+    with pytest.raises(ToolGrammarError, match="cannot distinguish this JSON answer from calls"):
         TOOLS.grammar(wire, response_schema=answer)
     answer["properties"] = {"name": {"enum": ["said"]}}
     assert TOOLS.grammar(wire, response_schema=answer).matches('{"name": "said"}')

@@ -172,7 +172,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (document({"parameters": [{"$ref": "#/components/parameters/No"}]}), "leads nowhere"),
     (document({"parameters": [{"$ref": "other.yaml#/P"}]}), "out of the document"),
     (document({"parameters": [parameter("a", "body")]}), "one of the places"),
-    (document({"parameters": [{"in": "query"}]}), "needs a name"),
+    (document({"parameters": [{"in": "query"}]}), "needs 'name'"),
     (document({}, "/x/{id}"), "without a parameter: id"),
     (document({"requestBody": {"content": {"multipart/form-data": {}}}}), "multipart/form-data"),
     (document({"requestBody": {"content": {}}}), "none"),

@@ -49,7 +49,7 @@ def arguments_grammar(
         schema = {**schema, "additionalProperties": False}
         narrowed += (
             UnsupportedSchemaError(
-                "tags need the names of the arguments: this tool is called without any",
+                "a format with one tag per argument needs declared arguments: this tool is called without arguments",
                 hint="declare its properties, or choose a JSON format for this tool, such as hermes",
                 place=Place(tool=tool.name, keyword="type"),
             ),

@@ -264,7 +264,7 @@ class TemplateFormat(WireFormat):
                 and any(text.begins(begun) for tool in turn.tools for begun in self._beginnings(tool))
             ):
                 raise ToolGrammarError(
-                    f"the format {self.name} cannot tell this JSON answer from calls",
+                    f"the format {self.name} cannot distinguish this JSON answer from calls",
                     hint="leave out response_schema or the tools, or choose a format with markers",
                 )
         elif not self.anchored:
@@ -530,4 +530,4 @@ def check_argument_name(name: str, pattern: str, wire: str, call: ToolCall) -> s
 def unspellable(wire: str, what: str, call: ToolCall, parameter: str | None = None) -> ToolGrammarError:
     """Return the error for a call that a format cannot write."""
     place = Place(tool=call.name, parameter=parameter)
-    return ToolGrammarError(f"the format {wire} cannot spell {what}", hint="choose another format", place=place)
+    return ToolGrammarError(f"the format {wire} cannot express {what}", hint="choose another format", place=place)

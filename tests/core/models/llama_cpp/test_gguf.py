@@ -405,7 +405,7 @@ def test_bad_files_are_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "bad.gguf").write_bytes(b"GGUF but not really")
     with pytest.raises(ModelError, match="cannot load"):
         load_model(f"gguf:{tmp_path / 'bad.gguf'}")
-    with pytest.raises(ModelError, match="names no file"):
+    with pytest.raises(ModelError, match="lacks a file"):
         load_model("gguf:")
 
 

@@ -205,7 +205,7 @@ def test_other_models_are_refused(tmp_path: Path, tokens: Any) -> None:
 
 def test_wrong_addresses(tmp_path: Path) -> None:
     """An empty path and a missing file are clear errors."""
-    with pytest.raises(ModelError, match="numpy: names no file"):
+    with pytest.raises(ModelError, match="the address numpy: lacks a file"):
         load_model("numpy:")
     with pytest.raises(ModelError, match="cannot be read"):
         load_model(f"numpy:{tmp_path / 'none.gguf'}")

@@ -171,7 +171,7 @@ def test_unknown_addresses_and_options_are_named() -> None:
     """Unknown schemes and options name what is known."""
     with pytest.raises(ModelError, match="known ones: 'smollm2', 'embedded'"):
         load_model("ftp:x")
-    with pytest.raises(ModelError, match="names no model"):
+    with pytest.raises(ModelError, match="lacks a model"):
         load_model("hf:")
     with pytest.raises(ModelError, match="does not take the option colour"):
         load_model("embedded", colour="red")
