@@ -107,7 +107,7 @@ class Validator:
         A value that JSON lacks (NaN, an infinity, a set, a tuple, a name that is not a string) is never valid.
 
         Raises:
-            InvalidSchemaError: the schema is malformed, or has a reference that leads nowhere.
+            InvalidSchemaError: the schema is malformed, or has a reference that cannot be resolved.
             LimitError: it takes more than `MAX_SECONDS`.
         """
         alien = _not_json(value)
@@ -407,7 +407,7 @@ def violations(value: Any, schema: Mapping[str, Any] | bool) -> Iterator[str]:
     """Yield the faults of a value; see `Validator`, which is quicker for several values.
 
     Raises:
-        InvalidSchemaError: the schema is malformed, or has a reference that leads nowhere.
+        InvalidSchemaError: the schema is malformed, or has a reference that cannot be resolved.
     """
     return Validator(schema).violations(value)
 

@@ -41,7 +41,7 @@ def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
     """
     if type(wire) not in (TemplateFormat, XmlCalls):
         raise GrammarError(
-            f"a structural tag cannot say how the format {wire.name} writes calls",
+            f"a structural tag cannot express the calls of the format {wire.name}",
             hint="choose a format that writes JSON, such as hermes, or pass the tools to the engine in another form",
         )
     assert isinstance(wire, TemplateFormat)
@@ -93,7 +93,8 @@ def _tag(wire: TemplateFormat, tool: Tool, turn: TurnSpec) -> dict[str, Any]:
     """Return the call of a tool."""
     if not re.fullmatch(wire.name_pattern, tool.name):
         raise ToolGrammarError(
-            f"the format {wire.name} cannot spell the tool name {tool.name!r}", hint=f"names match {wire.name_pattern}"
+            f"the format {wire.name} cannot express the tool name {tool.name!r}",
+            hint=f"names match {wire.name_pattern}",
         )
     schema, is_open = turn.schema(tool)
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema if is_open else close_objects(schema)}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    prompt: Annotated[str, typer.Argument(help="What to ask.")] = "Weather in Oslo?",
+    prompt: Annotated[str, typer.Argument(help="Request to the model.")] = "Weather in Oslo?",
     model: Annotated[
         str,
         typer.Option(

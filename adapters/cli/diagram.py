@@ -65,7 +65,7 @@ class _Drawing:
         self.references: list[str] = []
 
     def target(self, reference: str) -> Any:
-        """Return what a local reference leads to; None if it leads nowhere."""
+        """Return what a local reference leads to; None if it cannot be resolved."""
         from toolgrammar.core.basics.json_pointer import resolve_local
 
         try:

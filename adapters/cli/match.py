@@ -28,7 +28,7 @@ def match(
     whitespace: Annotated[str, typer.Option(help="White space that is allowed: " + ", ".join(WHITESPACE) + ".")] = (
         "flexible"
     ),
-    order: Annotated[str, typer.Option(help="Order of members: as the schema names them, or any.")] = "schema",
+    order: Annotated[str, typer.Option(help="Order of members: that of the schema, or any.")] = "schema",
     as_json: AsJson = False,
 ) -> None:
     """Tell if a text is one that a model may write under a schema; if not, how far it goes and what was expected there.

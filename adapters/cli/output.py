@@ -76,7 +76,7 @@ def fail(message: str, hint: str | None = None) -> NoReturn:
 def writable(path: Path | None) -> Path | None:
     """Return the path of a page, for an option; where it cannot be written the command ends before its work begins."""
     if path is not None and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
-        fail(f"{path} cannot be written", "name a file in a folder that exists")
+        fail(f"{path} cannot be written", "choose a file in an existing folder")
     return path
 
 

@@ -20,9 +20,7 @@ def repair(
         str | None,
         typer.Option("--format", help="Wire format of calls; SCHEMA has tools then, as one list, or as one tool."),
     ] = None,
-    invent: Annotated[
-        bool, typer.Option("--invent", help="Make up values that the schema demands and the text lacks.")
-    ] = False,
+    invent: Annotated[bool, typer.Option("--invent", help="Invent missing required values.")] = False,
     seconds: Annotated[float, typer.Option(min=0.01, help="Seconds to search.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:

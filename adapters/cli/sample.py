@@ -15,7 +15,9 @@ def sample(
     schema: SchemaArgument,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of outputs.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the random draw; equal seeds draw equally.")] = 0,
-    length: Annotated[int, typer.Option(min=0, help="Bytes after which an output ends as soon as it may.")] = 400,
+    length: Annotated[
+        int, typer.Option(min=0, help="Number of bytes after which an output ends as soon as possible.")
+    ] = 400,
     as_json: AsJson = False,
 ) -> None:
     """Write random outputs of a schema or a grammar, one a line, with most of the optional members.

@@ -35,9 +35,11 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8000,
     api_key: Annotated[
         list[str] | None,
-        typer.Option(help="Key that requests need, as env:NAME, an environment variable; of several, one is needed."),
+        typer.Option(
+            help="API key of requests, as env:NAME (an environment variable); any one of several is accepted."
+        ),
     ] = None,
-    temperature: Annotated[float, typer.Option(help="Temperature of requests that give none; 0 is greedy.")] = 0.0,
+    temperature: Annotated[float, typer.Option(help="Default temperature of requests; 0 is greedy.")] = 0.0,
     max_running: Annotated[int, typer.Option(min=1, help="Maximum number of requests at a time, for each model.")] = 4,
     max_waiting: Annotated[int, typer.Option(min=0, help="Maximum number of requests that wait; more get 429.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body, in bytes.")] = 4 << 20,

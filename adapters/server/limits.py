@@ -65,7 +65,7 @@ class Queue:
         try:
             await asyncio.wait_for(self._free.acquire(), self._limits.answer_seconds)
         except asyncio.TimeoutError:
-            raise BusyError("no turn came in time", hint="try again in a moment") from None
+            raise BusyError("the request could not be started in time", hint="try again in a moment") from None
         finally:
             self.waiting -= 1
         self.running += 1

@@ -53,7 +53,7 @@ def resolve_local(document: Any, reference: str) -> Any:
     """Return the part of a document that a local reference (``#``, ``#/$defs/name``) leads to.
 
     Raises:
-        LookupError: the reference leaves the document, or leads nowhere in it.
+        LookupError: the reference leaves the document, or cannot be resolved in it.
     """
     target = document
     for step in reference_steps(reference):

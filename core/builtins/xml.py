@@ -141,7 +141,7 @@ class _SchemaReader:
         for key in pointer.split("/")[1:]:
             key = key.replace("~1", "/").replace("~0", "~")
             if not isinstance(found, Mapping) or key not in found:
-                refuse("the reference leads nowhere", pointer=pointer, hint="define the schema under $defs")
+                refuse("the reference cannot be resolved", pointer=pointer, hint="define the schema under $defs")
             found = found[key]
         return found
 

@@ -608,7 +608,7 @@ class _Reader:
                     "the begin of a tag with trigger tokens must be a token", hint="use triggered_tags"
                 )
             if triggers.count(begin) != 1:
-                inner.at("begin").fail("the token is not one of the trigger tokens, or is there twice")
+                inner.at("begin").fail("the token is not one of the trigger tokens, or is repeated")
             rules.append((begin, rest))
         return self._dispatched(
             rules,

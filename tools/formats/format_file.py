@@ -178,11 +178,11 @@ def _try(wire: TemplateFormat) -> None:
             events = [event for char in text for event in parser.feed(char)] + parser.close()
             admitted = plain.grammar(spec).matches(text)
         except (ToolGrammarError, ValueError) as error:
-            _refuse(wire.name, f"its calls are not read: {error}", written)
+            _refuse(wire.name, f"the format cannot parse its own calls: {error}", written)
         read = [(event.call.name, event.call.arguments) for event in events if isinstance(event, CallEnd)]
         if read != [(call.name, call.arguments) for call in some]:
             _refuse(
-                wire.name, "a call is not read as it is written", f"a call is written as {text!r}; give head, openers"
+                wire.name, "the format cannot parse its own call", f"a call is written as {text!r}; give head, openers"
             )
         if not admitted:
             _refuse(wire.name, "its grammar does not accept its own calls", f"a call is written as {text!r}")

@@ -250,7 +250,7 @@ class _Reader:
                 self.at = start - 1
                 return self._items("{", depth)
             if key in members:
-                raise ValueError(f"the key {key!r} is there twice")
+                raise ValueError(f"the key {key!r} is repeated")
             self._expect(":")
             members[key] = self.value(depth + 1)
             if not self._take(","):

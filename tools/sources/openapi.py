@@ -352,7 +352,7 @@ class _Document:
         while isinstance(source, Mapping) and isinstance(source.get("$ref"), str):
             reference = source["$ref"]
             if reference in seen:
-                raise SchemaError(f"the reference {reference} leads to itself", place=Place(pointer=pointer))
+                raise SchemaError(f"the reference {reference} is circular", place=Place(pointer=pointer))
             seen.add(reference)
             source = self.find(reference, pointer)
         return source if isinstance(source, Mapping) else {}
@@ -361,7 +361,7 @@ class _Document:
         """Return the target of a reference."""
         if not reference.startswith("#/"):
             raise SchemaError(
-                f"the reference {reference} leads out of the document",
+                f"the reference {reference} refers to another document",
                 hint="copy the referenced object into this document: remote references are not loaded",
                 place=Place(pointer=pointer),
             )
@@ -369,7 +369,9 @@ class _Document:
             return resolve_local(self.document, reference)
         except LookupError:
             raise SchemaError(
-                f"the reference {reference} leads nowhere", hint="correct the document", place=Place(pointer=pointer)
+                f"the reference {reference} cannot be resolved",
+                hint="correct the document",
+                place=Place(pointer=pointer),
             ) from None
 
     def standalone(self, schema: dict[str, Any], pointer: str) -> dict[str, Any]:

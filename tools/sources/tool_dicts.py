@@ -322,7 +322,7 @@ def _warn_of_keywords(tool: Tool) -> None:
     found = [each for each in islice(unread(tool.parameters), MAX_UNREAD) if each.code != "unread_format" or each.hint]
     if found:
         places = [f"{each.place.pointer}{to_pointer((each.place.keyword or '',))}" for each in found]
-        _logger.warning("tool %r: keywords that are not read: %s", tool.name, ", ".join(places))
+        _logger.warning("tool %r: keywords without effect: %s", tool.name, ", ".join(places))
     warn_of_misspelt([each for each in found if each.hint], f"tool {tool.name!r}")
 
 
@@ -421,7 +421,7 @@ def about(source: Mapping[str, Any]) -> dict[str, Any]:
 def _warn_of_unknown(keys: Iterable[str], tool: str | None) -> None:
     unknown = sorted(str(key) for key in keys if key not in _OTHERS)
     if unknown:
-        _logger.warning("tool %r: keys that are not read: %s", tool, ", ".join(unknown))
+        _logger.warning("tool %r: keys without effect: %s", tool, ", ".join(unknown))
 
 
 def _name_of(source: Mapping[str, Any]) -> str | None:

@@ -87,7 +87,7 @@ class Inference:
 
     def _refused_template(self, template: ts.Template) -> SchemaError:
         return template.at.source.refuse(
-            template.at.node, "`infer` in a template is worked out for literals only", "write out the result"
+            template.at.node, "`infer` in a template is only evaluated for literals", "write out the result"
         )
 
     def _infer_places(self, mine: ts.Array | ts.Tuple, theirs: ts.Tuple, found: dict[str, list[ts.Type]]) -> None:

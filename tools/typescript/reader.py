@@ -50,7 +50,7 @@ def tools_from_typescript(
         InvalidSchemaError: a syntax error, an undeclared type, a malformed tag; with line and column.
         UnsupportedSchemaError: something that JSON has no values for, or that is not evaluated; with line and column.
         SchemaError: there is no declaration, or none of a given name.
-        LimitError: types are nested too deep, or do not come to an end.
+        LimitError: types are nested too deep, or are infinitely recursive.
         MissingDependencyError: the extra ``typescript`` is not installed.
     """
     with _bounded():
@@ -87,7 +87,7 @@ def _bounded() -> Iterator[None]:
         yield
     except RecursionError:
         raise LimitError(
-            "types of this text are nested too deeply, or do not come to an end",
+            "types of this text are nested too deeply, or are infinitely recursive",
             hint="a generic type must not refer to itself with ever larger arguments",
         ) from None
 

@@ -39,7 +39,7 @@ class Completions(Protocol):
         model = served.model(name)
         if not isinstance(model, LocalModel):
             hint = "ask it by /v1/chat/completions"
-            raise RequestError("this model is on a server, and takes conversations alone", field="model", hint=hint)
+            raise RequestError("this model is on a server, and supports only conversations", field="model", hint=hint)
         texts = _texts(fields, model)
         answers = fields.whole("n", 1)
         fields.refuse("best_of", answers, hint="ask for n answers")
@@ -110,10 +110,10 @@ def _texts(fields: Fields, model: Model) -> tuple[str, ...]:
         path = fields.path("prompt") if single else f"{fields.path('prompt')}[{index}]"
         text = one if isinstance(one, str) else _text_of(one, path, model.vocabulary)
         if not text:
-            raise RequestError(f"{path} is empty", field=path, hint="give a text to go on with")
+            raise RequestError(f"{path} is empty", field=path, hint="send a text to continue")
         texts.append(text)
     if not texts:
-        raise RequestError("prompt is empty", field="prompt", hint="give a text to go on with")
+        raise RequestError("prompt is empty", field="prompt", hint="send a text to continue")
     return tuple(texts)
 
 
@@ -124,11 +124,11 @@ def _text_of(ids: Any, path: str, vocabulary: Vocabulary) -> str:
         raise RequestError(f"{path} is neither a text nor token ids of this model", field=path)
     data = [vocabulary.tokens[token_id] for token_id in ids]
     if any(one is None for one in data[1:]):
-        raise RequestError(f"{path} has a control token", field=path, hint="ask by /v1/chat/completions")
+        raise RequestError(f"{path} has a control token", field=path, hint="use /v1/chat/completions")
     try:
         return b"".join(one or b"" for one in data).decode()
     except UnicodeDecodeError:
-        raise RequestError(f"{path} ends inside of a character", field=path, hint="give the text") from None
+        raise RequestError(f"{path} ends inside a character", field=path, hint="give the text") from None
 
 
 def _before(asked: Asked, index: int) -> str:
@@ -175,7 +175,7 @@ def _logprobs(tokens: list[dict[str, Any]] | None, offset: int) -> dict[str, Any
 
 
 def _name(token: Mapping[str, Any]) -> str:
-    """Return the text of a token; of one that ends inside of a character its bytes, as OpenAI writes them."""
+    """Return the text of a token; of one that ends inside a character its bytes, as OpenAI writes them."""
     data = bytes(token["bytes"])
     try:
         return data.decode()

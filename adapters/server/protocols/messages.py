@@ -101,7 +101,7 @@ class Messages(Protocol):
         context.end()
         if fields.take("thread") is not None:
             hint = "send the whole conversation as messages"
-            raise RequestError("no conversation is kept here", field="thread", hint=hint, details=_NO_THREADS)
+            raise RequestError("conversations are not stored", field="thread", hint=hint, details=_NO_THREADS)
         fields.refuse("inference_geo", hint="this server does not say where it is")
         fields.end()
         params = served.params(name, options, tools, choice, schema)

@@ -117,7 +117,7 @@ class Memory:
         with self._lock:
             if name not in self._kept:
                 hint = "send the whole conversation as input" if field else None
-                raise RequestError("this response is not kept, or no more", field=field, hint=hint, status=404)
+                raise RequestError("this response is not stored, or no longer", field=field, hint=hint, status=404)
             self._kept.move_to_end(name)
             return self._kept[name][0]
 
@@ -134,7 +134,7 @@ class Memory:
         with self._lock:
             if name not in self._items:
                 hint = "send the item itself"
-                raise RequestError("this item is not kept, or no more", field=field, hint=hint, status=404)
+                raise RequestError("this item is not stored, or no longer", field=field, hint=hint, status=404)
             response, item = self._items[name]
             self._kept.move_to_end(response)
             return item

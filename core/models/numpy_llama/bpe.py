@@ -151,7 +151,7 @@ class ByteBPE:
             eos: those of ``special`` that end the text.
 
         Raises:
-            VocabularyError: a single byte is missing, a token is there twice, or ``eos`` is not special.
+            VocabularyError: a single byte is missing, a token is repeated, or ``eos`` is not special.
         """
         ranks = {token: rank for rank, token in enumerate(tokens)}
         if len(ranks) != len(tokens):

@@ -159,7 +159,7 @@ def test_long_names(wire: WireFormat) -> None:
     tools = ToolSet([Tool(name, "", {"type": "object", "properties": {key: {"type": "integer"}}})])
     call = ToolCall("c0", name, {key: 5})
     if wire.name.startswith("mistral-"):  # its templates take names of 64 characters
-        with pytest.raises(ToolGrammarError, match="cannot spell the tool name"):
+        with pytest.raises(ToolGrammarError, match="cannot express the tool name"):
             wire.render("", [call])
         return
     text = wire.render("", [call])

@@ -228,7 +228,7 @@ def test_names_that_cannot_be_spelled() -> None:
     """A tool whose name would break the markup is refused by name, not written wrong."""
     tools = ToolSet([Tool("a b", "", {})])
     for name in ("mistral-v13", "kimi-k2", "functionary-v3.1", "deepseek-v3"):
-        with pytest.raises(ToolGrammarError, match="cannot spell the tool name 'a b'"):
+        with pytest.raises(ToolGrammarError, match="cannot express the tool name 'a b'"):
             tools.grammar(name)
 
 

@@ -94,7 +94,7 @@ TEMPLATES = {
             + "\n</@do>", "<@block>\n", "\n", "\n</@block>",
         ),
     ),
-    "a name that is there twice": (
+    "a name that is repeated": (
         "template",
         template(" to=" + _NAME + "<|msg|><do name=" + _NAME + ">" + each("<p={{ k }}>" + _VALUE + "</p>") + "</do>", between="<|eom|><|bot|>"),
     ),

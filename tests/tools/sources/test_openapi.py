@@ -190,7 +190,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
             {"parameters": [{"$ref": "#/components/a"}]},
             components={"a": {"$ref": "#/components/b"}, "b": {"$ref": "#/components/a"}},
         ),
-        "leads to itself",
+        "is circular",
     ),
 ]
 

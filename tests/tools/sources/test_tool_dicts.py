@@ -193,8 +193,8 @@ def test_unknown_keys_are_told(caplog: pytest.LogCaptureFixture) -> None:
     ToolSet.from_any([{"name": "w", "parameters": SCHEMA, "paramters": {}, "strict": True}])
     ToolSet.from_any([{"type": "function", "extra": 1, "function": {"name": "v"}}])
     assert [record.message for record in caplog.records] == [
-        "tool 'w': keys that are not read: paramters",
-        "tool 'v': keys that are not read: extra",
+        "tool 'w': keys without effect: paramters",
+        "tool 'v': keys without effect: extra",
     ]
 
 
@@ -204,7 +204,7 @@ def test_unknown_keywords_are_told(caplog: pytest.LogCaptureFixture) -> None:
     schema = {"type": "object", "properties": {"remark": {"anyOf": [inner]}, "a/b": {"type": "array", "thing": {}}}}
     ToolSet.from_any([{"name": "w", "parameters": schema}])
     (record,) = caplog.records
-    assert sorted(record.getMessage().partition(": keywords that are not read: ")[2].split(", ")) == [
+    assert sorted(record.getMessage().partition(": keywords without effect: ")[2].split(", ")) == [
         "/properties/a~1b/thing",
         "/properties/remark/anyOf/0/remark",
     ]

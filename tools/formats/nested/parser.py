@@ -169,7 +169,7 @@ class NestedCallsParser(TemplateParser):
             return self._give_up_elements(f"more than {MAX_DEPTH} elements in one another", events)
         if not open_ones:
             if name in self._values:
-                return self._give_up_elements(f"the argument {name!r} is there twice", events)
+                return self._give_up_elements(f"the argument {name!r} is repeated", events)
             root = self._reading(self._name)
             reading = None if root is None else root.member(name)
         else:

@@ -119,7 +119,7 @@ class PythonicCallsParser(TemplateParser):
         self._key = match["key"]
         self._broken.append(buffer.take(match.end()))
         if self._key in self._values:
-            return self._give_up(f"the argument {self._key!r} is there twice", events)
+            return self._give_up(f"the argument {self._key!r} is repeated", events)
         self._literal = LiteralReader(PYTHON, ",)")
         self._state = self._read_value
         return True

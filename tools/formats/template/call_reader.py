@@ -193,7 +193,7 @@ class ObjectReader:
         self._key = json.loads("".join(self._value))
         role = "arguments" if self._key in self._argument_keys else self._key
         if role in self._keys:
-            self._break(f"the key {self._key!r} is there twice")
+            self._break(f"the key {self._key!r} is repeated")
             return
         self._keys.add(role)
         if role == "arguments" and self._key != self._argument_keys[0]:

@@ -324,7 +324,7 @@ class TemplateFormat(WireFormat):
         marked = next((token for token in self.special if "$name" in self.call and token in name), None)
         if not re.fullmatch(self.name_pattern, name) or marked:
             raise ToolGrammarError(
-                f"the format {self.name} cannot spell the tool name {name!r}", hint=f"names match {self.name_pattern}"
+                f"the format {self.name} cannot express the tool name {name!r}", hint=f"names match {self.name_pattern}"
             )
 
     def markup(self, text: str) -> Grammar:

@@ -142,7 +142,7 @@ class XmlCallsParser(TemplateParser):
             marked = groups.get("raw") or {None: None, "string": "true"}.get(groups.get("type"), "false")
             self._broken.append(buffer.take(match.end()))
             if key in self._values:
-                return self._give_up(f"the argument {key!r} is there twice", events)
+                return self._give_up(f"the argument {key!r} is repeated", events)
             self._value = self._reader_of(key, None if marked is None else marked == "true")
             self._value_place = buffer.place
             self._state = self._read_value
