@@ -149,7 +149,7 @@ def test_sources() -> None:
     [
         ("start: a", "lark", "line 1, column 8"),
         ("(a", "regex", "never closed"),
-        ("start: %json {}", "lark", "no place in a string"),
+        ("start: %json {}", "lark", "not allowed in a string"),
         ("start: <|end|>", "lark", "control token"),
         ('start: "a" start', "lark", "never ends"),
         ("root ::= x", "gbnf", "x"),

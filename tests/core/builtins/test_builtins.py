@@ -293,14 +293,14 @@ def test_builtins_are_values() -> None:
     ("make", "message"),
     [
         (lambda: Grammar.csv({"properties": {"a": {"type": "array"}}}), "array"),
-        (lambda: Grammar.csv({}), "names none"),
+        (lambda: Grammar.csv({}), "has none"),
         (lambda: Grammar.csv(["a"], min_rows=2, max_rows=1), "between 2 and 1"),
         (lambda: Grammar.xml(), "either"),
         (lambda: Grammar.xml(tags=["a b"]), "cannot name"),
         (lambda: Grammar.xml({"type": "object", "patternProperties": {}}), "no form in XML"),
         (lambda: Grammar.sql_select({}), "needs a table"),
         (lambda: Grammar.sql_select({"t": {"a": "blob"}}), "no known type"),
-        (lambda: Grammar.format("soup"), "no format 'soup'"),
+        (lambda: Grammar.format("soup"), "unknown format 'soup'"),
         (lambda: Grammar.jsonl(whitespace="flexible"), "line break"),
     ],
 )

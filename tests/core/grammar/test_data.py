@@ -98,14 +98,14 @@ def test_calls_of_tools(name: str) -> None:
         ("[]", "an object with version"),
         ('{"version": 1, "parts": 5}', "an object with version"),
         ('{"version": 9, "root": 0, "parts": []}', "version 9"),
-        ('{"version": 1, "root": 0, "parts": [["soup", 1]]}', "no maker 'soup'"),
+        ('{"version": 1, "root": 0, "parts": [["soup", 1]]}', "unknown kind 'soup'"),
         ('{"version": 1, "root": 3, "parts": []}', "no part 3"),
         ('{"version": 1, "root": -1, "parts": [["regex", "a"]]}', "no part -1"),
         ('{"version": 1, "root": 0, "parts": [["rule", "a", 9]]}', "no part 9"),
         ('{"version": 1, "root": 0, "parts": [["sequence", 0]]}', "malformed"),
         ('{"version": 1, "root": 0, "parts": [["schema", 5, 5]]}', "malformed"),
         ('{"version": 1, "root": 0, "parts": [["ebnf", "root ::= [", "root", []]]}', "character class"),
-        ('{"version": 1, "root": 0, "parts": [["schema", {}, {"syntax": {"is": "Path"}}]]}', "no syntax"),
+        ('{"version": 1, "root": 0, "parts": [["schema", {}, {"syntax": {"is": "Path"}}]]}', "not a known syntax"),
     ],
 )
 def test_errors(text: str, message: str) -> None:

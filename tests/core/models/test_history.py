@@ -245,7 +245,7 @@ def test_text_that_no_shape_keeps_is_told(caplog: pytest.LogCaptureFixture) -> N
     )
     with caplog.at_level("WARNING"):
         assert "look" in written(source, TEXT_AND_CALL)
-    assert "leaves out text that the assistant wrote" in caplog.text
+    assert "omits the assistant's text next to calls" in caplog.text
 
 
 @pytest.mark.parametrize("condition", ["m.role != 'system'", "m.role != 'system' or not tools"])

@@ -88,13 +88,13 @@ def test_toml_by_path(tmp_path: Path) -> None:
         ({"name": ""}, "name is missing"),
         ({"begin": "", "call": "$name: $args"}, "would look like text"),
         ({"shape": "yaml"}, "shape is not known"),
-        ({"call": "<call>$args</call>"}, "place of the name"),
-        ({"beginn": "<x>"}, "no field 'beginn'"),
+        ({"call": "<call>$args</call>"}, "placeholder for the name"),
+        ({"beginn": "<x>"}, "unknown field 'beginn'"),
         ({"parallel": "yes"}, "parallel is 'yes'"),
         ({"head": "("}, "head is not a valid regular expression"),
         ({"thinking": {"begin": "<t>"}}, "thinking has no field 'begin'"),
         ({"shape": "tags"}, "parameter needs"),
-        ({"triggers": ["<calls>"], "head": "(?P<name>x)"}, "not read"),
+        ({"triggers": ["<calls>"], "head": "(?P<name>x)"}, "cannot parse its own calls"),
     ],
 )
 def test_descriptions_that_are_refused(change: dict[str, Any], message: str) -> None:
@@ -105,8 +105,8 @@ def test_descriptions_that_are_refused(change: dict[str, Any], message: str) -> 
 
 
 def test_files_that_are_refused(tmp_path: Path) -> None:
-    """What is no TOML, and a file that is not there, are errors that say so."""
-    with pytest.raises(GrammarError, match="no TOML"):
+    """Invalid TOML and a missing file are errors with the reason."""
+    with pytest.raises(GrammarError, match="not valid TOML"):
         read_format("name = \n")
     with pytest.raises(GrammarError, match="no description"):
         get_format(str(tmp_path / "none.toml"))

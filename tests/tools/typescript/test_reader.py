@@ -64,7 +64,7 @@ REFUSED = [
     ("interface T { a: }", "syntax error", 1, 16),
     ("hello world", "syntax error", 1, 1),
     ("text", "not a type or a function signature", 1, 1),
-    ("\n\nimport { A } from './a';", "declares nothing", 1, 1),
+    ("\n\nimport { A } from './a';", "has no declarations", 1, 1),
     ("import { A } from './a'; interface T { a: A[] }", "'A' comes from './a', which was not given", 1, 43),
     ("import * as a from './a'; interface T { a: a.B.C }", "'a.B.C' comes from './a', which was not given", 1, 44),
     ("export * from './a'; interface T { a: A }", "'A' is not declared", 1, 39),
@@ -147,7 +147,7 @@ REFUSED = [
     ("declare function f(x: f): void;", "'f' is not declared", 1, 23),
     ("type f = x => any;", "syntax error", 1, 10),
     ("enum T { A }", "declares no arguments", None, None),
-    ("// nothing", "declares nothing", 1, 1),
+    ("// nothing", "has no declarations", 1, 1),
 ]
 
 
