@@ -73,7 +73,7 @@ def test_unknown_shapes_and_two_shapes_are_errors(ask: Callable[..., str]) -> No
     """What is no shape is refused, and so are two shapes at once."""
     with pytest.raises(ModelError, match="output_type is 'room'"):
         ask("x", output_type="room")
-    with pytest.raises(ModelError, match="another shape"):
+    with pytest.raises(ModelError, match="another type of the answer"):
         ask("x", output_type=Room, grammar=LISTS)
 
 

@@ -99,7 +99,7 @@ def test_choices() -> None:
     assert not matches(call, tool_choice="required", min_calls=2)
     with pytest.raises(GrammarError, match="begin like a call"):
         TOOLS.to_structural_tag("json")
-    with pytest.raises(ToolGrammarError, match="cannot spell"):
+    with pytest.raises(ToolGrammarError, match="cannot express"):
         ToolSet.from_any([{"name": "a b", "description": "", "parameters": {"type": "object"}}]).to_structural_tag(
             "glm-4.5"
         )

@@ -286,7 +286,7 @@ def test_what_cannot_start_says_why(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         for arguments, words in (
             (["embedded", "--api-key", "secret"], "env:NAME"),
-            (["embedded", "embedded"], "name of its own"),
+            (["embedded", "embedded"], "unique name"),
             (["embedded", "--port", str(taken.getsockname()[1])], "cannot listen"),
             (["nothing:here"], "nothing:here"),
         ):

@@ -93,7 +93,7 @@ def test_toml_by_path(tmp_path: Path) -> None:
         ({"parallel": "yes"}, "parallel is 'yes'"),
         ({"head": "("}, "head is not a valid regular expression"),
         ({"thinking": {"begin": "<t>"}}, "thinking has no field 'begin'"),
-        ({"shape": "tags"}, "parameter needs"),
+        ({"shape": "tags"}, "parameter lacks"),
         ({"triggers": ["<calls>"], "head": "(?P<name>x)"}, "cannot parse its own calls"),
     ],
 )

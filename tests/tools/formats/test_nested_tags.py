@@ -124,7 +124,7 @@ def test_without_reasoning() -> None:
     ("body", "problem"),
     [
         (f"{NS}<a>cut", "text ends inside"),
-        (element("a", "x") + element("a", "y"), "there twice"),
+        (element("a", "x") + element("a", "y"), "is repeated"),
         (f"{NS}<a>x{NS}</b>", "an element ends that is not open"),
         (element("a", "x" + element("b", "y")), "text beside an element"),
         (f"{NS}<a>" * 500, "more than 400 elements"),

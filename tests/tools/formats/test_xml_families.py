@@ -120,7 +120,7 @@ def test_schemas_hold_on_the_decoded_value(family: XmlCalls) -> None:
 def test_what_cannot_be_spelled(family: XmlCalls) -> None:
     """A string with the closing tag (and a block's end) is refused; so are names and unnamed members, by tool and name."""
     text = family.parameter_end + (family.block[1] if family.block else "") + (*family.follows, "")[0]
-    with pytest.raises(ToolGrammarError, match="cannot spell"):
+    with pytest.raises(ToolGrammarError, match="cannot express"):
         family.render("", [ToolCall("c", "edit.file", {"text": text})])
     for schema, what in (
         ({"type": "object", "properties": {"a <b": {"type": "string"}}, "required": ["a <b"]}, "the name 'a <b'"),

@@ -202,7 +202,7 @@ def test_defaults_that_json_cannot_write() -> None:
 )
 def test_schemas_that_json_cannot_write(keyword: str, value: Any) -> None:
     """A number that is none in JSON is refused in a schema, with its place."""
-    with pytest.raises(InvalidSchemaError, match="JSON cannot write") as caught:
+    with pytest.raises(InvalidSchemaError, match="JSON cannot represent") as caught:
         Tool("w", "", {"type": "object", "properties": {"a": {keyword: value}}})
     assert (caught.value.place.tool, caught.value.place.pointer) == ("w", f"/properties/a/{keyword}")
 

@@ -135,7 +135,7 @@ REFUSED = [
     ("interface T { /** @type Date */ x: string }", "can only give the type integer", 1, 15),
     ("interface T { x: number /** @minimum 3 */ }", "constrains nothing", 1, 25),
     ("interface T { x: number /** @minimum 0declare */ }", "constrains nothing", 1, 25),
-    ("declare function f(...xs: string[]): void;", "no names", 1, 20),
+    ("declare function f(...xs: string[]): void;", "has unnamed arguments", 1, 20),
     ("declare function f(x): void;", "'x' has no type", 1, 20),
     ("declare function f(x = new Date()): void;", "'x' has no type", 1, 20),
     ("declare function f<T>(x: T): void;", "generic function", 1, 9),
