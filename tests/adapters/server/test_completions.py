@@ -180,7 +180,7 @@ def _texts(value: Any) -> Iterator[str]:
         ({"grammar": "root ::= )"}, "line 1, column 10"),
         ({"grammar": 5}, "grammar is not a text or an object"),
         ({"grammar": {"type": "object"}}, "an object with 'type'"),
-        ({"grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "beside a schema"),
+        ({"grammar": 'root ::= "a"', "response_format": {"type": "json_object"}}, "combined with a schema"),
         ({"grammar": 'root ::= "a"', "tools": [openai_tool("book")]}, "combined with tools"),
         ({"grammar": "root ::= " + '"a" ' * 400_000}, "at most"),
     ],
