@@ -94,7 +94,7 @@ def test_toml_by_path(tmp_path: Path) -> None:
         ({"head": "("}, "head is not a valid regular expression"),
         ({"thinking": {"begin": "<t>"}}, "thinking has no field 'begin'"),
         ({"shape": "tags"}, "parameter lacks"),
-        ({"triggers": ["<calls>"], "head": "(?P<name>x)"}, "cannot parse its own calls"),
+        ({"triggers": ["<calls>"], "head": "(?P<name>x)"}, "cannot parse its own call"),
     ],
 )
 def test_descriptions_that_are_refused(change: dict[str, Any], message: str) -> None:
