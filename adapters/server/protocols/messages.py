@@ -299,11 +299,14 @@ def _parts(fields: Fields, name: str) -> list[Part]:
 
 
 def _part(block: Fields, kind: str | None = None) -> Part:
-    kind = kind or block.word("type", ("text", "image"))
+    kind = kind or block.word("type", ("text", "image", "tool_reference"))
     block.ignore("cache_control")
-    if kind == "text":
+    if kind == "tool_reference":  # in the result of a client's own search of its tools
+        block.required("tool_name")
+        made: Part = TextPart(block.text("tool_name"))
+    elif kind == "text":
         block.required("text")
-        made: Part = TextPart(block.text("text"))
+        made = TextPart(block.text("text"))
         block.not_offered("citations", [])
     else:
         block.required("source")

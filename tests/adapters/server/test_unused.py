@@ -245,3 +245,19 @@ def test_no_tool_of_another_type_reaches_the_model(http: Callable[..., httpx.Cli
     body = {"model": "m", **CHAT, "tools": [openai_tool("book"), {"type": "web_search_preview"}]}
     answer = client.post("/v1/chat/completions", json=body)
     assert answer.status_code == 200 and answer.headers[HEADER] == "tools[1]"
+
+
+def test_a_search_of_the_clients_own_tools_names_what_it_found(http: Callable[..., httpx.Client]) -> None:
+    """The model reads the names of the tools in such a result, as Claude Code's tool search sends them."""
+    model = ScriptedModel(lambda messages: "hello")
+    found = [{"type": "tool_reference", "tool_name": "mcp__files__read"}]
+    messages = [
+        *SAID,
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "ToolSearch", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": found}]},
+    ]
+    tools = [{"name": name, "input_schema": BOOKING} for name in ("ToolSearch", "mcp__files__read")]
+    body = {"model": "m", "messages": messages, "max_tokens": 99, "tools": tools}
+    answer = http({"m": model}).post("/v1/messages", json=body)
+    assert answer.status_code == 200, answer.text
+    assert model.requests[-1][-1].text == "mcp__files__read"
