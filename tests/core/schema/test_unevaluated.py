@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import LimitError, UnsupportedSchemaError
+from toolgrammar.core import Grammar, LimitError, UnsupportedSchemaError
 
 from .universe import accepted, valid
 
@@ -88,3 +88,18 @@ def test_each_part_beside(keyword: str) -> None:
             for schema in (scope, {"not": scope}, {"anyOf": [{"minItems": 3, "minProperties": 3}, scope]}):
                 whole = {**schema, "$defs": definitions}
                 assert accepted(whole) == valid(whole), whole
+
+
+@pytest.mark.parametrize(("draft", "evaluates"), [("2019-09", False), ("2020-12", True)])
+def test_contains_evaluates_items_since_2020(draft: str, evaluates: bool) -> None:
+    """Items that match ``contains`` are evaluated in 2020-12 (core, 11.2), and are not in 2019-09 (core, 9.3.1.3)."""
+    schema = {
+        "$schema": f"https://json-schema.org/draft/{draft}/schema",
+        "type": "array",
+        "allOf": [{"contains": {"multipleOf": 2}}, {"contains": {"multipleOf": 3}}],
+        "unevaluatedItems": {"multipleOf": 5},
+    }
+    grammar = Grammar.from_json_schema(schema)
+    assert grammar.matches("[2, 3, 5]") == evaluates
+    assert grammar.matches("[10, 15]")
+    assert not grammar.matches("[2, 3, 7]")
