@@ -22,7 +22,6 @@ from .token_tree import TokenTree
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ..language.json_text import string_start
     from ..masks import Matcher
     from ..vocabulary.vocabulary import Vocabulary
 from .retokenise import Speller
