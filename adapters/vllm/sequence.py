@@ -14,9 +14,9 @@ import numpy as np
 
 from toolgrammar.core import ToolGrammarError
 from toolgrammar.core.basics.logs import logger_of
+from toolgrammar.core.masks.budget import Budget
 from toolgrammar.core.masks.matcher import fill_known
 
-from .budget import Budget
 from .spelling import Spelling
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ class Sequence:
         self._constraint = constraint
         self._spelling = spelling
         self._ends = ends
-        self._budget = Budget()
         self.room: Callable[[], int] | None = None
         self.reset()
 
@@ -80,7 +79,7 @@ class Sequence:
         self._over = 0  # number of tokens from the one that ended the text on
         self._drafted: dict[int, int] = {}  # the only token that is allowed at a step
         self._shortest: int | None = None
-        self._budget.reset()
+        self._budget = Budget(self.matcher)
 
     @property
     def steps(self) -> int:
@@ -99,14 +98,13 @@ class Sequence:
 
     @property
     def shortest(self) -> int:
-        """Number of tokens of the shortest text, without the one that ends it.
+        """Number of tokens of the shortest text, without the one that ends it; a lower bound if it is very long.
 
         Raises:
             ToolGrammarError: the grammar met a limit.
         """
         if self._shortest is None:
-            matcher = self._constraint.matcher()
-            self._shortest = min(matcher.shortest_length(), len(matcher.closing_tokens()))
+            self._shortest, _ = Budget(self._constraint.matcher()).needed()
         return self._shortest
 
     @property
@@ -215,7 +213,7 @@ class Sequence:
                 if row[token >> 5] >> (token & 31) & 1 and not self._may_end_with(token):
                     row[token >> 5] &= ~np.uint32(1 << (token & 31))
         if self.room is not None:
-            self._budget.narrow(self.matcher, self.tokens, row, self.room())
+            self._budget.narrow(row, self.tokens, self.room())
             if is_whole:  # an end for the engine alone is no token of the grammar
                 row |= ends.mask
 

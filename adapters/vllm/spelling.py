@@ -1,4 +1,4 @@
-"""`Spelling`: a served model's tokenizer, for text that the grammar forces and for completions."""
+"""`Spelling`: a served model's tokenizer, for text that the grammar forces."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolgrammar.core.generation.completion import complete
 from toolgrammar.core.generation.retokenise import CONTEXT_TOKENS, Speller
+from toolgrammar.core.masks.budget import Budget
 
 if TYPE_CHECKING:
     from toolgrammar.core import Matcher, Vocabulary
@@ -31,10 +31,6 @@ class Spelling:
         self.vocabulary = vocabulary
         self.encode = encode
         self._speller = Speller(self)  # type: ignore[arg-type]  # it asks for these two only
-
-    def completion(self, matcher: Matcher) -> list[int]:
-        """Return the tokens of the shortest completion of a text, without the one that ends it."""
-        return complete(self, matcher)  # type: ignore[arg-type]
 
     def certain(self, matcher: Matcher, before: Sequence[int], most: int, room: int | None) -> list[int]:
         """Return tokens that are certain to follow a text, as the tokenizer spells them whatever comes behind.
@@ -70,7 +66,7 @@ class Spelling:
             steps += run
             if settled is None or settled.among is not None or len(run) < len(settled.ids):
                 break
-        if room is not None and steps and len(steps) + len(self.completion(ahead)) > room:
+        if room is not None and steps and not Budget(ahead).fits(room - len(steps)):
             return []
         return steps
 

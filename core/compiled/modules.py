@@ -21,6 +21,7 @@ COMPILED = (
     "automaton.states",
     "masks.class_survey",
     "masks.comparison",
+    "masks.fewest_tokens",
     "masks.mask_engine",
     "masks.mask_logits",
     "masks.masks",

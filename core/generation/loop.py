@@ -24,7 +24,7 @@ import numpy as np
 
 from ..conversation.events import ChoiceMade
 from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError, GenerationTimeoutError
-from .completion import Completion, complete
+from ..masks.budget import Budget
 from .deadline import Deadline
 from .exact_choice import ExactChoice
 from .logprobs import LogProbs
@@ -158,7 +158,7 @@ class Decoding:
         self._sequence = TokenSequence(self.prompt, vocabulary.size, self._sampler, self.tracer, self._must_stop)
         self._pending = PendingText(self.backend, speller, self._sequence, self.heal)
         self._words = ExactChoice(self.backend, speller, self._sequence, self._pending, self._sampler)
-        self._completion = Completion(self.backend)
+        self._budget = Budget(self.matcher)
         self._emitted = 0  # bytes in the steps so far
         self._reasons = False
         self._logprobs: LogProbs | None = None  # at the position of the next token, if they are wanted
@@ -218,7 +218,7 @@ class Decoding:
             self._write_emitted()
 
     def _steps(self) -> Steps:
-        budget = self._budget()
+        budget = self._checked_budget()
         self.deadline = self.deadline or Deadline.after(self.params.timeout)
         self._sampler.saw(self.prompt)
         if self.reasoning is not None and (
@@ -240,10 +240,10 @@ class Decoding:
         A token may be the beginning of both (a ``<`` of the marker, or of the text), so both go on as long as what is
         written may be either. The steps come when that is known.
         """
-        needed = len(complete(self.backend, self.matcher))
-        thought = reasoning.matcher
+        needed, _ = self._budget.needed()
+        thought, thought_budget = reasoning.matcher, Budget(reasoning.matcher)
         after = self._switch(text)
-        thinks, writes = len(complete(self.backend, thought)) + needed <= budget, True
+        thinks, writes = thought_budget.fits(budget - needed), True
         held: list[Step] = []
         size = 0
         while thinks and writes and not self._must_stop():
@@ -256,7 +256,7 @@ class Decoding:
                 thinks = False
                 break
             thinks = thought.accept(token_id)
-            if thinks and len(complete(self.backend, thought)) + needed > remaining:
+            if thinks and not thought_budget.fits(remaining - needed):
                 thought.rollback(1)
                 thinks = False
             writes = text.accept(token_id)
@@ -282,8 +282,8 @@ class Decoding:
         """Write the reasoning, with the least number of tokens of the text kept back."""
         text = self._switch(reasoning.matcher)
         self._reasons = True
-        least = len(self.token_ids) + len(complete(self.backend, reasoning.matcher))
-        most = budget - len(complete(self.backend, text))
+        least = len(self.token_ids) + self._budget.needed()[0]
+        most = budget - Budget(text).needed()[0]
         if reasoning.budget is not None:
             most = min(most, max(least, reasoning.budget))
         yield from self._write(most)
@@ -297,10 +297,10 @@ class Decoding:
     def _switch(self, matcher: Matcher) -> Matcher:
         """Go on with another matcher; return the one before."""
         before, self.matcher = self.matcher, matcher
-        self._completion.leave()
+        self._budget = Budget(matcher)
         return before
 
-    def _budget(self) -> int:
+    def _checked_budget(self) -> int:
         room = self.backend.context_window - len(self.prompt)
         if room <= 0:
             raise ContextOverflowError(
@@ -311,9 +311,9 @@ class Decoding:
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
         least = 0
         if self.reasoning is not None and self.reasoning.instead is None:
-            least = len(complete(self.backend, self.reasoning.matcher))
+            least, _ = Budget(self.reasoning.matcher).needed()
         if not self._fits(budget - least):
-            needed, is_exact = self._completion.needed(self.matcher)
+            needed, is_exact = self._budget.needed()
             needed += least
             way = f"set max_tokens to at least {needed}" if budget < room else "shorten the conversation"
             most = "" if is_exact else "at least "
@@ -364,15 +364,9 @@ class Decoding:
         """Let the model choose a whole word where finitely many may follow (`ExactChoice`)."""
         if self._reasons or not self.params.exact_choice:
             return Turn.PASS
-
-        def fits() -> bool:
-            self._completion.leave()
-            if self._fits(self._remaining(budget)):
-                return True
-            self._completion.leave()
-            return False
-
-        denied = yield from self._words.choose(self.matcher, self._emitted - self._pending.emitted, fits)
+        denied = yield from self._words.choose(
+            self.matcher, self._emitted - self._pending.emitted, lambda: self._fits(self._remaining(budget))
+        )
         if denied is None:
             return Turn.PASS
         if denied:
@@ -417,7 +411,6 @@ class Decoding:
             allowed = self._allowed() if allowed is None else allowed
             token_id = yield from self._choose_canonical(token_id, allowed)
         if self._pending.keeps_prompt(token_id):
-            self._completion.leave()
             return Turn.AGAIN
         if token_id in self._eos and self.matcher.is_accepting:
             self.matcher.accept(token_id)
@@ -433,7 +426,7 @@ class Decoding:
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
         """Write another token than a chosen one that does not fit: another choice, or the shortest completion's."""
-        path = self._completion.tokens(self.matcher, self._pending.text, remaining)
+        path = self._budget.completion(self.token_ids, self._pending.text)
         if not path:  # the text is complete as it is
             self.reason = "length"
             return Turn.END
@@ -448,12 +441,9 @@ class Decoding:
         while path:
             if not self._pending.accept(self.matcher, path[0]):
                 # There were too many readings, and those that it completes were dropped.
-                self._completion.leave()
-                path = self._completion.tokens(self.matcher, self._pending.text, remaining)
+                path = self._budget.completion(self.token_ids, self._pending.text)
                 assert self._pending.accept(self.matcher, path[0])
-            if not self._completion.follow(self.matcher, path[0]):
-                self._completion.leave()
-                whole = False
+            whole = whole and self._budget.follows(self.token_ids, path[0], self._pending.text)
             yield self._append(path[0], "closed")
             path = path[1:] if whole else []
         return Turn.AGAIN
@@ -461,9 +451,7 @@ class Decoding:
     def _heal(self, budget: int) -> Steps:
         """Spell the end of the prompt again with the text that comes next (`PendingText.heal`)."""
         ids = self._pending.heal(self.matcher, self._forced_text(), lambda more: self._fits(budget + more))
-        if ids is None:
-            self._completion.leave()
-        else:
+        if ids is not None:
             yield from self._appended(ids)
 
     def _forced_text(self) -> bytes:
@@ -594,7 +582,7 @@ class Decoding:
         before = self._pending.mark()
         if not self._pending.accept(self.matcher, token_id):
             raise AssertionError("the mask allows a token that the matcher refuses")
-        if self._completion.follow(self.matcher, token_id) or self._fits(remaining - 1):
+        if self._budget.follows(self.token_ids, token_id, self._pending.text) or self._fits(remaining - 1):
             return True
         if size_of(self.backend.vocabulary, token_id) > len(before.text) or not before.text:
             self.matcher.rollback(1)
@@ -603,7 +591,7 @@ class Decoding:
 
     def _choose_again(self, denied: int, remaining: int) -> Choice:
         """Accept and return another choice of the model that fits; None if a few choices find none."""
-        allowed = self._allowed() if self._pending.spellings is None else self._pending.spellings
+        allowed = self._fitting(remaining) if self._pending.spellings is None else self._pending.spellings
         for _ in range(MAX_CHOICES - 1):
             allowed = allowed[allowed != denied]
             if len(allowed) == 0:
@@ -612,6 +600,13 @@ class Decoding:
             if self._try(denied, remaining):
                 return denied
         return None
+
+    def _fitting(self, remaining: int) -> npt.NDArray[np.intp]:
+        """Return the ids of the tokens after which the text can be completed, ascending."""
+        mask = np.zeros(self.matcher.constraint.words, dtype=np.uint32)
+        self.matcher.fill_mask(mask)
+        self._budget.narrow(mask, self.token_ids, remaining)
+        return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_))
 
     def _deny(self) -> None:
         """Record that the budget decides against the model."""
@@ -630,4 +625,4 @@ class Decoding:
 
     def _fits(self, remaining: int) -> bool:
         """Return True if the text can be completed with ``remaining`` tokens."""
-        return self._completion.fits(self.matcher, self._pending.text, remaining)
+        return self._budget.fits(remaining, self._pending.text)

@@ -357,16 +357,6 @@ def mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
     return np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)
 
 
-def has_all_bytes(vocabulary: Vocabulary) -> bool:
-    """Return True if each single byte is a token, so that ``n`` bytes can be written in ``n`` tokens at most."""
-    return vocabulary.derived(_has_all_bytes)
-
-
-def _has_all_bytes(vocabulary: Vocabulary) -> bool:
-    ids, _ = vocabulary.derived(_ids_of)
-    return all(bytes((byte,)) in ids for byte in range(256))
-
-
 def whole_characters(data: bytes) -> bytes:
     """Return ``data`` without an unfinished UTF-8 character at its end; empty if it is not UTF-8 otherwise."""
     for missing in range(min(4, len(data) + 1)):

@@ -131,7 +131,7 @@ class MaskEngine:
         if self._costs is None:
             index = self._index
             subtrees = self._masks.token_sets.subtrees
-            self._costs = TokenCosts(self._program, index.trie, subtrees, index.tokens, self._token_ids, self._eos)
+            self._costs = TokenCosts(self._program, index.trie, subtrees, self._token_ids, self._eos)
         return self._costs
 
     def byte_count(self) -> int:

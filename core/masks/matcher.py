@@ -35,7 +35,6 @@ if cython.compiled:
     from cython.cimports.toolgrammar.core.automaton.states import Automaton
     from cython.cimports.toolgrammar.core.masks.mask_engine import MaskEngine
     from cython.cimports.toolgrammar.core.masks.masks import Mask, Masks
-    from cython.cimports.toolgrammar.core.masks.token_costs import Costs
 else:
     from ..automaton import encoding
     from ..automaton.states import Automaton
@@ -45,17 +44,10 @@ else:
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from .token_costs import Costs, TokenCosts
+
 #: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
-
-#: Results of `Matcher.narrow`, as bits: one token was cleared; several were; some depend on more than the state; the
-#: completion of the text itself is longer than the room, or is not known to lie within the mask; some were taken out,
-#: since they may lead to a repeated name.
-NARROWED, NARROWED_MORE, UNSURE, UNSTEADY, DOUBTFUL = 1, 2, 4, 8, 16
-
-#: Tokens that must be left beyond the longest completion of a state so that a name which may be a repeated one does not
-#: matter: it takes a few bytes more.
-SPARE = cython.declare(cython.int, 256)
 
 #: Maximum number of times that one step of a text makes room.
 MAX_ROOMS = cython.declare(cython.int, 8)
@@ -172,7 +164,6 @@ class Matcher:
     _written: object
     _read: cython.Py_ssize_t
     _is_probe: cython.bint
-    _doubtful: list
 
     def __init__(
         self,
@@ -196,7 +187,6 @@ class Matcher:
         self._written = None
         self._read = 0
         self._is_probe = is_probe
-        self._doubtful = []
 
     def __repr__(self) -> str:
         end = b"".join(self._pieces[-8:])[-40:]
@@ -535,117 +525,16 @@ class Matcher:
             return 0
         return self._with_room(lambda: self._engine._program.plan(self._state).length)
 
-    def narrow(self, row: npt.NDArray[np.uint32], room: int) -> int:
-        """Clear, in the mask of the next token, those after which the text cannot be completed within a budget.
+    @property
+    def _known_costs(self) -> Costs | None:
+        """The costs of the tokens of the text's state, if they are known; needs no lock."""
+        costs = self._engine._costs
+        return None if costs is None else costs.known.get(self._state)
 
-        The completion that counts is the shortest text, in as few tokens as possible. The token that ends the text
-        needs none. Tokens after which it depends on more than the state are left as they are (see `take_unsure`), but
-        those that may repeat a name are taken out (see `doubtful_tokens`).
-
-        Args:
-            row: the mask, as `fill_mask` writes it.
-            room: number of tokens that may still be written, the next one among them.
-
-        Returns:
-            Bits: `NARROWED` or `NARROWED_MORE`, `UNSURE`, `UNSTEADY` and `DOUBTFUL`; 0 if every token fits.
-        """
-        if self._state == encoding.FINISHED:
-            return 0
-        engine: MaskEngine = self._engine
-        costs: Costs = None
-        most: cython.int = max(0, min(index(room), 1 << 30))
-        words: cython.uint[::1] = _words(row, self._constraint.words)
-        if LOCK_FREE and engine._costs is not None:
-            costs = engine._costs.known_of(cython.cast(cython.int, self._state))
-        if costs is None:
-            costs = self._find_costs()
-            engine = self._engine
-        found: cython.int = UNSURE if costs.unsure_count else 0
-        if costs.is_named and costs.longest + SPARE >= most:
-            found |= self._doubt(costs, row)
-        if costs.longest < most:
-            return found
-        found |= engine._costs.clear(costs, words, most)
-        return found if costs.is_steady and costs.least <= most else found | UNSTEADY
-
-    @cython.cfunc
-    @cython.exceptval(-1, check=False)
-    def _doubt(self, costs: Costs, row) -> cython.int:
-        """Take out of a mask the tokens that may lead to a repeated name; return bits as `narrow` does."""
-        written = self._text_so_far()
-        names: list = written.spelled_names()
-        if not names:
-            return 0
-        endings, is_odd = written.endings()
-        engine: MaskEngine = self._engine
-        with engine._lock:
-            doubtful: list = engine._costs.doubtful(costs, endings, names)
-        if is_odd:  # in the midst of an escape: any token may
-            doubtful += _tokens_of(row)
-        found: list = []
-        for token in doubtful:
-            if row[token >> 5] >> (token & 31) & 1:
-                row[token >> 5] ^= np.uint32(1 << (token & 31))
-                found.append(token)
-        self._doubtful = found
-        if found:
-            return DOUBTFUL | UNSTEADY
-        return UNSTEADY if costs.own in endings else 0
-
-    def doubtful_tokens(self) -> list[int]:
-        """Return the tokens that the last `narrow` took out since they may lead to a repeated name; those that spell
-        one as others do come first."""
-        return self._doubtful
-
-    @cython.cfunc
-    def _find_costs(self) -> Costs:
-        return self._with_room(lambda: self._engine.token_costs().of(cython.cast(cython.int, self._state)))
-
-    def unsure_groups(self, row: npt.NDArray[np.uint32]) -> list[tuple[int, int]]:
-        """Return tokens of a mask after which the completion depends on more than the state: one for each state that
-        they lead to, and that state; -1 is the state of all those whose state the text decides.
-
-        Args:
-            row: the mask, after `narrow`.
-        """
-        words: cython.uint[::1] = _words(row, self._constraint.words)
-        if self._state == encoding.FINISHED:
-            return []
-        costs: Costs = self._find_costs()
-        return self._engine._costs.unsure_groups(costs, words)
-
-    def take_unsure(self, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-        """Take the tokens out of a mask after which the completion depends on more than the state, and return them.
-
-        Args:
-            row: the mask, after `narrow`.
-        """
-        _words(row, self._constraint.words)
-        if self._state == encoding.FINISHED:
-            return np.zeros(0, np.int64)
-        costs: Costs = self._find_costs()
-        found = self._engine._costs.unsure(costs, row)
-        self._engine._costs.clear_unsure(costs, row)
-        return found
-
-    def closing_tokens(self) -> list[int]:
-        """Return the shortest completion in as few tokens as possible, without the one that ends the text.
-
-        Raises:
-            DecodingError: the vocabulary cannot write it.
-        """
-        if self._state == encoding.FINISHED:
-            return []
-        costs: Costs = self._find_costs()
-        if costs.own is not None:
-            endings, is_odd = self._text_so_far().endings()
-            if not is_odd and costs.own not in endings:
-                with self._engine._lock:
-                    plan = self._engine._program.plan(cython.cast(cython.int, self._state))
-                    return self._engine._costs.spell(plan.pieces())
-        parts = self.shortest_parts()
-        with self._engine._lock:
-            return self._engine.token_costs().spell(parts)
+    def _with_costs(self, ask: Callable[[TokenCosts, int], Any]) -> Any:
+        """Return ``ask(costs, state)`` for the token costs of the text's store, under its lock; where it meets a limit,
+        make room and ask again."""
+        return self._with_room(lambda: ask(self._engine.token_costs(), self._state))
 
     def describe(self) -> dict[str, Any]:
         """Return a summary of the present state, to debug a grammar."""

@@ -1,6 +1,6 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -9,13 +9,10 @@ from ..automaton.lazy_dfa import Program
 from ..vocabulary.vocabulary import Vocabulary
 from .mask_engine import MaskEngine
 from .masks import Masks
+from .token_costs import Costs, TokenCosts
 from .warming import Warmed
 
-NARROWED: Final[int]
-NARROWED_MORE: Final[int]
-UNSURE: Final[int]
-UNSTEADY: Final[int]
-DOUBTFUL: Final[int]
+T = TypeVar("T")
 
 class Matcher:
     def __init__(
@@ -50,11 +47,9 @@ class Matcher:
     def shortest_length(self) -> int: ...
     def least_length(self) -> int: ...
     def shortest_parts(self) -> list[bytes | str]: ...
-    def narrow(self, row: npt.NDArray[np.uint32], room: int) -> int: ...
-    def doubtful_tokens(self) -> list[int]: ...
-    def unsure_groups(self, row: npt.NDArray[np.uint32]) -> list[tuple[int, int]]: ...
-    def take_unsure(self, row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]: ...
-    def closing_tokens(self) -> list[int]: ...
+    @property
+    def known_costs(self) -> Costs | None: ...
+    def with_costs(self, ask: Callable[[TokenCosts, int], T]) -> T: ...
     def describe(self) -> dict[str, Any]: ...
 
 class Constraint:

@@ -13,6 +13,7 @@ import pytest
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import Grammar, LimitError, SchemaError
+from toolgrammar.core.masks.budget import Budget
 
 from ...core.schema.writing import EOS, VOCABULARY, draw_options, pythonic
 from ...schemas import random_schema
@@ -64,7 +65,7 @@ def test_every_budget_from_the_least_on_closes_validly() -> None:
             constraint = Grammar.from_json_schema(schema, **options).bind(VOCABULARY)
         except (SchemaError, LimitError):
             continue
-        least = len(constraint.matcher().closing_tokens())
+        least, _ = Budget(constraint.matcher()).needed()
         for more in (0, 1, 2, 3, 5, 8, 21):
             try:
                 written = write(constraint, least + more, rng)

@@ -114,16 +114,15 @@ def test_wrong_calls_are_errors(seed: int) -> None:
 
 
 @pytest.mark.parametrize("row", [None, b"", [0] * WORDS, read_only(), np.zeros(WORDS, np.int64), np.zeros((2, WORDS))])
-@pytest.mark.parametrize("method", ["fill_mask", "narrow", "unsure_groups", "take_unsure"])
 @pytest.mark.parametrize("finished", [False, True])
-def test_what_is_no_mask_is_refused(row: Any, method: str, finished: bool) -> None:
+def test_what_is_no_mask_is_refused(row: Any, finished: bool) -> None:
     """A mask is an array that can be written: nothing else is taken, also where the text is over."""
     matcher = Grammar.from_json_schema({"type": "object"}).bind(BYTES).matcher()
     assert matcher.accept_bytes(b"{}" if finished else b'{"')
-    if finished and method != "narrow":  # of a text that is over, it has nothing to do
+    if finished:
         assert matcher.accept(next(iter(BYTES.eos)))
     with pytest.raises((TypeError, ValueError)):
-        getattr(matcher, method)(row, *([5] if method == "narrow" else []))
+        matcher.fill_mask(row)
 
 
 def test_what_is_no_vocabulary_is_refused() -> None:

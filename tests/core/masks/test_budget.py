@@ -1,4 +1,4 @@
-"""What tokens cost: a mask under a budget is what asking each token by itself gives."""
+"""Budgets: a mask under a budget is that of asking each token by itself, but for a few spare tokens in names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import DecodingError, Grammar, LimitError, Matcher, SchemaError, Vocabulary
-from toolgrammar.core.masks.matcher import DOUBTFUL, NARROWED, NARROWED_MORE, UNSTEADY, UNSURE
+from toolgrammar.core.masks.budget import Budget
 
 from ...schemas import random_schema
 from ..schema.writing import WORDS, draw_options
@@ -51,43 +51,34 @@ def mask(matcher: Matcher) -> Any:
 
 
 def check(matcher: Matcher, rng: random.Random) -> tuple[int, int]:
-    """Compare some masks under a budget with the costs of each token; return how many, and how many tokens were left
-    open because they depend on the text."""
+    """Compare some masks under a budget with the number of tokens that complete the text after each token; return how
+    many, and how many tokens fit and are left out."""
     base = mask(matcher)
-    costs = {}
+    after = {}
     for token in allowed(base):
         if token == EOS:
-            costs[token] = 0
+            after[token] = -1
             continue
         assert matcher.accept(token)
-        costs[token] = least_tokens(matcher.shortest_parts())
-        assert costs[token] <= matcher.shortest_length()
+        after[token] = least_tokens(matcher.shortest_parts())
+        assert after[token] <= matcher.shortest_length()
+        for room in (after[token] - 1, after[token]):
+            assert Budget(matcher).fits(room) == (room == after[token])
         matcher.rollback(1)
     whole = least_tokens(matcher.shortest_parts())
-    assert len(matcher.closing_tokens()) == whole
-    open_row = base.copy()
-    taken = matcher.take_unsure(open_row)
-    unsure = allowed(base) - allowed(open_row)
-    assert unsure == set(taken.tolist()) >= {token for _, token in matcher.unsure_groups(base)}
-    if not matcher.constraint.program.store.is_dependent:
-        assert not unsure
-    sure = {cost for token, cost in costs.items() if token not in unsure}
-    rooms = {whole, whole + 1, 10_000, *rng.sample(sorted(sure), min(4, len(sure)))}
-    for room in rooms:
-        row = base.copy()
-        found = matcher.narrow(row, room)
-        kept = allowed(row)
-        doubtful = set(matcher.doubtful_tokens()) if found & DOUBTFUL else set()
-        assert not doubtful & kept and doubtful <= set(costs)
-        certain = {token: cost for token, cost in costs.items() if token not in unsure | doubtful}
-        assert kept - unsure == {token for token, cost in certain.items() if cost < room}
-        assert kept & unsure == unsure - doubtful
-        lost = len(costs) - len(kept) - len(doubtful)
-        assert found & (NARROWED | NARROWED_MORE) == (NARROWED_MORE if lost > 1 else NARROWED if lost else 0)
-        assert found & UNSURE or not unsure
-        if room >= whole and not found & (UNSTEADY | UNSURE | DOUBTFUL) and whole:
-            assert any(cost < whole for token, cost in costs.items() if token in kept)
-    return len(rooms), len(unsure)
+    assert len(Budget(matcher).completion([])) == whole == Budget(matcher).needed()[0]
+    left_out = 0
+    rooms = {whole, whole + 1, 10_000, *rng.sample(sorted(after.values()), min(4, len(after)))}
+    for room in sorted(room for room in rooms if room >= whole):
+        budget, row = Budget(matcher), base.copy()
+        budget.narrow(row, [], room)
+        kept, fitting = allowed(row), {token for token, count in after.items() if count < room}
+        assert kept and (kept <= fitting or kept == set(budget.completion([])[:1]))
+        assert (budget.closed_at is None) == (kept == set(after))
+        if not matcher.constraint.program.store.is_dependent:
+            assert kept == fitting or not fitting
+        left_out += len(fitting - kept)
+    return len(rooms), left_out
 
 
 def walk(matcher: Matcher, rng: random.Random) -> tuple[int, int]:
@@ -179,22 +170,23 @@ def test_control_tokens_cost_one() -> None:
     vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), None, None], eos=[256], special={"<end>": 257})
     grammar = Grammar.from_lark('start: "ab" (<end> "cd" | "efghi")')
     matcher = grammar.bind(vocabulary).matcher()
-    assert matcher.closing_tokens() == [97, 98, 257, 99, 100]
+    assert Budget(matcher).completion([]) == [97, 98, 257, 99, 100]
     assert matcher.accept(97) and matcher.accept(98)
     row = mask(matcher)
     assert allowed(row) == {257, ord("e")}
-    assert matcher.narrow(row, 3) == NARROWED and allowed(row) == {257}
+    Budget(matcher).narrow(row, [], 3)
+    assert allowed(row) == {257}
 
 
 def test_a_text_without_tokens_cannot_be_completed() -> None:
     """Where the vocabulary lacks a byte of each completion, it says so."""
     vocabulary = Vocabulary([b"a", b"c", None], eos=[2])
     matcher = Grammar.from_regex("ab?c").bind(vocabulary).matcher()
-    assert matcher.closing_tokens() == [0, 1]
+    assert Budget(matcher).completion([]) == [0, 1]
     matcher = Grammar.from_regex("a|ab").bind(vocabulary).matcher()
-    assert matcher.closing_tokens() == [0]
-    with pytest.raises(DecodingError, match="no tokens"):
-        Grammar.from_regex("ab").bind(vocabulary).matcher().closing_tokens()
+    assert Budget(matcher).completion([]) == [0]
+    with pytest.raises(DecodingError, match="no token"):
+        Budget(Grammar.from_regex("ab").bind(vocabulary).matcher()).completion([])
 
 
 def test_costs_are_counted_and_bounded() -> None:
@@ -203,5 +195,5 @@ def test_costs_are_counted_and_bounded() -> None:
     matcher, row = constraint.matcher(), np.zeros(constraint.words, np.uint32)
     matcher.fill_mask(row)
     before = constraint.byte_count()
-    matcher.narrow(row, 5)
+    Budget(matcher).narrow(row, [], 5)
     assert constraint.byte_count() > before + 400

@@ -1,0 +1,199 @@
+"""`Budget`: the tokens that a text needs to its end, and masks under which it always gets them.
+
+Invariant: the shortest completion of what is written, in as few tokens as possible, fits into the tokens that are left.
+Whoever may ask a model again (the generation loop) takes a token only if the text `fits` after it. An engine that
+samples by itself cannot be asked again, so `narrow` takes out of its mask each token after which the text would not
+fit; from `Budget.closed_at` on, the budget may have had a say in what was written.
+
+The number of tokens to the end is mostly a fact of the state (`TokenCosts`). Only where the text decides it too is the
+completion of the text itself made and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..vocabulary.vocabulary import Vocabulary
+    from .matcher import Matcher
+    from .token_costs import Costs
+
+#: Maximum length, in bytes, of a completion that is made in order to count its tokens.
+_LONG = 65_536
+
+#: Maximum number of unsure tokens that are tried for one mask; those beyond are left out.
+_TRIALS = 48
+
+#: Tokens that must be left beyond the completions after unsure tokens for these to stay in a mask untried: one token
+#: is measured for each state that they lead to, and after the others a completion may be a few bytes longer.
+_AMPLE = 256
+
+#: Maximum number of tokens after which the completions after unsure tokens are measured again.
+_FRESH = 32
+
+
+class Budget:
+    """The token budget of one text.
+
+    Args:
+        matcher: follows the text.
+
+    Attributes:
+        closed_at: number of tokens before the first mask that was narrowed; None if none was.
+    """
+
+    def __init__(self, matcher: Matcher) -> None:
+        self._matcher = matcher
+        self._longest = matcher.constraint.vocabulary.derived(_longest)
+        self.closed_at: int | None = None
+        #: A completion, and the number of tokens before it.
+        self._path: tuple[int, list[int]] | None = None
+        #: By the costs of a state, the number of tokens that complete the text after an unsure token, and the number of
+        #: tokens that were written when it was counted.
+        self._measured: dict[Costs, tuple[int, int]] = {}
+
+    def rollback(self, count: int) -> None:
+        """Note that only the first ``count`` tokens of the text are left."""
+        if self.closed_at is not None and self.closed_at > count:
+            self.closed_at = None
+        if self._path is not None and self._path[0] > count:
+            self._path = None
+        self._measured = {costs: found for costs, found in self._measured.items() if found[1] <= count}
+
+    # -- one text ----------------------------------------------------------------------------------------------
+
+    def fits(self, room: int, held: bytes = b"") -> bool:
+        """Return True if ``room`` tokens complete the text.
+
+        Args:
+            room: in tokens. The token that ends the text needs none.
+            held: the end of the matcher's text, which no token has written yet.
+        """
+        matcher = self._matcher
+        if not held and matcher.is_accepting:
+            return room >= 0
+        if len(held) + matcher.least_length() > room * self._longest:  # the completion is not even made
+            return False
+        count = 0 if matcher.is_finished else matcher.with_costs(lambda costs, state: costs.tokens_left(state, held))
+        return 0 <= count <= room or len(self._fewest(held)) <= room
+
+    def needed(self) -> tuple[int, bool]:
+        """Return the number of tokens that complete the text, and True; where counting them would take long, a lower
+        bound, and False.
+
+        Raises:
+            DecodingError: the vocabulary cannot write it.
+        """
+        length = self._matcher.least_length()
+        return (-(-length // self._longest), False) if length > _LONG else (len(self._fewest()), True)
+
+    def completion(self, written: Sequence[int], held: bytes = b"") -> list[int]:
+        """Return the tokens of a completion: the rest of the last one, if the text followed it, or a shorter one.
+
+        Args:
+            written: the tokens of the text.
+            held: the end of the matcher's text, which none of these has written yet.
+
+        Raises:
+            DecodingError: the vocabulary cannot write it.
+        """
+        fresh = self._fewest(held)
+        left = self._left(written)
+        if left is not None and len(left) <= len(fresh) and self._matcher.is_completion(left):
+            return left
+        self._path = len(written), fresh
+        return fresh
+
+    def follows(self, written: Sequence[int], token: int) -> bool:
+        """Return True if a token, which the matcher has accepted, goes on with the last completion, and the rest of
+        this still completes the text (readings of the text may have been dropped)."""
+        left = self._left(written)
+        return bool(left) and left[0] == token and self._matcher.is_completion(left[1:])
+
+    def _left(self, written: Sequence[int]) -> list[int] | None:
+        """Return the rest of the last completion; None if the text went on otherwise."""
+        if self._path is None:
+            return None
+        begin, ids = self._path
+        count = len(written) - begin
+        if count > len(ids) or list(written[begin:]) != ids[:count]:
+            self._path = None
+            return None
+        return ids[count:]
+
+    def _fewest(self, held: bytes = b"") -> list[int]:
+        """Return the shortest completion in as few tokens as possible."""
+        parts = [held, *self._matcher.shortest_parts()]
+        return self._matcher.with_costs(lambda costs, _: costs.fewest.tokens(parts))
+
+    # -- masks -------------------------------------------------------------------------------------------------
+
+    def narrow(self, row: npt.NDArray[np.uint32], written: Sequence[int], room: int) -> None:
+        """Clear the tokens after which the text could not be completed; one that completes it is left.
+
+        Args:
+            row: the mask of the next token, as `Matcher.fill_mask` writes it.
+            written: the tokens of the text.
+            room: number of tokens that may still be written. The token that ends the text needs none.
+        """
+        matcher = self._matcher
+        costs = matcher.known_costs
+        if costs is None:
+            if matcher.is_finished:
+                return
+            costs = matcher.with_costs(lambda all_costs, state: all_costs.of(state))
+        cleared = 0
+        if costs.longest >= room:
+            found = costs
+            cleared = matcher.with_costs(lambda all_costs, _: all_costs.narrow(found, row, max(0, room)))
+        if costs.unsure and self._most_after(costs, row, written) + _AMPLE >= room:
+            cleared += self._try(costs, row, room)
+        if cleared and not row.any() and (path := self.completion(written)):
+            row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
+            cleared -= 1
+        if cleared and self.closed_at is None:
+            self.closed_at = len(written)
+
+    def _most_after(self, costs: Costs, row: npt.NDArray[np.uint32], written: Sequence[int]) -> int:
+        """Return the largest number of tokens that complete the text after an unsure token, one tried for each state
+        that they lead to."""
+        most, at = self._measured.get(costs, (0, -_FRESH))
+        if at + _FRESH <= len(written):
+            firsts = [int(tokens[0]) for each in costs.unsure if len(tokens := _within(each, row))]
+            most = sum(len(row) * 32 for _ in firsts[_TRIALS:])
+            for token in firsts[:_TRIALS]:
+                self._matcher.accept(token)
+                most = max(most, self._matcher.shortest_length())
+                self._matcher.rollback(1)
+            self._measured[costs] = most, len(written)
+        return most
+
+    def _try(self, costs: Costs, row: npt.NDArray[np.uint32], room: int) -> int:
+        """Clear the unsure tokens after which the text does not fit, as far as they are tried, and all others; return
+        the number of cleared ones."""
+        tokens = [token for each in costs.unsure for token in _within(each, row).tolist()]
+        fitting = 0
+        for number, token in enumerate(tokens):
+            if number < _TRIALS and self._matcher.accept(token):
+                fits = self.fits(room - 1)
+                self._matcher.rollback(1)
+                if fits:
+                    fitting += 1
+                    continue
+            row[token >> 5] ^= np.uint32(1 << (token & 31))
+        return len(tokens) - fitting
+
+
+def _within(tokens: npt.NDArray[np.int64], row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """Return those of some tokens that are set in a mask."""
+    return tokens[(row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1).astype(bool)]
+
+
+def _longest(vocabulary: Vocabulary) -> int:
+    """Return the length of the longest token; ask `Vocabulary.derived`."""
+    return max((len(token) for token in vocabulary.tokens if token), default=1)

@@ -1,0 +1,175 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Texts in as few tokens of a vocabulary as possible: a dynamic program over the vocabulary's trie, from the end on.
+
+Compiled where that is possible; ``fewest_tokens.pxd`` declares its C interface.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from ..errors import DecodingError
+
+try:
+    import cython
+except ImportError:  # interpreted, without Cython installed
+    from ..compiled import standin as cython  # type: ignore[no-redef]
+
+if not cython.compiled:  # else they are declared
+    from ..compiled.arrays import grown
+    from .trie import Trie
+
+#: The number of tokens of a text that the vocabulary cannot write.
+NEVER = cython.declare(cython.int, 2**30)
+
+#: Codes of control tokens begin here; those below are bytes.
+CONTROL = cython.declare(cython.int, 256)
+
+
+@cython.cclass
+class Spelling:
+    """A text in as few tokens as possible, from each of its offsets on.
+
+    Attributes:
+        codes: its bytes, and ``CONTROL + id`` for a control token.
+        length: their number.
+        tail: the spelling of the text behind it; None at the end.
+        least: number of tokens from each offset to the end of all tails, ``length`` included; `NEVER` if the vocabulary
+            cannot write that.
+        token: the first of them.
+        size: the number of its codes.
+    """
+
+
+@cython.cclass
+class FewestTokens:
+    """Spells texts in as few tokens as possible; of equally few, the first is as long as possible.
+
+    Args:
+        trie: the vocabulary's trie.
+        special: ids of control tokens by name.
+    """
+
+    def __init__(self, trie: Trie, special):
+        self.trie = trie
+        self.special = special
+        self.end = Spelling.__new__(Spelling)
+        self.end.codes = self.end.token = self.end.size = self.end.least = array("i", [0])
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the memoised tails."""
+        self.tails = {}
+        self.held = 0
+
+    def codes(self, parts) -> array:
+        """Return the codes of a text.
+
+        Args:
+            parts: runs of bytes, names of control tokens, and numbers: so many further tokens, of any bytes.
+        """
+        codes = array("i")
+        for part in parts:
+            if isinstance(part, bytes):
+                codes.extend(part)
+            elif isinstance(part, int):
+                codes.extend([CONTROL] * part)
+            else:
+                # A name that the vocabulary lacks belongs to another grammar: no text of this one needs it.
+                codes.append(CONTROL + self.special[part])
+        return codes
+
+    @cython.cfunc
+    def spell(self, codes: object, tail: Spelling) -> Spelling:
+        """Spell a text in front of another one. Tokens may reach across the border."""
+        trie: Trie = self.trie
+        found: Spelling = Spelling.__new__(Spelling)
+        count: cython.int = len(codes)
+        found.length = count
+        found.tail = tail
+        found.codes = codes if count else array("i", [0])
+        found.least = grown(None, "i", count + 1)
+        found.token = grown(None, "i", count + 1)
+        found.size = grown(None, "i", count + 1)
+        found.least[count] = tail.least[0]
+        part: Spelling
+        i: cython.int
+        at: cython.int
+        size: cython.int
+        node: cython.int
+        code: cython.int
+        least: cython.int
+        for i in range(count - 1, -1, -1):
+            found.least[i] = NEVER
+            if found.codes[i] >= CONTROL:
+                found.token[i] = found.codes[i] - CONTROL
+                found.size[i] = 1
+                found.least[i] = min(NEVER, found.least[i + 1] + 1)
+                continue
+            part = found
+            at = i
+            size = 0
+            node = 0
+            while True:
+                while at == part.length and part.tail is not None:
+                    part = part.tail
+                    at = 0
+                code = part.codes[at] if at < part.length else CONTROL
+                node = trie.child_by(node, code) if code < CONTROL else -1
+                if node < 0:
+                    break
+                at += 1
+                size += 1
+                least = part.least[at] + 1
+                if trie.first[node + 1] > trie.first[node] and least <= found.least[i] and least < NEVER:
+                    found.least[i] = least
+                    found.token[i] = trie.order[trie.first[node]]
+                    found.size[i] = size
+                if trie.size[node] == 1:
+                    break
+        return found
+
+    @cython.cfunc
+    def of_text(self, rope: object) -> Spelling:
+        """Spell a text. Its parts that other texts may end with as well are memoised."""
+        spine: list = []
+        found: Spelling = self.end
+        while True:
+            known = self.tails.get(id(rope))
+            if known is not None:
+                found = known[1]
+                break
+            spine.append(rope)
+            if rope.right is None:
+                break
+            rope = rope.right
+        at: cython.Py_ssize_t
+        for at in range(len(spine) - 1, -1, -1):
+            rope = spine[at]
+            found = self.spell(self.codes((rope if rope.right is None else rope.left).pieces()), found)
+            if at:  # nothing else ends with the whole text
+                self.tails[id(rope)] = (rope, found)  # the rope is held, so that no other has its id
+                self.held += 16 * found.length + 400
+        return found
+
+    def tokens(self, parts) -> list:
+        """Return the tokens of a text.
+
+        Args:
+            parts: runs of bytes, and names of control tokens.
+
+        Raises:
+            DecodingError: the vocabulary cannot write it.
+        """
+        spelling: Spelling = self.spell(self.codes(parts), self.end)
+        if spelling.least[0] >= NEVER:
+            raise DecodingError(
+                "the vocabulary has no token with which the text could be completed",
+                hint="the vocabulary must have a token for every single byte",
+            )
+        ids: list = []
+        at: cython.int = 0
+        while at < spelling.length:
+            ids.append(spelling.token[at])
+            at += spelling.size[at]
+        return ids
