@@ -6,11 +6,11 @@ token w is c(q·w). With ``room`` tokens left, those tokens fit whose cost is le
 state (all tokens that stay inside a free string lead to one), so the tokens are kept as spans of the trie's order, by
 cost, and the mask of those below a cost is made when it is first asked for.
 
-s(q) may end a name, or a string in an array, that the text so far forbids because it is there already (AFTER_NAME). Such
-a string has *spare* characters if three letters or digits may be put in front of its closing quote, any of twenty
-at each of the three, so that what follows stays the same. Then one of 8,000 longer strings is not there yet, and c(q)
-counts three tokens more for each such string of s(q). After other tokens the number depends on the text: they are
-*unsure*.
+s(q) may close a name, or a string in an array, that the text so far forbids because it is repeated (AFTER_NAME). The
+string has *spare characters* if it may be made longer, and what follows it stays the same: by three characters in front
+of its closing quote, each of them any of 20 letters or digits. In an object of fewer than 8,000 names one of these 20³
+strings is new. Then c(q) counts three tokens more for each such string of s(q), and holds whatever was written. In all
+other cases the number of tokens depends on the text: the token is *unsure*.
 
 Compiled where that is possible; ``token_costs.pxd`` declares its C interface.
 """
