@@ -70,7 +70,7 @@ def apply_mask(logits: Any, masks: Any) -> None:
     Raises:
         DecodingError: the shapes do not fit, or the logits are not floating-point numbers.
     """
-    if not hasattr(logits, "shape") or not hasattr(masks, "shape"):
+    if not hasattr(logits, "dtype") or not hasattr(masks, "dtype"):
         raise DecodingError(
             f"masks are put on arrays or tensors, not {type(masks).__name__} on {type(logits).__name__}",
             hint="give the logits first, then the masks that fill_masks wrote",
