@@ -79,7 +79,7 @@ class Budget:
             return room >= 0
         if len(held) + matcher.least_length() > room * self._longest:  # the completion is not even made
             return False
-        count = 0 if matcher.is_finished else matcher.with_costs(lambda costs, state: costs.tokens_left(state, held))
+        count = 0 if matcher.is_finished else matcher._with_costs(lambda costs, state: costs.tokens_left(state, held))
         return 0 <= count <= room or len(self._fewest(held)) <= room
 
     def needed(self) -> tuple[int, bool]:
@@ -129,7 +129,7 @@ class Budget:
     def _fewest(self, held: bytes = b"") -> list[int]:
         """Return the shortest completion in as few tokens as possible."""
         parts = [held, *self._matcher.shortest_parts()]
-        return self._matcher.with_costs(lambda costs, _: costs.fewest.tokens(parts))
+        return self._matcher._with_costs(lambda costs, _: costs.fewest.tokens(parts))
 
     # -- masks -------------------------------------------------------------------------------------------------
 
@@ -142,15 +142,15 @@ class Budget:
             room: number of tokens that may still be written. The token that ends the text needs none.
         """
         matcher = self._matcher
-        costs = matcher.known_costs
+        costs = matcher._known_costs
         if costs is None:
             if matcher.is_finished:
                 return
-            costs = matcher.with_costs(lambda all_costs, state: all_costs.of(state))
+            costs = matcher._with_costs(lambda all_costs, state: all_costs.of(state))
         cleared = 0
         if costs.longest >= room:
             found = costs
-            cleared = matcher.with_costs(lambda all_costs, _: all_costs.narrow(found, row, max(0, room)))
+            cleared = matcher._with_costs(lambda all_costs, _: all_costs.narrow(found, row, max(0, room)))
         if costs.unsure and self._most_after(costs, row, written) + _AMPLE >= room:
             cleared += self._try(costs, row, room)
         if cleared and not row.any() and (path := self.completion(written)):
