@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import DecodingError
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -51,8 +53,8 @@ class Budget:
         self._matcher = matcher
         self._longest = matcher.constraint.vocabulary.derived(_longest)
         self.closed_at: int | None = None
-        #: A completion, and the number of tokens before it.
-        self._path: tuple[int, list[int]] | None = None
+        #: The number of tokens before the last completion, and its tokens.
+        self._path: tuple[int, list[int]] = 0, []
         #: By the costs of a state, the number of tokens that complete the text after an unsure token, and the number of
         #: tokens that were written when it was counted.
         self._measured: dict[Costs, tuple[int, int]] = {}
@@ -61,8 +63,8 @@ class Budget:
         """Note that only the first ``count`` tokens of the text are left."""
         if self.closed_at is not None and self.closed_at > count:
             self.closed_at = None
-        if self._path is not None and self._path[0] > count:
-            self._path = None
+        if self._path[0] > count:
+            self._path = 0, []
         self._measured = {costs: found for costs, found in self._measured.items() if found[1] <= count}
 
     # -- one text ----------------------------------------------------------------------------------------------
@@ -80,7 +82,10 @@ class Budget:
         if len(held) + matcher.least_length() > room * self._longest:  # the completion is not even made
             return False
         count = 0 if matcher.is_finished else matcher._with_costs(lambda costs, state: costs.tokens_left(state, held))
-        return 0 <= count <= room or len(self._fewest(held)) <= room
+        try:
+            return 0 <= count <= room or len(self._fewest(held)) <= room
+        except DecodingError:  # the vocabulary cannot write it
+            return False
 
     def needed(self) -> tuple[int, bool]:
         """Return the number of tokens that complete the text, and True; where counting them would take long, a lower
@@ -104,27 +109,37 @@ class Budget:
         """
         fresh = self._fewest(held)
         left = self._left(written)
-        if left is not None and len(left) <= len(fresh) and self._matcher.is_completion(left):
+        if left and len(left) <= len(fresh) and self._writes(left, held):
             return left
         self._path = len(written), fresh
         return fresh
 
-    def follows(self, written: Sequence[int], token: int) -> bool:
+    def follows(self, written: Sequence[int], token: int, held: bytes = b"") -> bool:
         """Return True if a token, which the matcher has accepted, goes on with the last completion, and the rest of
-        this still completes the text (readings of the text may have been dropped)."""
-        left = self._left(written)
-        return bool(left) and left[0] == token and self._matcher.is_completion(left[1:])
+        this still completes the text (readings of the text may have been dropped).
 
-    def _left(self, written: Sequence[int]) -> list[int] | None:
-        """Return the rest of the last completion; None if the text went on otherwise."""
-        if self._path is None:
-            return None
+        Args:
+            written: the tokens of the text before it.
+            token: the token.
+            held: the end of the matcher's text, which neither of these has written yet.
+        """
+        left = self._left(written)
+        return bool(left) and left[0] == token and self._writes(left[1:], held)
+
+    def _left(self, written: Sequence[int]) -> list[int]:
+        """Return the rest of the last completion; empty if there is none, or the text went on otherwise."""
         begin, ids = self._path
         count = len(written) - begin
-        if count > len(ids) or list(written[begin:]) != ids[:count]:
-            self._path = None
-            return None
-        return ids[count:]
+        if not 0 <= count < len(ids) or list(written[begin:]) != ids[:count]:
+            self._path = 0, []
+        return self._path[1][count:]
+
+    def _writes(self, ids: list[int], held: bytes) -> bool:
+        """Return True if tokens of the last completion still complete the text, and begin with held text: what a model
+        chose as a whole may be another text."""
+        tokens = self._matcher.constraint.vocabulary.tokens
+        begins = not held or b"".join(tokens[token] or b"\xff" for token in ids[: len(held)]).startswith(held)
+        return begins and self._matcher.is_completion(ids)
 
     def _fewest(self, held: bytes = b"") -> list[int]:
         """Return the shortest completion in as few tokens as possible."""
