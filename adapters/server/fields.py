@@ -40,6 +40,7 @@ _CONSTRAINTS: Mapping[str, str] = {
     **dict.fromkeys(
         ("min_tokens", "ignore_eos", "stop_token_ids", "bad_words", "logit_bias", "n", "best_of"), "leave it out"
     ),
+    **dict.fromkeys(("tools", "functions", "tool_choice"), "a protocol of conversations has them"),
     **dict.fromkeys(("template", "chat_template"), "the model's own template is used; send the conversation"),
     **dict.fromkeys(("stop", "stop_sequences"), "give the texts in the field of this protocol"),
     **dict.fromkeys(("frequency_penalty", "presence_penalty"), "repetition_penalty is a penalty that models here have"),

@@ -131,7 +131,6 @@ def test_json_may_follow_a_text(noisy: openai.OpenAI) -> None:
         ({"presence_penalty": 1}, "presence_penalty"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"tools": []}, "tools"),
-        ({"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
     ],
 )
 def test_what_cannot_be_met_is_refused_by_name(noisy: openai.OpenAI, fields: dict[str, Any], named: str) -> None:
