@@ -206,7 +206,8 @@ class Budget:
 
 def _within(tokens: npt.NDArray[np.int64], row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
     """Return those of some tokens that are set in a mask."""
-    return tokens[(row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1).astype(bool)]
+    within: npt.NDArray[np.int64] = tokens[(row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1).astype(bool)]
+    return within
 
 
 def _longest(vocabulary: Vocabulary) -> int:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from ...errors import LimitError
+from ..byte_rows import ByteRows
 from ..free_string import BETWEEN, free_string
+from ..states import Automaton
 from .strings import preference
-from .texts import NEVER, NO_TEXT, Rope, ShortestTexts
-
-if TYPE_CHECKING:
-    from ..lazy_dfa import LazyAutomaton
+from .texts import NEVER, NO_TEXT, Rope, ShortestTexts, Source
 
 #: Maximum number of states whose plan is memoised.
 MAX_PLANS = 4_096
+
+
+class Store(Source, Protocol):
+    """A `LazyAutomaton`, as far as plans need it."""
+
+    automaton: Automaton
+    rows: ByteRows
+    specials: Sequence[str]
 
 
 class Plans:
@@ -29,7 +37,7 @@ class Plans:
         texts: the shortest texts of its nodes.
     """
 
-    def __init__(self, store: LazyAutomaton) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[int, Rope] = {}
         self.texts = ShortestTexts(store)
@@ -136,7 +144,8 @@ class Plans:
             data: bytes = rest[0]
             return data
         if kind == "row":
-            return self._store.rows.shortest(rest[0])
+            row: bytes = self._store.rows.shortest(rest[0])
+            return row
         local, written, least = rest
         closing = free_string()[1][local]
         if local > BETWEEN:  # inside a character
