@@ -443,7 +443,7 @@ class Terms(TermStore):
         first: cython.int = 0  # all states before it were visited
         number: cython.int
         visited: cython.int = 0
-        newest: list = None
+        newest: list = []  # met depth-first
         target: cython.int
         step: cython.int
         known: cython.int
@@ -456,14 +456,12 @@ class Terms(TermStore):
             if first == met.count:
                 break
             number = first
-            if visited >= PATIENT and visited & 1:
-                if newest is None:
-                    newest = list(range(first, met.count))
-                while newest:
-                    step = newest.pop()
-                    if met.met[met.terms[step]] != VISITED:
-                        number = step
-                        break
+            is_deep: cython.bint = visited >= PATIENT and visited & 1
+            while is_deep and newest:
+                step = newest.pop()
+                if met.met[met.terms[step]] != VISITED:
+                    number = step
+                    break
             state: cython.int = met.terms[number]
             if self.is_hurried and visited == HURRIED:
                 raise LimitError("a pattern is too complex to be searched for a string", hint="simplify the pattern")
@@ -488,7 +486,7 @@ class Terms(TermStore):
                     return False
                 known = met.count
                 met.meet(target, number)
-                if newest is not None and met.count > known:
+                if is_deep and met.count > known:
                     newest.append(known)
         for i in range(met.count):
             self.traits[met.terms[i]] |= term_kinds.DEAD

@@ -16,7 +16,9 @@ from toolgrammar.core.automaton.completion.strings import shortest
 from toolgrammar.core.language import CharSet, Nodes, Terms
 from toolgrammar.core.language import terms as terms_module
 from toolgrammar.core.language.queries import is_cofinite
+from toolgrammar.core.language.term_kinds import ALT
 from toolgrammar.core.regex.compile import regex_term
+from toolgrammar.core.schema.scalars.formats import format_term
 
 ALPHABET = "ab_ "
 STRINGS = ["".join(chars) for size in range(5) for chars in itertools.product(ALPHABET, repeat=size)]
@@ -363,3 +365,54 @@ def test_a_copy_has_the_same_terms_and_gives_nothing_back(known: tuple, new: tup
     assert all(one.matches(term_of(one, new), text) == holds(new, text) for text in STRINGS[:60])
     with pytest.raises(ValueError, match="not copied again"):
         one.copy()
+
+
+BOUNDS = [(low, high) for low in range(4) for high in (0, 1, 2, 3, None) if high is None or high >= low]
+
+
+@pytest.mark.parametrize("inner", BOUNDS)
+@pytest.mark.parametrize("outer", BOUNDS)
+def test_a_count_of_counts(inner: tuple[int, int | None], outer: tuple[int, int | None]) -> None:
+    """A repetition of a repetition holds exactly the numbers of copies that it says, and is one if they have no gap."""
+    terms = Terms()
+    once = terms.chars(CharSet.of("a"))
+    term = terms.repeat(terms.repeat(once, *inner), *outer)
+    most = 30 if outer[1] is None else outer[1]
+    wanted = {
+        copies
+        for count in range(outer[0], most + 1)
+        for copies in range(30)
+        if inner[0] * count <= copies
+        and (copies == 0 if count == 0 else inner[1] is None or copies <= inner[1] * count)
+    }
+    assert {copies for copies in range(30) if terms.matches(term, "a" * copies)} == wanted
+    has_gap = wanted != set(range(min(wanted), max(wanted) + 1))
+    assert has_gap or term == terms.EPSILON or terms.run_bounds(term) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "parts"),
+    [
+        ("^(([a-z]{1,100}){1,100}){1,100}$", "a" * 40, 1),
+        ("^(([a-z]{1,100}-?){1,100}){1,100}$", "a" * 40, 12),
+        ("^[a-z]{1,100}[a-z]{1,100}[a-z]{1,100}$", "a" * 40, 3),
+        ("^([a-z]{1,9}[0-9]{0,9}){1,50}$", "ab1" * 14, 6),
+    ],
+)
+def test_counted_parts_that_others_include_are_dropped(pattern: str, text: str, parts: int) -> None:
+    """After many characters that any of several counters may have read, few alternatives are left."""
+    terms = Terms()
+    term = regex_term(terms, pattern, whole=False)
+    for character in text:
+        term = terms.derivative(term, ord(character))
+        kind, args = terms.shape(term)
+        assert kind != ALT or len(args) <= parts
+    assert not terms.is_empty(term) and len(terms) < 3_000
+
+
+def test_a_string_deep_in_a_wide_space_is_found() -> None:
+    """A date and time of more than 127 characters is found in few terms: a search goes depth-first, too."""
+    terms = Terms()
+    long = terms.and_([format_term(terms, "date-time"), terms.repeat(terms.ANY, 128, None)])
+    assert not terms.is_empty(long)
+    assert len(terms) < 20_000
