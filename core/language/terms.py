@@ -63,6 +63,7 @@ class Terms(TermStore):
 
     def __init__(self) -> None:
         TermStore.__init__(self)
+        self.room = MAX_TERMS
         self.is_hurried = self.is_unsure = False
         self.row_room, self.starts, self.targets = 256, ints(256), ints(256)
         self.row_used = 1

@@ -214,6 +214,16 @@ def test_values_that_are_long() -> None:
     assert Grammar.from_json_schema(recursive).matches("null")
 
 
+def test_a_format_that_is_longer_than_a_limit() -> None:
+    """A long string of a format is deep in a wide space of states; it is found, and nothing is left out."""
+    schema = {**ARRAY, "items": {"type": "string", "oneOf": [{"format": "date-time"}, {"maxLength": 127}]}}
+    grammar = Grammar.from_json_schema(schema)
+    matcher = grammar.bind(VOCABULARY).matcher()
+    assert matcher.accept_bytes(b'["x", "2026-11-25T12:00:00.')
+    assert matcher.accept_bytes(b"0" * 110 + b'Z"]') and matcher.is_accepting
+    assert not grammar.matches('["2026-11-25T12:00:00Z"]') and not grammar.narrowed
+
+
 def test_a_rule_beyond_a_limit_is_left_out() -> None:
     """An alternative that exceeds a limit when a text gets near it is not written; without others, it is an error."""
     pattern = "^(?=.*a.{30}b)(?=.*c.{30}d)(?=.*e.{25}f).*$"
