@@ -831,7 +831,8 @@ class Grammar:
         if self._has_rules:
             reached = reached_from(self)
             check_rules(reached, bodies_of(reached), nodes)
-        return self._build(nodes)
+        kind, *rest = self._key
+        return self._build(nodes) if kind != "schema" else cast(Any, rest[0]).build(nodes, whole=True)
 
     def _unsatisfiable(self) -> SchemaError:
         """Return the error for a grammar without any text."""

@@ -505,7 +505,8 @@ class NodeStore:
 
         Args:
             key: identifies the rule in this store.
-            expand: returns the node of the rule.
+            expand: returns the node of the rule. It may have a method ``otherwise``, called if the rule exceeds a
+                limit: it returns a node for some of the rule's texts, empty only if the rule is; or None.
             as_empty_as: a node that is empty iff the rule is; it is inspected instead.
             as_short_as: returns a node whose texts are some of the rule's, a shortest one among them; shortest texts
                 are searched there.

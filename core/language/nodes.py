@@ -10,7 +10,7 @@ Compiled where that is possible (Cython in pure-Python mode)."""
 
 from __future__ import annotations
 
-from ..errors import GrammarError, LimitError
+from ..errors import GrammarError, LimitError, SchemaError
 from .terms import MAX_TERMS
 
 try:
@@ -157,7 +157,7 @@ class Nodes(NodeStore):
                 before = len(self.terms)
                 try:
                     current = self._things[cell(self, current, node_kinds.A)]()
-                except LimitError as error:
+                except (LimitError, SchemaError) as error:
                     current = self._without(current, error, before)
                 self._check(current)
         finally:
@@ -171,23 +171,28 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _without(self, node: cython.int, error, before: cython.int) -> cython.int:
-        """Return the empty language for a rule that exceeded a limit; raise the error if the rule is known to have a
-        text, or if the store is full of others.
-
-        No text leads there: that a rule has one is only known from its expansion, or from another node (`lazy`).
+        """Return the language of a rule that exceeded a limit: ``otherwise()`` if it has that method, else the empty
+        language. Raise the error if the rule is known to have a text and none is given, or if the store is full of
+        others.
 
         Args:
             node: the rule.
             error: the limit.
             before: the number of terms before the rule was expanded.
         """
-        if self._count >= self._room or cell(self, node, node_kinds.B) >= 0:
+        if self._count >= self._room:
             raise error
         is_its_own: cython.bint = self.terms.is_hurried or len(self.terms) < self.terms.room
         if not is_its_own and len(self.terms) - before < _ITS_SHARE * self.terms.room:
             raise error
+        rule = self._things[cell(self, node, node_kinds.A)]
+        instead = rule.otherwise() if hasattr(rule, "otherwise") else None
+        if instead is None:
+            if cell(self, node, node_kinds.B) >= 0:
+                raise error
+            instead = node_kinds.EMPTY
         self.exceed(error)
-        return node_kinds.EMPTY
+        return instead
 
     def exceed(self, error) -> object:
         """Remember a limit for which something is left out of the language."""

@@ -17,7 +17,6 @@ from ..errors import (
     UnsupportedSchemaError,
 )
 from ..language.nodes import Nodes
-from .check.explore import explore
 from .check.problems import DynamicReferences, problems
 from .check.unsatisfiable import MAX_SECONDS, contradictions, unsatisfiable
 from .lower.lowering import Lowering
@@ -62,8 +61,17 @@ class CompiledSchema:
     normalisers: list[Normaliser] = field(default_factory=list)
     narrowed_keys: tuple[tuple[object, str], ...] = ()
 
-    def build(self, nodes: Nodes) -> int:
-        """Return the root node in a store; everything below is lowered when it is met."""
+    def build(self, nodes: Nodes, *, whole: bool = False) -> int:
+        """Return the root node in a store; everything below is lowered when a text reaches it.
+
+        Args:
+            nodes: the store.
+            whole: the grammar is this schema alone: it is refused if its root exceeds a limit. Else, as of every
+                subschema, what exceeds the limit is left out.
+
+        Raises:
+            LimitError: ``whole`` is set, and the root exceeds a limit.
+        """
         # Where many grammars meet, equal schemas are found by what they say. Elsewhere a schema meets no equal one, and
         # putting it in words would take longer than the rest.
         handle = self.key if nodes.is_shared else _Same(self)
@@ -71,7 +79,8 @@ class CompiledSchema:
         if lowering is None:
             nodes.weight += LOWERING_BYTES + ENTRY_BYTES * self.document.entries
             lowering = nodes.builders[handle] = self._lowering(nodes)
-            explore(lowering)
+        if whole and self.options.arguments is None:
+            lowering.expand(self.document.root)
         root: int = lowering.root()
         return root
 

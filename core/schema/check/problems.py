@@ -85,7 +85,6 @@ UNKNOWN = 32  # to the dialect: an annotation
 FORKS = 64
 NOT_NEGATABLE = 128
 REFERS = 256
-RISKY = 512
 DEEP = 1024  # more than what a value is must be looked at
 UNCOUNTED = 2048
 IN_PLACE = 4096
@@ -105,8 +104,7 @@ def _table(draft: Draft) -> dict[str, int]:
         | (FORKS if row.forks else 0)
         | (0 if row.negatable else NOT_NEGATABLE)
         | (REFERS if row.name in REFERENCES else 0)
-        | (RISKY if row.risky else 0)
-        | (DEEP if row.shape <= Shape.DEPENDENCIES or row.forks or row.risky or row.name in REFERENCES else 0)
+        | (DEEP if row.shape <= Shape.DEPENDENCIES or row.forks or row.name in REFERENCES else 0)
         | (0 if row.negatable else DEEP)
         | (UNCOUNTED if row.name in _UNCOUNTED else 0)
         | (IN_PLACE if row.name in _IN_PLACE or row.name == "$ref" else 0)
@@ -185,9 +183,6 @@ class _Pass:
         self.is_leaf = True  # the subschema that is checked has no more to look at than its own values
         self.steps = 0  # total of the counts
         self.entries = 0  # see `Document`
-        self.risky = document.risky
-        self.forking = document.forking
-        self.uses: list[tuple[Any, list[Signed]]] = []  # pairs of a schema and those that it applies
         # subschemas that ask for members, or for several items; a bound of how often parts of them are repeated
         self.large: list[Located] = []
         self.product = 1.0
@@ -208,8 +203,6 @@ class _Pass:
             self._expand()
         if self.large and self.product * self.entries > FEW_PARTS and not self.found:
             self._vast()
-        if self.risky or self.document.demanding:
-            self._note_users()
         return self.found
 
     def _vast(self) -> None:
@@ -222,14 +215,6 @@ class _Pass:
                 hint = "lower required, minItems and minProperties, of the subschemas that it is made of too"
                 self.found.append((located, LimitError(message, hint=hint, place=Place(pointer=located.pointer))))
                 return
-
-    def _note_users(self) -> None:
-        """Set the document's ``users``."""
-        users = self.document.users
-        users[id(self.document.schema)] = []
-        for schema, children in self.uses:
-            for child, _ in children:
-                users.setdefault(id(child.schema), []).append(schema)
 
     def _visit(self, located: Located, positive: bool) -> bool:
         """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
@@ -286,11 +271,6 @@ class _Pass:
                 self.is_leaf = False
             if code & UNKNOWN:  # an annotation, of any shape
                 continue
-            if code & DEEP:
-                if code & RISKY:
-                    self.risky.append(located)
-                if code & FORKS and not code & REFERS:
-                    self.forking.append(id(schema))
             if shape == TYPE:
                 names = (value,) if type(value) is str else value
                 if not isinstance(names, (list, tuple)):
@@ -489,8 +469,6 @@ class _Pass:
             forks = forks or bool(code & FORKS)
             shape = code & SHAPE
             if code & REFERS:
-                if type(value) is str and value != "#" and not value.startswith("#/"):
-                    self.risky.append(located)
                 try:
                     target = self._target(located, keyword)
                 except SchemaError as error:
@@ -502,9 +480,7 @@ class _Pass:
                     if _refers(target.schema) or (self.large and self.large[len(self.large) - 1] is located):
                         self.product *= PER_REFERENCE
                     if keyword == "$ref" and self.hides:
-                        child = (target, positive)
-                        self.uses.append((schema, [child]))
-                        self.todo.append(child)
+                        self.todo.append((target, positive))
                         return True
                     children.append((target, positive))
             elif shape == OWN:
@@ -538,8 +514,6 @@ class _Pass:
                 if shape == ITEMS or keyword == "additionalItems" or keyword == "contains":
                     self._note_references(schema, keyword, (value,))
                 self._one(located, schema, keyword, positive, children)
-        if children:
-            self.uses.append((schema, children))
         if forks:
             if positive and located.key not in self.inside:
                 self.forks.append(located)

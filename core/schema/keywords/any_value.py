@@ -108,7 +108,6 @@ def _not_values(schemas: Schemas, located: Located) -> Iterator[Formula]:
     ways = [_ways_to_differ(schemas, value) for value in others]
     join: Callable[[list[Conjunction]], Formula] = either
     if prod(map(len, ways)) > MAX_PRODUCT:
-        schemas.document.demanding.add(id(located.schema))
         join = together
     denied = Conjunction(not_values=scalars)
     yield AllOf((denied, *map(join, ways))) if ways else denied

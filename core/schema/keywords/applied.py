@@ -92,14 +92,13 @@ def _reference(name: str, **data: Any) -> Keyword:
 
 ROWS = (
     _reference("$ref", forks=True),
-    _reference("$dynamicRef", since=Draft.DRAFT_2020_12, risky=True),
-    _reference("$recursiveRef", since=Draft.DRAFT_2019_09, until=Draft.DRAFT_2020_12, risky=True),
+    _reference("$dynamicRef", since=Draft.DRAFT_2020_12),
+    _reference("$recursiveRef", since=Draft.DRAFT_2019_09, until=Draft.DRAFT_2020_12),
     Keyword(
         "allOf",
         Shape.ALTERNATIVES,
         Role.SAME_VALUE,
         forks=True,
-        risky=True,
         applied=_all_of,
         negation=_not_all_of,
     ),
@@ -109,7 +108,6 @@ ROWS = (
         Role.SAME_VALUE,
         forks=True,
         negates=True,
-        risky=True,
         signs=lambda schema, holds: (not holds,),
         applied=_not,
         negation=_not_not,
@@ -121,7 +119,6 @@ ROWS = (
         since=Draft.DRAFT_7,
         forks=True,
         negates=True,
-        risky=True,
         signs=lambda schema, holds: (True, False) if "then" in schema or "else" in schema else (True,),
         applied=_if,
         negation=_not_if,

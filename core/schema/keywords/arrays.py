@@ -135,16 +135,19 @@ def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
-def surely_has_array(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
-    """Return True if some array surely satisfies a schema by its number of items (`READ_FOR_ARRAY`) and their
-    values."""
-    least = schema["minItems"]
+def array_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+    """Return an array with the minimum number of items (`READ_FOR_ARRAY`), each the value by ``witness``, in a list; an
+    empty list if the value exists and is not known; None if the array may not exist."""
+    least = int(schema["minItems"])
     if least > schema.get("maxItems", least) or (least > 1 and schema.get("uniqueItems") is True):
-        return False
-    return least == 0 or is_inhabited(schema.get("items", True))
+        return None
+    if least == 0:
+        return [[]]
+    item = witness(schema.get("items", True))
+    return item and [item * least]
 
 
-#: The keywords that `surely_has_array` reads.
+#: The keywords that `array_witness` reads.
 READ_FOR_ARRAY = frozenset({"minItems", "maxItems", "uniqueItems"})
 
 ROWS = (
@@ -177,7 +180,6 @@ ROWS = (
         "array",
         Draft.DRAFT_6,
         negates=True,
-        risky=True,
         signs=lambda schema, holds: (True,) if holds and "maxContains" not in schema else (True, False),
         facts=_contains,
         negation=_not_contains,
@@ -191,7 +193,6 @@ ROWS = (
         "array",
         negatable=False,
         holds=Holds.EMPTY,
-        risky=True,
         facts=_unique,
         negation=_not_unique,
     ),
@@ -202,7 +203,6 @@ ROWS = (
         "array",
         Draft.DRAFT_2019_09,
         negates=True,
-        risky=True,
         signs=lambda schema, holds: (True,) if holds else (True, False),
         negation=_not_evaluated,
     ),

@@ -20,7 +20,7 @@ _BOUNDS = {
     "exclusiveMaximum": (False, None),
 }
 
-#: Bounds up to this one, of integers, are looked at by `surely_has_number`.
+#: Bounds up to this one, of integers, are looked at by `number_witness`.
 _SMALL = 10**15
 
 
@@ -68,16 +68,19 @@ def _not_multiple(schemas: Schemas, located: Located) -> Iterator[Formula]:
     yield fact("number", numbers=NumberRange(not_multiples=(exact(located.schema["multipleOf"]),)))
 
 
-def surely_has_number(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
-    """Return True if some integer surely satisfies a schema by its bounds (`READ_FOR_NUMBER`)."""
+def number_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+    """Return the integer within the bounds (`READ_FOR_NUMBER`) that is nearest to zero, in a list; None if there may be
+    none."""
     low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
-    return type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL
+    if type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL:
+        return [min(max(low, 0), high)]
+    return None
 
 
-#: The keywords that `surely_has_number` reads.
+#: The keywords that `number_witness` reads.
 READ_FOR_NUMBER = frozenset({"minimum", "maximum"})
 
 ROWS = (
     *map(_bound_row, _BOUNDS),
-    Keyword("multipleOf", Shape.STEP, Role.ASSERTION, "number", risky=True, facts=_multiple, negation=_not_multiple),
+    Keyword("multipleOf", Shape.STEP, Role.ASSERTION, "number", facts=_multiple, negation=_not_multiple),
 )

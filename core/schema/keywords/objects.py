@@ -200,14 +200,20 @@ def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[F
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
-def surely_has_object(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
-    """Return True if some object surely satisfies a schema that asks for members (`READ_FOR_OBJECT`) and is satisfied
-    by their values."""
+def object_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+    """Return an object with the required members (`READ_FOR_OBJECT`) and values by ``witness``, in a list; an empty
+    list if a value exists and is not known; None if one may not exist."""
     declared = schema.get("properties", {})
-    return all(name in declared and is_inhabited(declared[name]) for name in schema["required"])
+    members: dict[str, list[Any]] = {}
+    for name in schema["required"]:
+        found = witness(declared[name]) if name in declared else None
+        if found is None:
+            return None
+        members[name] = found
+    return [{name: found[0] for name, found in members.items()}] if all(members.values()) else []
 
 
-#: The keywords that `surely_has_object` reads.
+#: The keywords that `object_witness` reads.
 READ_FOR_OBJECT = frozenset({"required"})
 
 ROWS = (
@@ -227,7 +233,6 @@ ROWS = (
         Role.PARTS,
         "object",
         holds=Holds.EMPTY,
-        risky=True,
         facts=_members,
         negation=_not_patterns,
     ),
@@ -247,7 +252,6 @@ ROWS = (
         "object",
         Draft.DRAFT_6,
         holds=Holds.EMPTY,
-        risky=True,
         signs=lambda schema, holds: (True,),
         facts=_names,
         negation=_not_names,
@@ -270,11 +274,9 @@ ROWS = (
         facts=_most,
         negation=_not_most,
     ),
-    _dependent(
-        "dependentSchemas", Shape.BY_NAME, _dependent_schemas, since=Draft.DRAFT_2019_09, forks=True, risky=True
-    ),
+    _dependent("dependentSchemas", Shape.BY_NAME, _dependent_schemas, since=Draft.DRAFT_2019_09, forks=True),
     _dependent("dependentRequired", Shape.REQUIREMENTS, _dependent_required, since=Draft.DRAFT_2019_09),
-    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, forks=True, risky=True),
+    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, forks=True),
     Keyword(
         "propertyDependencies",
         Shape.OWN,
@@ -283,7 +285,6 @@ ROWS = (
         Draft.DRAFT_2020_12,
         forks=True,
         holds=Holds.EMPTY,
-        risky=True,
         check=_misfit,
         within=_by_value,
         applied=_property_dependencies,
@@ -297,7 +298,6 @@ ROWS = (
         "object",
         Draft.DRAFT_2019_09,
         negates=True,
-        risky=True,
         signs=lambda schema, holds: (True,) if holds else (True, False),
         negation=_not_evaluated,
     ),

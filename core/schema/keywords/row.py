@@ -80,11 +80,8 @@ class Document(Protocol):
     """References of one document (`read.resolve.Document`).
 
     Attributes:
-        demanding: identities of schemas of which many must fail at once.
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
     """
-
-    demanding: set[int]
 
     ref_hides_siblings: bool
 
@@ -199,7 +196,6 @@ class Keyword:
         negates: judging it may take the negation of a subschema.
         negatable: its own negation can be enforced exactly; else it is narrowed.
         holds: values that surely satisfy it.
-        risky: a well-formed schema may still turn out to be beyond a limit, or impossible to enforce, beside it.
         most: greatest value of a lower bound that can be enforced.
         signs: returns, for a schema that must hold (True) or fail (False), the same for its subschemas under the
             keyword, each of which may have to do both; None: as the schema.
@@ -223,7 +219,6 @@ class Keyword:
     negates: bool = False
     negatable: bool = True
     holds: Holds = Holds.UNKNOWN
-    risky: bool = False
     most: int | None = None
     signs: Callable[[Mapping[str, Any], bool], tuple[bool, ...]] | None = None
     check: Callable[[Any], str | None] | None = None

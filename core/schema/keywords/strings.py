@@ -16,9 +16,6 @@ GRAMMAR = "x-grammar"
 #: Maximum value of ``minLength``.
 MAX_LEAST_LENGTH = 100_000
 
-#: Longest string that is not looked at again: no schema asks for more.
-_ENDLESS = 10**15
-
 
 def _least(facts: Facts, count: Any) -> None:
     facts.strings["least"] = int(count)
@@ -64,14 +61,16 @@ def _not_format(schemas: Schemas, located: Located) -> Iterator[Formula]:
         yield fact("string", strings=Strings(not_formats=(located.schema["format"],)))
 
 
-def surely_has_string(schema: Mapping[str, Any], is_inhabited: Callable[[Any], bool]) -> bool:
-    """Return True if some string surely satisfies a schema by its length or its format (`READ_FOR_STRING`)."""
+def string_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+    """Return a string of the minimum length (`READ_FOR_STRING`), in a list; an empty list for a format, whose strings
+    are not known; None if there may be no string."""
     if "format" in schema:
-        return "minLength" not in schema and "maxLength" not in schema
-    return bool(schema["minLength"] <= schema.get("maxLength", _ENDLESS))
+        return None if "minLength" in schema or "maxLength" in schema else []
+    least = int(schema["minLength"])
+    return ["a" * least] if least <= schema.get("maxLength", least) else None
 
 
-#: The keywords that `surely_has_string` reads.
+#: The keywords that `string_witness` reads.
 READ_FOR_STRING = frozenset({"minLength", "maxLength", "format"})
 
 ROWS = (
@@ -89,5 +88,5 @@ ROWS = (
     Keyword(
         "maxLength", Shape.UPPER_COUNT, Role.ASSERTION, "string", holds=Holds.EMPTY, facts=_most, negation=_not_most
     ),
-    Keyword(GRAMMAR, Shape.GRAMMAR, Role.ASSERTION, "string", risky=True, facts=_grammar, negation=_not_grammar),
+    Keyword(GRAMMAR, Shape.GRAMMAR, Role.ASSERTION, "string", facts=_grammar, negation=_not_grammar),
 )

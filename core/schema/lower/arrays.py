@@ -94,6 +94,10 @@ class _Place:
     def __call__(self) -> int:
         return self.lowering.expand(self)
 
+    def otherwise(self) -> int:
+        """Return the end of the array, where it may end and its next items exceed a limit."""
+        return self.lowering.end(self)
+
 
 class ArrayLowering:
     """Lowering of the arrays of one document.
@@ -157,6 +161,10 @@ class ArrayLowering:
             instead = self.nodes.EPSILON if self._may_close(place) else None
             node = plan.places[key] = self.nodes.lazy(place, place, as_empty_as=instead)
         return node
+
+    def end(self, place: _Place) -> int:
+        """Return the end of an array from a place without further items; EMPTY if it may not end there."""
+        return self.nodes.seq(self.lowering.space, self._closing) if self._may_close(place) else self.nodes.EMPTY
 
     def _may_close(self, place: _Place) -> bool:
         """Return True if an array may end at a place."""

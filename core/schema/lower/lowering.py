@@ -73,6 +73,10 @@ class _Subschema:
     def __call__(self) -> int:
         return self.lowering.expand(self.located)
 
+    def otherwise(self) -> int | None:
+        """Return one value, for a subschema whose values exceed a limit; none if it is not known to have any."""
+        return self.lowering.witness(self.located)
+
 
 class Lowering:
     """Lowering of one document into one node store.
@@ -271,6 +275,14 @@ class Lowering:
             return False
         memo = self._inhabited if part.located.scope is None else self._elsewhere
         return memo.is_inhabited(part.located.schema)
+
+    def witness(self, located: Located) -> int | None:
+        """Return one value of a subschema that surely has one; no value of another; None if none is known."""
+        if not self.is_inhabited((signed(located),)):
+            return self.nodes.EMPTY
+        memo = self._inhabited if located.scope is None else self._elsewhere
+        found = memo.witness(located.schema)
+        return self.listed(found) if found else None
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal; computed once."""

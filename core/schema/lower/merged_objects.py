@@ -253,6 +253,9 @@ class MergedObjects:
                 regions.append(region)
             else:
                 members += [Member(name, region.goal, False, region.meets) for name in sorted(listed)]
+        for reached in [(each.goal, each.meets) for each in members] + [(each.goal, each.meets) for each in regions]:
+            if reached[1]:  # a limit of the demands is met before any member is written
+                self.meeting(*reached, -1)
         absent = tuple(some.absent for some in demands)
         return ObjectShape(tuple(members), tuple(regions), absent, objects.least, objects.most)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..keywords.arrays import READ_FOR_ARRAY, surely_has_array
-from ..keywords.numbers import READ_FOR_NUMBER, surely_has_number
-from ..keywords.objects import READ_FOR_OBJECT, surely_has_object
-from ..keywords.strings import READ_FOR_STRING, surely_has_string
+from ..keywords.arrays import READ_FOR_ARRAY, array_witness
+from ..keywords.numbers import READ_FOR_NUMBER, number_witness
+from ..keywords.objects import READ_FOR_OBJECT, object_witness
+from ..keywords.strings import READ_FOR_STRING, string_witness
 from ..read.keywords import CONSTRAINING, KEYWORDS, Holds
 from ..read.located import Located
 from ..read.resolve import Document
@@ -24,6 +24,16 @@ _BITS = {"object": 1, "array": 2, "string": 4, "number": 8, "integer": 8, "boole
 _EVERY_TYPE = 63
 _WHOLE = 64  # it lists values, or applies other schemas to the value
 
+#: The empty value of each type, by its bit.
+_EMPTY: dict[int, Any] = {
+    _BITS[kind]: value
+    for kind, value in (("object", {}), ("array", []), ("string", ""), ("number", 0), ("boolean", True), ("null", None))
+}
+
+#: Types of which the values exceed no limit where a value other than the empty one is sure and the type is the only
+#: one.
+_WITHIN_LIMITS = frozenset((_BITS["object"], _BITS["string"], _BITS["number"]))
+
 _CONSTRAINTS = {name: KEYWORDS[name] for name in CONSTRAINING if name != "type"}
 
 #: By keyword: the type of which the empty value (``""``, ``0``, ``[]``, ``{}``) may not satisfy it, as a bit.
@@ -32,23 +42,23 @@ _ASKED = {
     for row in _CONSTRAINTS.values()
 }
 
-#: By type: what finds out whether it surely has a value other than the empty one, and the keywords that this does not
-#: take into account, though they may exclude the value.
+#: By type: the function that returns a value other than the empty one, and the keywords that it does not take into
+#: account, though they may exclude the value.
 _WITNESSES = tuple(
     (
         _BITS[kind],
-        surely_has,
+        value_of,
         frozenset(
             row.name
             for row in _CONSTRAINTS.values()
             if row.type == kind and row.holds is not Holds.PARTS and row.name not in read
         ),
     )
-    for kind, surely_has, read in (
-        ("object", surely_has_object, READ_FOR_OBJECT),
-        ("array", surely_has_array, READ_FOR_ARRAY),
-        ("string", surely_has_string, READ_FOR_STRING),
-        ("number", surely_has_number, READ_FOR_NUMBER),
+    for kind, value_of, read in (
+        ("object", object_witness, READ_FOR_OBJECT),
+        ("array", array_witness, READ_FOR_ARRAY),
+        ("string", string_witness, READ_FOR_STRING),
+        ("number", number_witness, READ_FOR_NUMBER),
     )
 )
 
@@ -65,32 +75,36 @@ class Inhabited:
 
     def __init__(self, document: Document | None = None) -> None:
         self._document = document
-        self._known: dict[int, bool] = {}  # by the identity of a schema
+        self._known: dict[int, list[Any] | None] = {}  # the witnesses, by the identity of a schema
         self._kept: list[Any] = []
         self._depth = 0
 
     def is_inhabited(self, schema: Any) -> bool:
         """Return True if some JSON value obviously satisfies a well-formed schema; False: it is not known."""
+        return self.witness(schema) is not None
+
+    def witness(self, schema: Any) -> list[Any] | None:
+        """Return a value that obviously satisfies a well-formed schema, in a list; an empty list if one obviously
+        exists and is not known; None if it is not known whether one exists."""
         if schema is True or schema is False:
-            return schema is True
-        known = self._known.get(id(schema))
-        if known is not None:
-            return known
+            return [None] if schema else None
+        if id(schema) in self._known:
+            return self._known[id(schema)]
         if not isinstance(schema, dict) or self._depth > _MAX_DEPTH:
-            return False
+            return None
         document = self._document
         if document is not None and schema is not document.schema and document.is_resource(schema):
-            return False  # references mean something else inside
+            return None  # references mean something else inside
         if self._depth == 0:
             self._kept.append(schema)  # and with it all in it, so that ids stay their own
-        self._known[id(schema)] = False  # while it is in progress: it may refer to itself
+        self._known[id(schema)] = None  # while it is in progress: it may refer to itself
         self._depth += 1
-        sure = self._judge(schema)
+        found = self._judge(schema)
         self._depth -= 1
-        self._known[id(schema)] = sure
-        return sure
+        self._known[id(schema)] = found
+        return found
 
-    def _judge(self, schema: dict[str, Any]) -> bool:
+    def _judge(self, schema: dict[str, Any]) -> list[Any] | None:
         asked = 0
         words: set[str] = set()
         for word in schema:
@@ -99,47 +113,55 @@ class Inhabited:
                 asked |= bits
                 words.add(word)
         if asked & _WHOLE:
-            return len(words) == 1 and self._applied(schema, words.pop())
+            return self._applied(schema, words.pop()) if len(words) == 1 else None
         kinds = _kinds(schema["type"]) if "type" in schema else _EVERY_TYPE
-        if kinds & ~asked:  # an empty value of these types
-            return True
-        for kind, surely_has, beyond in _WITNESSES:
-            if kinds & kind and beyond.isdisjoint(schema) and surely_has(schema, self.is_inhabited):
-                return True
-        return False
+        free = kinds & ~asked
+        if free:
+            return [_EMPTY[free & -free]]
+        found = self._first(
+            value_of(schema, self.witness)
+            for kind, value_of, beyond in _WITNESSES
+            if kinds & kind and beyond.isdisjoint(schema)
+        )
+        # Values of several types, or items that differ, may exceed a limit: then a value must be known.
+        return found if found or kinds in _WITHIN_LIMITS else None
 
-    def _applied(self, schema: dict[str, Any], word: str) -> bool:
-        """Return True if the one keyword of a schema that applies others, or lists values, has a value."""
+    def _first(self, witnesses: Iterable[list[Any] | None]) -> list[Any] | None:
+        """Return the first known value; an empty list if one only exists; else None."""
+        best: list[Any] | None = None
+        for found in witnesses:
+            if found:
+                return found
+            best = found if best is None else best
+        return best
+
+    def _applied(self, schema: dict[str, Any], word: str) -> list[Any] | None:
+        """Return the witness of a schema with one keyword that applies others, or lists values."""
         for other in schema:
             if other != word and other in _ASKED:
-                return False
+                return None
         if word == "enum" or word == "const":
             values = schema[word] if word == "enum" else (schema[word],)
-            if "type" not in schema:
-                return len(values) > 0
-            kinds = _kinds(schema["type"])
-            for value in values:
-                if _kind(value) & kinds:
-                    return True
-            return False
+            if "type" in schema:
+                kinds = _kinds(schema["type"])
+                values = [value for value in values if _kind(value) & kinds]
+            return [values[0]] if values else None
         document = self._document
         if document is None:
-            return False
+            return None
         if word == "$ref":
             target = schema[word]
             if "type" in schema and not document.ref_hides_siblings:
-                return False
+                return None
             if target != "#" and not target.startswith("#/"):
-                return False
+                return None
             place = document.resolve(Located(schema))
-            return place.scope is None and self.is_inhabited(place.schema)
+            return self.witness(place.schema) if place.scope is None else None
         if "type" in schema:
-            return False
+            return None
         if word == "anyOf" or (word == "oneOf" and id(schema) in document.disjoint):
-            for option in schema[word]:
-                if self.is_inhabited(option):
-                    return True
-        return False
+            return self._first(map(self.witness, schema[word]))
+        return None
 
 
 def _kinds(names: str | Iterable[str]) -> int:

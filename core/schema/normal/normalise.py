@@ -396,7 +396,6 @@ class Normaliser(Assertions):
                 demands = clauses((absent, *holding), self._open_objects)
                 if demands is not None:
                     found[index] = Conjunction(objects=Objects(any_exists=tuple(demands)))
-        self.document.demanding.add(id(located.schema))
         return found
 
     def overlaps(self, located: Located) -> list[frozenset[int]]:
@@ -473,7 +472,6 @@ class Normaliser(Assertions):
         ways = [self._ways(signed(located, False)) for located in failing]
         if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
             return none
-        self.document.demanding.update(id(located.schema) for located in failing)
         return [None if each is None else self._gathered(each) for each in ways]
 
     def _gathered(self, ways: list[Conjunction]) -> Formula:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -60,12 +60,7 @@ class Document:
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
         entries: number of keywords, names and listed values, about: those that the check has met.
         has_common: the check has met a format or a bound of `common_values`.
-        users: by the identity of each schema that the check has met: the schemas that apply it; empty if nothing is
-            risky or demanding.
-        risky: schemas with a risky keyword, or with a reference that is no pointer.
-        forking: identities of schemas that make alternatives.
         disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
-        demanding: identities of schemas of which many must fail at once: lowering them may fail (see `explore`).
 
     Args:
         schema: the document.
@@ -88,11 +83,7 @@ class Document:
         self._id = "$id" if self.age else "id"  # the keyword that gives a schema an address
         self.entries = 0
         self.has_common = False
-        self.users: dict[int, list[Any]] = {}
-        self.risky: list[Located] = []
-        self.forking: list[int] = []
         self.disjoint: set[int] = set()
-        self.demanding: set[int] = set()
         self._targets: dict[str, Located] = {}  # by reference
         # by the key of a schema with an address of its own: the scope inside it, in a tuple; None: the same as around
         self._entered: dict[object, tuple[Scope | None] | None] = {}
@@ -124,17 +115,6 @@ class Document:
             known = _KNOWN[self.age]
             self._known = known if self._validates() else known - VALIDATION
         return keyword in self._known
-
-    def reaching(self, parts: Iterable[int]) -> set[int]:
-        """Return the identities of the schemas from which one of some schemas can be reached, by theirs."""
-        found: set[int] = set()
-        waiting = list(parts)
-        while waiting:
-            part = waiting.pop()
-            if part not in found:
-                found.add(part)
-                waiting += map(id, self.users.get(part, ()))
-        return found
 
     @property
     def address(self) -> str:
