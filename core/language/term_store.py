@@ -31,6 +31,8 @@ MAX_RESIDUES = (2**31 - 1) // 10
 
 #: Maximum number of words that are compared one by one; longer lists are equal only as the same part of one list.
 FEW = cython.declare(cython.int, 16)
+#: Maximum number of repetitions in a union that are compared pair by pair; where there are more, all stay.
+MAX_ALIKE = cython.declare(cython.int, 64)
 #: Number of terms and arguments for which a copy of a store has room at first.
 SPARE = cython.declare(cython.int, 256)
 
@@ -875,6 +877,8 @@ def _drop_included(terms: TermStore, n: cython.int) -> cython.int:
             alike.setdefault((_counted(terms, _factor(terms, part)), second), []).append(part)
     dropped: set = set()
     for parts in alike.values():
+        if len(parts) > MAX_ALIKE:
+            continue
         for one in parts:
             for other in parts:
                 if one != other and other not in dropped and _is_included(terms, one, other):

@@ -472,7 +472,7 @@ class _Pass:
                 try:
                     target = self._target(located, keyword)
                 except SchemaError as error:
-                    self.found.append((located, error))
+                    self.found.append((located, error.with_traceback(None)))  # its frames hold what is found here
                     broken = True
                     continue
                 if target is not None:
