@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...errors import LimitError
+from ...errors import LimitError, Place, SchemaError
 from ...language import node_kinds
 from ...language.images import json_escaped
 from ...language.json_text import json_bytes
@@ -71,7 +71,13 @@ class _Subschema:
     located: Located
 
     def __call__(self) -> int:
-        return self.lowering.expand(self.located)
+        try:
+            return self.lowering.expand(self.located)
+        except (LimitError, SchemaError) as error:
+            if error.place != Place():
+                raise
+            place = Place(pointer=self.located.pointer)
+            raise type(error)(error.message, hint=error.hint, place=place) from None
 
     def otherwise(self) -> int | None:
         """Return one value, for a subschema whose values exceed a limit; none if it is not known to have any."""
