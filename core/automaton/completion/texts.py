@@ -300,12 +300,13 @@ class ShortestTexts:
         self, node: int, before: bytes, text: Rope, final: dict[int, Rope], offer: Callable[[int, Rope], None]
     ) -> None:
         """Offer the text of a node one part of which has a final text."""
-        kind, args = self.nodes.kind(node), self.nodes.args(node)
+        kind = self.nodes.kind(node)
         if kind == SEQ:
-            if args[0] in final and args[1] in final:
-                offer(node, final[args[0]] + final[args[1]])
+            first, rest = self.nodes.args(node)
+            if first in final and rest in final:
+                offer(node, final[first] + final[rest])
         elif kind == REPEAT:
-            offer(node, times(text, args[1]))
+            offer(node, times(text, self.nodes.args(node)[1]))
         elif kind == DYNAMIC:
             offer(node, text._replace(is_certain=False))
         else:
