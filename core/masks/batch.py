@@ -72,7 +72,8 @@ def apply_mask(logits: Any, masks: Any) -> None:
     """
     if not hasattr(logits, "dtype") or not hasattr(masks, "dtype"):
         raise DecodingError(
-            f"masks are put on arrays or tensors, not {type(masks).__name__} on {type(logits).__name__}",
+            "logits, and masks, are a NumPy array or a torch tensor, not "
+            f"{type(logits).__name__} and {type(masks).__name__}",
             hint="give the logits first, then the masks that fill_masks wrote",
         )
     shape, words = tuple(logits.shape), tuple(masks.shape)
