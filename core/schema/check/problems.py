@@ -472,7 +472,9 @@ class _Pass:
                 try:
                     target = self._target(located, keyword)
                 except SchemaError as error:
-                    self.found.append((located, error.with_traceback(None)))  # its frames hold what is found here
+                    # The frames of the tracebacks hold what is found here.
+                    error.__cause__ = error.__context__ = None
+                    self.found.append((located, error.with_traceback(None)))
                     broken = True
                     continue
                 if target is not None:
