@@ -20,3 +20,7 @@ The contract:
 - A node that ends a name adds no states: only tokens that end a repeated name are tried. Others add a state for each
   set of earlier values, also for those that tokens of one mask would write.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -831,8 +831,7 @@ class Grammar:
         if self._has_rules:
             reached = reached_from(self)
             check_rules(reached, bodies_of(reached), nodes)
-        kind, *rest = self._key
-        return self._build(nodes) if kind != "schema" else cast(Any, rest[0]).build(nodes, whole=True)
+        return self._build(nodes) if self._key[0] != "schema" else cast(Any, self._key[1]).build(nodes, whole=True)
 
     def _unsatisfiable(self) -> SchemaError:
         """Return the error for a grammar without any text."""

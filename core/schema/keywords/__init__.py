@@ -6,3 +6,5 @@ nothing. `toolgrammar.core.schema.read.keywords` puts them together to one table
 """
 
 from __future__ import annotations
+
+__all__: list[str] = []
