@@ -234,7 +234,7 @@ def test_names_that_cannot_be_spelled() -> None:
 
 def test_a_json_answer_beside_bare_calls() -> None:
     """Bare JSON cannot be told from a JSON answer, and says so; markers can."""
-    with pytest.raises(ToolGrammarError, match="cannot tell"):
+    with pytest.raises(ToolGrammarError, match="cannot distinguish"):
         TOOLS.grammar("llama-json", response_schema={"type": "object"})
     family = PLAIN["nemotron-2"]
     grammar = TOOLS.grammar(family, response_schema={"type": "array", "items": {"type": "string"}})
