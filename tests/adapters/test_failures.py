@@ -276,7 +276,7 @@ def test_usage_is_of_all_that_was_asked() -> None:
     answer = ChatToolGrammar(model=ScriptedModel([refused, good])).invoke("x", response_format=Even)
     assert answer.usage_metadata["output_tokens"] == len(refused) + len(good)
     assert answer.text == good
-    with pytest.raises(InvalidArgumentsError, match="3 times, and no answer passed the validators of Even"):
+    with pytest.raises(InvalidArgumentsError, match="in 3 attempts, no answer passed the validators of Even"):
         ChatToolGrammar(model=ScriptedModel([refused] * 3)).invoke("x", response_format=Even)
     plain = ChatToolGrammar(model=ScriptedModel([refused])).bind(response_format=Plain)
     assert len([chunk for chunk in plain.stream("x") if chunk.text]) > 3
