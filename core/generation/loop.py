@@ -24,6 +24,7 @@ import numpy as np
 
 from ..conversation.events import ChoiceMade
 from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError, GenerationTimeoutError
+from ..masks.bits import flags
 from ..masks.budget import Budget
 from .deadline import Deadline
 from .exact_choice import ExactChoice
@@ -606,7 +607,7 @@ class Decoding:
         mask = np.zeros(self.matcher.constraint.words, dtype=np.uint32)
         self.matcher.fill_mask(mask)
         self._budget.narrow(mask, self.token_ids, remaining)
-        return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_))
+        return np.flatnonzero(flags(mask))
 
     def _deny(self) -> None:
         """Record that the budget decides against the model."""

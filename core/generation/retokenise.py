@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DecodingError
+from ..masks.bits import flags
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -354,7 +355,7 @@ def mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
     """Return the tokens that a matcher allows, one flag for each."""
     mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     matcher.fill_mask(mask)
-    return np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)
+    return flags(mask)
 
 
 def whole_characters(data: bytes) -> bytes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import DecodingError
+from .bits import tokens_within
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -179,8 +180,8 @@ class Budget:
         that they lead to."""
         most, at = self._measured.get(costs, (0, -_FRESH))
         if at + _FRESH <= len(written):
-            firsts = [int(tokens[0]) for each in costs.unsure if len(tokens := _within(each, row))]
-            most = sum(len(row) * 32 for _ in firsts[_TRIALS:])
+            firsts = [int(tokens[0]) for each in costs.unsure if len(tokens := tokens_within(each, row))]
+            most = len(row) * 32 * max(0, len(firsts) - _TRIALS)  # not all can be tried
             for token in firsts[:_TRIALS]:
                 self._matcher.accept(token)
                 most = max(most, self._matcher.shortest_length())
@@ -191,7 +192,7 @@ class Budget:
     def _try(self, costs: Costs, row: npt.NDArray[np.uint32], room: int) -> int:
         """Clear the unsure tokens after which the text does not fit, as far as they are tried, and all others; return
         the number of cleared ones."""
-        tokens = [token for each in costs.unsure for token in _within(each, row).tolist()]
+        tokens = [token for each in costs.unsure for token in tokens_within(each, row).tolist()]
         fitting = 0
         for number, token in enumerate(tokens):
             if number < _TRIALS and self._matcher.accept(token):
@@ -202,12 +203,6 @@ class Budget:
                     continue
             row[token >> 5] ^= np.uint32(1 << (token & 31))
         return len(tokens) - fitting
-
-
-def _within(tokens: npt.NDArray[np.int64], row: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """Return those of some tokens that are set in a mask."""
-    within: npt.NDArray[np.int64] = tokens[(row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1).astype(bool)]
-    return within
 
 
 def _longest(vocabulary: Vocabulary) -> int:

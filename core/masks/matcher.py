@@ -20,6 +20,7 @@ from ..dependent.written import Written
 from ..errors import GrammarError, LimitError
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
+from .bits import flags, tokens_within
 from .mask_engine import BRIEF, MASK_MEMORY, engine_of
 from .masks import COMPILED
 from .warming import WARM_SECONDS, Frontier, Warmed
@@ -61,7 +62,7 @@ LOCK_FREE = cython.declare(cython.bint, cython.compiled and COMPILED and HAS_GIL
 
 def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return the tokens that are set in a mask, in order."""
-    tokens: list[int] = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little").view(np.bool_)).tolist()
+    tokens: list[int] = np.flatnonzero(flags(mask)).tolist()
     return tokens
 
 
@@ -117,10 +118,7 @@ class _Candidates:
 
     def within(self, ids: npt.NDArray[np.int64]) -> list[int]:
         """Return those of some tokens that are in the mask."""
-        if not len(ids):
-            return []
-        set_bits = self._mask[ids >> 5] >> (ids & 31).astype(np.uint32) & 1
-        found: list[int] = ids[set_bits.astype(bool)].tolist()
+        found: list[int] = tokens_within(ids, self._mask).tolist()
         return found
 
     def ends_a_name(self, data: bytes) -> bool:
