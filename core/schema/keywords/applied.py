@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..normal.conjunction import TRUE, AllOf, Formula, IfThenElse, negated
-from ..read.located import Located, signed
+from ..read.located import Located, SignedSchema
 from .row import Draft, Keyword, Role, Schemas, Shape
 
 # -- combinations ----------------------------------------------------------------------------------------------
 
 
 def _all_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-    return [signed(part) for part in located.items("allOf")]
+    return [SignedSchema(part) for part in located.items("allOf")]
 
 
 def _not_all_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
     for part in located.items("allOf"):
-        yield signed(part, False)
+        yield SignedSchema(part, False)
 
 
 def _any_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
@@ -26,7 +26,7 @@ def _any_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list
 
 
 def _not_any_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    yield AllOf(tuple(schemas.denied([signed(option) for option in located.items("anyOf")])))
+    yield AllOf(tuple(schemas.denied([SignedSchema(option) for option in located.items("anyOf")])))
 
 
 def _one_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
@@ -38,7 +38,7 @@ def _not_one_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
         yield TRUE
         return
     overlaps = schemas.overlaps(located)
-    options = [signed(option) for option in located.items("oneOf")]
+    options = [SignedSchema(option) for option in located.items("oneOf")]
     yield AllOf(tuple(schemas.denied(options)))
     for one, others in enumerate(overlaps):
         for two in sorted(others):
@@ -47,27 +47,27 @@ def _not_one_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def _not(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-    return [signed(located.under("not"), False)]
+    return [SignedSchema(located.under("not"), False)]
 
 
 def _not_not(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    yield signed(located.under("not"))
+    yield SignedSchema(located.under("not"))
 
 
 def _if(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> Iterable[Formula]:
     schema = located.schema
     if scopes or "then" in schema or "else" in schema:
-        then = signed(located.under("then")) if "then" in schema else TRUE
-        otherwise = signed(located.under("else")) if "else" in schema else TRUE
-        yield IfThenElse(signed(located.under("if")), then, otherwise)
+        then = SignedSchema(located.under("then")) if "then" in schema else TRUE
+        otherwise = SignedSchema(located.under("else")) if "else" in schema else TRUE
+        yield IfThenElse(SignedSchema(located.under("if")), then, otherwise)
 
 
 def _not_if(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    condition = signed(located.under("if"))
+    condition = SignedSchema(located.under("if"))
     if "then" in located.schema:
-        yield AllOf((condition, signed(located.under("then"), False)))
+        yield AllOf((condition, SignedSchema(located.under("then"), False)))
     if "else" in located.schema:
-        yield AllOf((negated(condition), signed(located.under("else"), False)))
+        yield AllOf((negated(condition), SignedSchema(located.under("else"), False)))
 
 
 def _branch_signs(schema: Mapping[str, Any], holds: bool) -> tuple[bool, ...]:
@@ -82,10 +82,10 @@ def _reference(name: str, **data: Any) -> Keyword:
     """Return the row of a reference."""
 
     def applied(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-        return [signed(schemas.document.resolve(located, name))]
+        return [SignedSchema(schemas.document.resolve(located, name))]
 
     def negation(schemas: Schemas, located: Located) -> list[Formula]:
-        return [signed(schemas.document.resolve(located, name), False)]
+        return [SignedSchema(schemas.document.resolve(located, name), False)]
 
     return Keyword(name, Shape.REFERENCE, Role.REFERENCE, applied=applied, negation=negation, **data)
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ..normal.conjunction import ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated, same_value
-from ..read.located import Located, signed
+from ..read.located import Located, SignedSchema
 from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape
 
 #: Values that an array may repeat where ``uniqueItems`` must not hold, besides those that ``items`` lists.
@@ -31,13 +31,13 @@ def array_part(schemas: Assertions, located: Located) -> ArrayPart:
     if isinstance(schema.get("items"), (list, tuple)):
         prefix = located.items("items")
         if "additionalItems" in schema:
-            items = signed(located.under("additionalItems"))
+            items = SignedSchema(located.under("additionalItems"))
     else:
         if schemas.asserts(located, "prefixItems"):
             prefix = located.items("prefixItems")
         if "items" in schema:
-            items = signed(located.under("items"))
-    return ArrayPart(tuple([signed(item) for item in prefix]), items)
+            items = SignedSchema(located.under("items"))
+    return ArrayPart(tuple([SignedSchema(item) for item in prefix]), items)
 
 
 def _items(facts: Facts, value: Any) -> None:
@@ -89,7 +89,7 @@ def _bounds(schemas: Assertions, located: Located) -> Contains:
     """Return the schema of ``contains``, with the bounds of the number of items that satisfy it."""
     least = int(located.schema["minContains"]) if schemas.asserts(located, "minContains") else 1
     most = int(located.schema["maxContains"]) if schemas.asserts(located, "maxContains") else None
-    return Contains(signed(located.under("contains")), 0, None, least, most)
+    return Contains(SignedSchema(located.under("contains")), 0, None, least, most)
 
 
 def _contains(facts: Facts, value: Any) -> None:

@@ -19,7 +19,7 @@ from ..normal.conjunction import (
     negated,
 )
 from ..normal.unions import has
-from ..read.located import Located, SignedSchema, signed
+from ..read.located import Located, SignedSchema
 from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape, Steps
 
 #: Maximum value of ``minProperties``: each member needs another name.
@@ -35,13 +35,13 @@ def object_part(schemas: Assertions, located: Located) -> ObjectPart:
     patterned: dict[str, Located] = {}
     if "patternProperties" in schema and schemas.asserts(located, "patternProperties"):
         patterned = located.members("patternProperties")
-    additional = signed(located.under("additionalProperties")) if "additionalProperties" in schema else None
+    additional = SignedSchema(located.under("additionalProperties")) if "additionalProperties" in schema else None
     return ObjectPart(_signed(declared), _signed(patterned), additional, "properties" in schema)
 
 
 def _signed(subschemas: Mapping[str, Located]) -> dict[str, Formula]:
     """Return subschemas as ones that must hold."""
-    return {name: signed(located) for name, located in subschemas.items()}
+    return {name: SignedSchema(located) for name, located in subschemas.items()}
 
 
 def _members(facts: Facts, value: Any) -> None:
@@ -65,7 +65,7 @@ def _not_additional(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def _names(facts: Facts, value: Any) -> None:
-    facts.objects["names"] = (signed(facts.located.under("propertyNames")),)
+    facts.objects["names"] = (SignedSchema(facts.located.under("propertyNames")),)
 
 
 def _not_names(schemas: Schemas, located: Located) -> Iterator[Formula]:
@@ -120,7 +120,7 @@ _Conditions = Callable[[Located], Iterator[tuple[Formula, Formula]]]
 
 def _dependent_schemas(located: Located) -> Iterator[tuple[Formula, Formula]]:
     for name in located.schema["dependentSchemas"]:
-        yield has(name), signed(located.child("dependentSchemas", name))
+        yield has(name), SignedSchema(located.child("dependentSchemas", name))
 
 
 def _dependent_required(located: Located) -> Iterator[tuple[Formula, Formula]]:
@@ -135,7 +135,7 @@ def _dependencies(located: Located) -> Iterator[tuple[Formula, Formula]]:
         elif isinstance(needed, str):  # draft 3, and still seen
             yield has(name), has(needed)
         else:
-            yield has(name), signed(located.child("dependencies", name))
+            yield has(name), SignedSchema(located.child("dependencies", name))
 
 
 def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) -> Keyword:
@@ -186,14 +186,14 @@ def _property_dependencies(schemas: Schemas, located: Located, scopes: tuple[Any
         others = AllOf(tuple(negated(schemas.constant(text)) for text in by_value))
         options: list[Formula] = [Conjunction(objects=Objects(parts=(ObjectPart({name: others}),)))]
         for text in by_value:
-            needed = signed(located.child("propertyDependencies", name, text))
+            needed = SignedSchema(located.child("propertyDependencies", name, text))
             options.append(AllOf((_has_value(schemas, name, text), needed)))
         yield AnyOf(tuple(options))
 
 
 def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[Formula]:
     for (name, text), _ in _by_value(located.schema["propertyDependencies"]):
-        needed = signed(located.child("propertyDependencies", name, text), False)
+        needed = SignedSchema(located.child("propertyDependencies", name, text), False)
         yield AllOf((_has_value(schemas, str(name), str(text)), needed))
 
 

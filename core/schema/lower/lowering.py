@@ -33,7 +33,7 @@ from ..normal.inhabited import Inhabited
 from ..normal.normalise import Normaliser
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS
-from ..read.located import Located, SignedSchema, signed
+from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..scalars.numbers import (
     MAX_LISTED,
@@ -149,16 +149,16 @@ class Lowering:
             elif style is not None:
                 self._root = self.arguments_object(style).node()
             else:
-                self._root = self.value((signed(self.normaliser.document.root),))
+                self._root = self.value((SignedSchema(self.normaliser.document.root),))
         return self._root
 
     def arguments_object(self, style: Arguments) -> ArgumentsObject:
         """Return the lowering of the root with markup around its members."""
-        return ArgumentsObject(self, self.merged, (signed(self.normaliser.document.root),), style)
+        return ArgumentsObject(self, self.merged, (SignedSchema(self.normaliser.document.root),), style)
 
     def nested_arguments(self, style: NestedTags) -> NestedArguments:
         """Return the lowering of the root in nested tags."""
-        return NestedArguments(self, self.merged, (signed(self.normaliser.document.root),), style)
+        return NestedArguments(self, self.merged, (SignedSchema(self.normaliser.document.root),), style)
 
     def value(self, goal: Goal) -> int:
         """Return the texts of the values for which all formulas of a goal hold."""
@@ -201,7 +201,7 @@ class Lowering:
             if types <= _SCALARS:
                 return self.nodes.alt([self._scalar(kind, integer) for kind in _SCALAR_ORDER if kind in types])
         rule = _Subschema(self, located)
-        sure = self.is_inhabited((signed(located),))
+        sure = self.is_inhabited((SignedSchema(located),))
         return self.nodes.lazy(rule, rule, as_empty_as=self.nodes.EPSILON if sure else None)
 
     def _scalar(self, kind: str, integer: bool) -> int:
@@ -240,7 +240,7 @@ class Lowering:
             options = self.options_of(located)
             if options is not None:
                 return self.nodes.alt([self.subschema(option) for option in options])
-        return self._value((signed(located),))
+        return self._value((SignedSchema(located),))
 
     def synonym(self, located: Located) -> Located | None:
         """Return the one schema that a schema applies to the same value, if it has no constraint of its
@@ -284,7 +284,7 @@ class Lowering:
 
     def witness(self, located: Located) -> int | None:
         """Return one value of a subschema that surely has one; no value of another; None if none is known."""
-        if not self.is_inhabited((signed(located),)):
+        if not self.is_inhabited((SignedSchema(located),)):
             return self.nodes.EMPTY
         memo = self._inhabited if located.scope is None else self._elsewhere
         found = memo.witness(located.schema)

@@ -13,7 +13,7 @@ from ..keywords.arrays import array_part
 from ..keywords.objects import object_part
 from ..keywords.row import Facts
 from ..read.keywords import CONSTRAINING, KEYWORDS
-from ..read.located import Located, signed
+from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from ..scalars.formats import ENFORCED
 from .conjunction import EVERY, ArrayPart, Arrays, Conjunction, Formula, ObjectPart, Objects, Strings
@@ -124,7 +124,7 @@ class Assertions:
         """Return the formula of one value, in a keyword that every draft has: Draft 4 lacks ``const``."""
         entry = self._constants.get(id(value))
         if entry is None:  # the value is kept, so that its id stays its own
-            entry = self._constants[id(value)] = (value, signed(Located({"enum": (value,)})))
+            entry = self._constants[id(value)] = (value, SignedSchema(Located({"enum": (value,)})))
         return entry[1]
 
 

@@ -16,7 +16,7 @@ from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
 from ..keywords.any_value import types_of
 from ..read.keywords import APPLICATORS, KEYWORDS, REFERENCES, TYPES
-from ..read.located import Located, SignedSchema, signed
+from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from .assertions import Assertions, asserted
 from .clauses import clauses, simplified
@@ -374,7 +374,7 @@ class Normaliser(Assertions):
 
     def any_of(self, located: Located, scopes: tuple[Scope, ...]) -> Formula:
         """Return the formula of an ``anyOf``, of which some scopes ask what each option evaluates."""
-        options = tuple([signed(option) for option in located.items("anyOf")])
+        options = tuple([SignedSchema(option) for option in located.items("anyOf")])
         if not scopes:
             return AnyOf(options)
         return subsets(options, located, any(scope.broken for scope in scopes))
@@ -407,7 +407,7 @@ class Normaliser(Assertions):
         such values, among the types that the schema itself allows."""
         found = self._overlaps.get(located)
         if found is None:
-            options = [signed(option) for option in located.items("oneOf")]
+            options = [SignedSchema(option) for option in located.items("oneOf")]
             found = [{} for _ in options]
             if len(options) == 1:
                 return found
@@ -429,7 +429,7 @@ class Normaliser(Assertions):
 
     def one_of(self, located: Located) -> Formula:
         """Return the formula of a ``oneOf``: one option holds, and those that may hold beside it do not."""
-        options = [signed(option) for option in located.items("oneOf")]
+        options = [SignedSchema(option) for option in located.items("oneOf")]
         if self.one_of_as_union:
             return AnyOf(tuple(options))
         overlapping = self._overlapping(located)
@@ -469,7 +469,7 @@ class Normaliser(Assertions):
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none
-        ways = [self._ways(signed(located, False)) for located in failing]
+        ways = [self._ways(SignedSchema(located, False)) for located in failing]
         if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
             return none
         return [None if each is None else self._gathered(each) for each in ways]

@@ -121,8 +121,3 @@ class SignedSchema:
 
     def __repr__(self) -> str:
         return f"SignedSchema({self.located.pointer!r}, {self.positive})"
-
-
-def signed(located: Located, positive: bool = True) -> SignedSchema:
-    """Return a subschema with a sign."""
-    return SignedSchema(located, positive)
