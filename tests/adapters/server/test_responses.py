@@ -203,7 +203,7 @@ def test_items_are_referred_to(call: Callable[..., Message], stream: bool) -> No
         assert unkept.output_text == "Bye."
         made.responses.delete(second.id)
         for gone in (second.output[0].id, unkept.output[0].id, "msg_0"):
-            with pytest.raises(openai.NotFoundError, match="not kept"):
+            with pytest.raises(openai.NotFoundError, match="not stored"):
                 respond([{"type": "item_reference", "id": gone}])
     assert [message.role for message in model.requests[-1]] == ["user", "assistant", "tool", "assistant", "user"]
     assert model.requests[-1][1].tool_calls[0].arguments == {"code": "AB123", "seats": 2}
@@ -211,20 +211,20 @@ def test_items_are_referred_to(call: Callable[..., Message], stream: bool) -> No
 
 
 def test_the_memory_is_bounded() -> None:
-    """The least recently used conversation goes first; one that is larger than all is not kept."""
+    """The least recently used conversation goes first; one that is larger than all is not stored."""
     memory = Memory(max_characters=1_000)
     for name in "abc":
         memory.keep(name, Kept((Message("user", "x" * 300),), {}))
         memory.find("a")
     assert memory.find("a") and memory.find("c")
-    with pytest.raises(RequestError, match="not kept"):
+    with pytest.raises(RequestError, match="not stored"):
         memory.find("b")
     memory.forget("a")
     memory.keep("b", Kept((Message("user", "x" * 300),), {}))
     assert memory.find("c")  # what was forgotten made room
     memory.keep("d", Kept((Message("user", "x" * 5_000),), {}))
     for name in "abcd":
-        with pytest.raises(RequestError, match="not kept"):
+        with pytest.raises(RequestError, match="not stored"):
             memory.find(name)
 
 
@@ -261,7 +261,7 @@ def test_a_kept_response_is_found_and_forgotten() -> None:
                 lambda name=response.id: made.responses.delete(name),
                 lambda name=response.id: made.responses.create(model="scripted", input="x", previous_response_id=name),
             ):
-                with pytest.raises(openai.NotFoundError, match="not kept"):
+                with pytest.raises(openai.NotFoundError, match="not stored"):
                     use()
         unkept = made.responses.create(model="scripted", input="2 and 2?", store=False)
         with pytest.raises(openai.NotFoundError):

@@ -255,7 +255,7 @@ def test_metrics_and_logs_have_no_words_of_users(server: Running) -> None:
         counted = re.compile(r'^toolgrammar_tokens_total{kind="completion",model="small"} (\S+)$', re.MULTILINE)
         before = sum(map(float, counted.findall(client.get("/metrics").text)))
         client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "max_tokens": 5})
-        client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "xylophone": 5})
+        client.post("/v1/chat/completions", json={"model": "small", "messages": HELLO, "temperature": "xylophone"})
         metrics = client.get("/metrics").text
         assert sum(map(float, counted.findall(metrics))) == before + 5
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
