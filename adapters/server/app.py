@@ -42,7 +42,7 @@ from .protocols import messages, ollama, openai_form, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
-from .unused import Told, header
+from .unused import Told, header, pattern_of
 
 T = TypeVar("T")
 
@@ -196,17 +196,14 @@ class _Server:
         self._authorize(request)
         body = await self._body(request)
         deadline = Deadline.after(self._limits.answer_seconds)
-        unused: list[str] = []
 
-        def read() -> Asked:
+        def read() -> tuple[Asked, dict[str, str], set[str]]:
             fields = self._served.fields(body)
             asked = protocol.read(fields, self._served)
-            unused.extend(fields.unused)
-            return asked
+            return asked, header(fields.unused), {pattern_of(path) for path in fields.unused}
 
-        asked = await self._read(request, deadline, read)
+        asked, headers, unused = await self._read(request, deadline, read)
         record.model, record.stream = asked.model, asked.stream
-        headers = header(unused)
         for words in self._told.new(unused):
             _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": words}})
         if not 1 <= asked.answers <= self._limits.max_answers:

@@ -25,6 +25,9 @@ _WORDS: Mapping[type, str] = {
 _MISSPELT = 0.875
 _LONG = 5
 
+#: Maximum number of unknown fields with different names in one request. Each is compared with the known names.
+MAX_UNKNOWN = 100
+
 _SCHEMA = "give the schema in the field of this protocol, see docs/server.md"
 _GRAMMAR = "give it as grammar"
 _BUDGET = "give the budget in the field of this protocol"
@@ -100,26 +103,28 @@ class Fields:
     Args:
         value: the object.
         path: of the object in the request; empty for the body.
-        unused: collects the fields that have no effect, also of the objects inside; None: a new list.
+        outer: the fields of the object around it; None for the body.
 
     Attributes:
-        unused: paths of the fields that were taken and have no effect, in order.
+        unused: paths of the fields that were taken and have no effect, in order, also of the objects around it.
 
     Raises:
         RequestError: the value is not an object.
     """
 
-    def __init__(self, value: Any, path: str = "", unused: list[str] | None = None) -> None:
+    def __init__(self, value: Any, path: str = "", outer: Fields | None = None) -> None:
         if not isinstance(value, dict):
             raise RequestError(f"{path or 'the body'} is not an object", field=path or None, hint="send a JSON object")
         self._left = {name: item for name, item in value.items() if item is not None}
         self._path = path
         self._known: set[str] = set()
-        self.unused: list[str] = [] if unused is None else unused
+        self.unused: list[str] = [] if outer is None else outer.unused
+        #: Names of unknown fields, each with the names that are known beside it: they were compared.
+        self._unknown: set[tuple[str, frozenset[str]]] = set() if outer is None else outer._unknown
 
     def within(self, value: Any, path: str) -> Fields:
         """Return the fields of an object inside this one."""
-        return Fields(value, path, self.unused)
+        return Fields(value, path, self)
 
     def path(self, name: str) -> str:
         """Return the path of a field."""
@@ -229,11 +234,23 @@ class Fields:
         """Take the fields that are left, which the server does not know: they have no effect, and are named as such.
 
         Raises:
-            RequestError: one of them is a constraint in another server's words, or nearly the name of a known field.
+            RequestError: one of them is a constraint in another server's words, or nearly the name of a known field, or
+                the request has more than `MAX_UNKNOWN` of different names.
         """
+        if not self._left:
+            return
+        known = frozenset(self._known)
         for name in self._left:
             if name in _CONSTRAINTS and self._path in ("", "options"):
                 self._refuse_unknown(name, _CONSTRAINTS[name])
+            if (name, known) in self._unknown:
+                continue
+            if len(self._unknown) == MAX_UNKNOWN:
+                path = self.path(name)
+                raise RequestError(
+                    f"more than {MAX_UNKNOWN} fields are not known to this server", field=path, hint="leave them out"
+                )
+            self._unknown.add((name, known))
             near = difflib.get_close_matches(name, self._known, 1, _MISSPELT) if len(name) >= _LONG else ()
             if near:
                 self._refuse_unknown(name, f"did you mean {near[0]}?")

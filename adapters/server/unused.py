@@ -67,9 +67,8 @@ class Told:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def new(self, unused: Iterable[str]) -> list[str]:
-        """Return what the log is to say of a request's unused fields."""
-        patterns = (pattern_of(path) for path in unused)
+    def new(self, patterns: Iterable[str]) -> list[str]:
+        """Return what the log is to say of a request's unused fields, given without the indices of lists."""
         words = {f"{name}: {UNUSED[name]}" if name in UNUSED else "fields unknown to this server" for name in patterns}
         fresh = sorted(words - self._told)
         self._told.update(fresh)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from ..errors import UnknownOptionError
 
-#: Maximum number of known names that an error lists.
+#: Maximum number of names that an error lists; so many unknown ones are compared with the known.
 _SHOWN = 8
 
 _SHAPE = "output_type=..., a Pydantic class, another Python type or a JSON Schema"
@@ -73,10 +73,11 @@ def require_known(given: Iterable[str], known: Collection[str], wrong: str = "un
     unknown = sorted(set(given) - set(known))
     if not unknown:
         return
-    advice = [meant for name in unknown if (meant := _meant(name, known)) is not None]
+    advice = [meant for name in unknown[:_SHOWN] if (meant := _meant(name, known)) is not None]
     shown = sorted(known)
     hint = f"known are {', '.join(shown[:_SHOWN])}" + (f" and {len(shown) - _SHOWN} more" * (len(shown) > _SHOWN))
-    raise UnknownOptionError(f"{wrong} {', '.join(unknown)}", hint="; ".join(dict.fromkeys(advice)) or hint)
+    named = ", ".join(unknown[:_SHOWN]) + (f" and {len(unknown) - _SHOWN} more" * (len(unknown) > _SHOWN))
+    raise UnknownOptionError(f"{wrong} {named}", hint="; ".join(dict.fromkeys(advice)) or hint)
 
 
 def _meant(name: str, known: Collection[str]) -> str | None:

@@ -13,6 +13,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from toolgrammar.core.schema.read.keywords import KEYWORDS, Shape
@@ -111,14 +112,20 @@ def _read(text: str) -> Doc:
         elif name in _MARKS:
             _mark(doc, name, value)
         elif name not in _DROPPED:
-            near = difflib.get_close_matches(name, _KNOWN, 1, 0.8)
+            near = _nearest(name)
             if near:
-                raise JsDocError(f"the tag @{name} is unknown; did you mean @{near[0]}?")
+                raise JsDocError(f"the tag @{name} is unknown; did you mean @{near}?")
             prose.append(f"@{name} {value}".strip())
     doc.description = "\n".join(part for part in (_tidy(piece) for piece in prose) if part)
     if "description" in doc.keywords:
         doc.description = "\n".join(part for part in (doc.description, doc.keywords.pop("description")) if part)
     return doc
+
+
+@lru_cache(maxsize=512)
+def _nearest(name: str) -> str:
+    """Return the known tag that an unknown one resembles; empty if there is none."""
+    return next(iter(difflib.get_close_matches(name, _KNOWN, 1, 0.8)), "")
 
 
 def _parameter(doc: Doc, value: str) -> None:

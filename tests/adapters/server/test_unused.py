@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,14 @@ from typing import Any
 import httpx
 import pytest
 
+from toolgrammar.adapters.server.asked import Served
+from toolgrammar.adapters.server.fields import RequestError
+from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
 from toolgrammar.adapters.server.unused import HEADER, UNUSED, Told, header, pattern_of
 from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 
+from ...counted import at_most
 from .conftest import BOOKING, openai_tool
 
 SAID: Any = [{"role": "user", "content": "x"}]
@@ -152,9 +157,9 @@ def test_a_constraint_that_is_not_obeyed_is_refused(
 def test_the_log_has_each_row_once_and_no_names_of_users() -> None:
     """Fields that no table has count as one; a second request adds nothing."""
     told = Told()
-    first = told.new(["tools[3]", "tools[4]", "secret_field", "messages[0].other_secret"])
+    first = told.new(map(pattern_of, ["tools[3]", "tools[4]", "secret_field", "messages[0].other_secret"]))
     assert first == ["fields unknown to this server", f"tools[]: {UNUSED['tools[]']}"]
-    assert told.new(["tools[7]", "third_secret"]) == []
+    assert told.new(map(pattern_of, ["tools[7]", "third_secret"])) == []
 
 
 def test_the_header_is_bounded_and_plain() -> None:
@@ -162,6 +167,31 @@ def test_the_header_is_bounded_and_plain() -> None:
     name, value = header([f"f{n}\r\nSet-Cookie: é" * 20 for n in range(500)]).popitem()
     assert name == HEADER and value.isascii() and value.isprintable() and len(value) < 8_000
     assert value.endswith("468 more")
+
+
+@pytest.mark.parametrize("place", ["body", "messages"])
+def test_unknown_fields_of_many_names_are_refused_at_once(place: str) -> None:
+    """The comparison with known names is for some unknown fields of a request; one more is an error at its place."""
+    many = {f"unknown_{n}": 1 for n in range(200_000)}
+    served = Served({"m": ScriptedModel([""])})
+    message = {"role": "user", "content": "x"}
+    body = {"model": "m", **CHAT, **many} if place == "body" else {"model": "m", "messages": [{**message, **many}]}
+    with at_most(100_000), pytest.raises(RequestError, match="more than 100 fields are not known") as caught:
+        CHAT_COMPLETIONS.read(served.fields(body), served)
+    assert caught.value.field == ("" if place == "body" else "messages[0].") + "unknown_100"
+
+
+def test_an_unknown_field_of_many_objects_is_compared_once() -> None:
+    """Each message of a long history may have the same unknown field; a misspelt field in the last is still an error."""
+    served = Served({"m": ScriptedModel([""])})
+    history = [{"role": "user", "content": "x", "vendor_label": n} for n in range(2_000)]
+    fields = served.fields({"model": "m", "messages": history})
+    with at_most(200_000):
+        CHAT_COMPLETIONS.read(fields, served)
+    assert len(fields.unused) == 2_000
+    history[-1] = {"role": "user", "content": "x", "contents": []}
+    with pytest.raises(RequestError, match=re.escape("messages[1999].contents is not known")):
+        CHAT_COMPLETIONS.read(served.fields({"model": "m", "messages": history}), served)
 
 
 SPACE = {
