@@ -35,6 +35,7 @@ from .conjunction import (
 )
 from .disjoint import common, suspects
 from .negation import negation
+from .passed import Passed
 from .prune import Contradictions
 from .unevaluated import Scope, Seen, reported, settled, subsets
 from .unions import MAX_PRODUCT, together
@@ -60,16 +61,18 @@ _MAX_LINKS = 8
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
 _REFERENCES = frozenset(REFERENCES)
+#: Keywords whose schema is a conjunction of others.
+_JOINING = _REFERENCES | {"allOf"}
 
 #: By keyword, in the order of the table: the formulas of the schemas that it applies to the same value.
 _APPLIED = {row.name: row.applied for row in KEYWORDS.values() if row.applied is not None}
 
 
 #: A formula to be expanded, the references that led to it, and the scopes that it reports to.
-_Step = tuple[Formula, frozenset[object], tuple[Scope, ...]]
+_Step = tuple[Formula, Passed, tuple[Scope, ...]]
 
 _UNSEEN = Seen()
-_NO_REFERENCES: frozenset[object] = frozenset()
+_NO_REFERENCES = Passed()
 
 #: The rest of the steps, as a linked list: alternatives share it.
 _Steps = Union[tuple[_Step, "_Steps"], None]
@@ -171,11 +174,13 @@ class Normaliser(Assertions):
                         break
                     conjunction = merged
                 elif isinstance(formula, AllOf):
+                    above = above.of_sign(True) if above.joined else above
                     for part in reversed(formula.parts):
                         steps = ((part, above, scopes), steps)
                 elif isinstance(formula, AnyOf):
                     if may_skip and self._holds_one(conjunction, formula):
                         continue
+                    above = above.of_sign(False) if above.joined else above
                     for part in reversed(formula.parts):
                         if isinstance(part, Conjunction):
                             taken += 1
@@ -188,6 +193,7 @@ class Normaliser(Assertions):
                     break
                 else:
                     assert isinstance(formula, IfThenElse)
+                    above = Passed(above.keys) if above.joined else above
                     known = self._decided(conjunction, formula.condition) if may_skip else None
                     if known is None:
                         denied = AllOf((negated(formula.condition), formula.otherwise))
@@ -243,7 +249,7 @@ class Normaliser(Assertions):
         rest: _Steps,
         seen: Seen,
         formula: SignedSchema | OnlyKeywordFails,
-        above: frozenset[object],
+        above: Passed,
         scopes: tuple[Scope, ...],
     ) -> _Way | None:
         """Return the alternative (see `_Way`) after a signed subschema; None if it contradicts the facts so far."""
@@ -258,15 +264,22 @@ class Normaliser(Assertions):
         if isinstance(schema, bool):
             return (conjunction, rest, seen) if schema == positive else None
         located = self.document.enter(located)
+        if above.joined:
+            above = above.of_sign(positive)
         if "$ref" in schema or not _REFERENCES.isdisjoint(schema):  # a loop passes through the same reference again
             key = (located.key, positive)
-            if key in above:
+            joined = (*key, len(scopes) if positive else 0)
+            if key in above.keys:
+                # A schema that is a conjunction of itself and others is that of the others: validators that follow
+                # such a loop only once find the same. Its negation is the union of theirs.
+                if joined in above.joined and self._describes(located):
+                    return (conjunction, rest, seen) if positive else None
                 raise InvalidSchemaError(
                     "a schema refers to itself without describing anything",
                     hint="break the loop of $ref",
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 )
-            above |= {key}
+            above = Passed(above.keys | {key}, above.joined | {joined})
         if not positive:
             if self._is_decided_late(located):
                 return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
@@ -278,6 +291,28 @@ class Normaliser(Assertions):
             seen = seen._replace(opened=(*seen.opened, scope))
             scopes = (*scopes, scope)
         return self._held(conjunction, rest, seen, located, above, scopes)
+
+    def _describes(self, located: Located) -> bool:
+        """Return True if a schema, or one of those that it is a conjunction of, asserts more than references and
+        ``allOf``."""
+        known: set[object] = set()
+        waiting = [located]
+        while waiting:
+            each = self.document.enter(waiting.pop())
+            schema = each.schema
+            if schema is False:
+                return True
+            if schema is True or each.key in known:
+                continue
+            known.add(each.key)
+            alone = "$ref" in schema and self.document.ref_hides_siblings
+            for keyword in ("$ref",) if alone else asserted(schema):
+                if self.asserts(each, keyword):
+                    if keyword not in _JOINING:
+                        return True
+                    parts = _APPLIED[keyword](self, each, ())
+                    waiting += [part.located for part in parts if isinstance(part, SignedSchema)]
+        return False
 
     def _lacks(self, known: Conjunction, seen: Seen, located: Located) -> bool:
         """Return True if no value of an alternative satisfies a schema, since the schema requires a member that the
@@ -317,7 +352,7 @@ class Normaliser(Assertions):
         rest: _Steps,
         seen: Seen,
         located: Located,
-        above: frozenset[object],
+        above: Passed,
         scopes: tuple[Scope, ...],
     ) -> _Way | None:
         """Return the alternative (see `_Way`) after a schema that holds; None if it contradicts the facts so far."""

@@ -25,6 +25,7 @@ from .conjunction import (
     UnevaluatedProperties,
     negated,
 )
+from .passed import Passed
 
 #: Maximum number of options of an ``anyOf`` in a scope: each subset of them is an alternative of its own.
 MAX_SUBSETS = 10
@@ -64,7 +65,7 @@ class Seen(NamedTuple):
     all_objects: frozenset[int] = frozenset()
     all_arrays: frozenset[int] = frozenset()
     opened: tuple[Scope, ...] = ()
-    denied: tuple[tuple[Located, frozenset[object]], ...] = ()
+    denied: tuple[tuple[Located, Passed], ...] = ()
 
 
 def reported(norm: Assertions, located: Located, seen: Seen, scopes: tuple[Scope, ...]) -> Seen:

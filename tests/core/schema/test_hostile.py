@@ -107,6 +107,12 @@ LOOPS: list[dict[str, Any]] = [
     {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
     {"anyOf": [{"type": "null"}, {"$ref": "#"}]},
     {"allOf": [{"$ref": "#/allOf/0"}]},
+    {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
+    {"type": "string", "not": {"$ref": "#"}},
+    {"type": "string", "if": {"$ref": "#"}, "then": {"minLength": 2}},
+    {"type": "string", "allOf": [{"anyOf": [{"$ref": "#"}, {"minLength": 2}]}]},
+    {"type": "string", "oneOf": [{"$ref": "#"}, {"minLength": 2}]},
+    {"allOf": [{"$ref": "#"}], "properties": {"a": {}}, "unevaluatedProperties": False},
 ]
 
 
@@ -116,6 +122,31 @@ def test_reference_loops_are_named(schema: dict[str, Any]) -> None:
     with pytest.raises(InvalidSchemaError, match="refers to itself") as caught:
         Grammar.from_json_schema(schema).program  # noqa: B018 - lowering is what finds it
     assert caught.value.place.keyword == "$ref" and caught.value.hint
+
+
+#: A schema that is a conjunction of itself and others, and one of two that are conjunctions of each other.
+JOINED: list[dict[str, Any]] = [
+    {"a": {"type": "string", "allOf": [{"$ref": "#/$defs/a"}, {"minLength": 2}]}},
+    {"a": {"type": "string", "minLength": 2, "$ref": "#/$defs/a"}},
+    {
+        "a": {"allOf": [{"minLength": 2}, {"$ref": "#/$defs/b"}]},
+        "b": {"type": "string", "allOf": [{"$ref": "#/$defs/a"}]},
+    },
+]
+
+
+@pytest.mark.parametrize("definitions", JOINED, ids=str)
+def test_a_conjunction_with_itself_is_that_of_the_others(definitions: dict[str, Any]) -> None:
+    """A loop of references through ``allOf`` alone adds nothing, and is followed once, negated too."""
+    accepts = {name: {"$ref": f"#/$defs/{name}", "$defs": definitions} for name in definitions}
+    for schema in accepts.values():
+        grammar = Grammar.from_json_schema(schema)
+        assert [grammar.matches(text) for text in ('"ab"', '"a"', "1")] == [True, False, False]
+        assert not grammar.narrowed
+    denied = Grammar.from_json_schema({"not": {"$ref": "#/$defs/a"}, "$defs": definitions})
+    assert [denied.matches(text) for text in ('"ab"', '"a"', "1")] == [False, True, True]
+    one = {"oneOf": [{"$ref": "#/$defs/a"}, {"const": "a"}, {"const": "ab"}], "$defs": definitions}
+    assert [Grammar.from_json_schema(one).matches(text) for text in ('"ab"', '"a"', '"abc"')] == [False, True, True]
 
 
 @pytest.mark.parametrize(
