@@ -4,8 +4,9 @@ Which thread may touch an object:
 
 - A *store* (`LazyAutomaton`: its terms, nodes, rows and states) and the `MaskEngine`s over it: only the thread that
   holds the store's lock. All grammars of a store share its states, so one derivation runs at a time.
-- A `VocabularyIndex`: every thread. Its trie never changes; a token set or survey does not change once it is in one of
-  its dictionaries; the dictionaries change under the lock of the index.
+- A `VocabularyIndex`, its `NameTokens` included: every thread. Its trie never changes; a token set or survey does not
+  change once it is memoised. Memos with a bound are `RecentMemo`s, which have a lock of their own; the token sets that
+  all grammars share are entries of a dictionary that are added one at a time and never removed.
 - A `Matcher`, a `MaskTable`: the one thread that uses it.
 - Everything else that threads share (`Grammar`, `Constraint`, `Vocabulary`, caches) is written under a lock of its own,
   or by the assignment of one attribute.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from ..basics.recent_memo import RecentMemo
 from .written import Repeats, Written
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _NO_REPEATS = Repeats([], False)
 
 
 class NameTokens:
-    """The tokens of a vocabulary by the JSON strings in them.
+    """The tokens of a vocabulary by the JSON strings in them; threads share it.
 
     Args:
         tokens: the bytes of all tokens, None for ids that are not text.
@@ -42,7 +43,7 @@ class NameTokens:
         self.tokens = tokens
         self.quoted = quoted
         self._closers: npt.NDArray[np.int64] | None = None
-        self._by_name: dict[tuple[tuple[int, ...], int], dict[bytes, list[int]]] = {}
+        self._by_name: RecentMemo[dict[bytes, list[int]]] = RecentMemo(MAX_BY_NAME)
 
     @property
     def closers(self) -> npt.NDArray[np.int64]:
@@ -53,8 +54,8 @@ class NameTokens:
         return self._closers
 
     def by_name(self, ids: tuple[int, ...], most: int) -> dict[bytes, list[int]]:
-        """Return tokens by the whole names in them, and under ``b""`` those that may hold other names too; kept, since
-        most masks have the same such tokens.
+        """Return tokens by the whole names in them, and under ``b""`` those that may hold other names too; memoised,
+        since most masks have the same such tokens. The caller must not change the result, which other threads share.
 
         Args:
             ids: the tokens.
@@ -73,9 +74,7 @@ class NameTokens:
                 continue
             for name in parts[1:-1]:
                 found.setdefault(b'"' + name + b'"', []).append(token)
-        if len(self._by_name) >= MAX_BY_NAME:
-            self._by_name.clear()
-        self._by_name[ids, most] = found
+        self._by_name.put((ids, most), found)
         return found
 
 

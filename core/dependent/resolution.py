@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..automaton.encoding import OPENED, REFUSED
+from ..language.node_kinds import DYNAMIC
 from ..language.nodes import Nodes
 from .written import Written
 
@@ -26,6 +27,11 @@ def bound(nodes: Nodes, node: int) -> tuple[int, bool]:
     """Return the static language of a dependent node, and True if the node only forbids a repeated name."""
     static, _, names_only = nodes.args(node)
     return static, names_only
+
+
+def static_language(nodes: Nodes, node: int) -> int:
+    """Return the static language of a dependent node, as a node; -1 for a node of another kind."""
+    return bound(nodes, node)[0] if nodes.kind(node) == DYNAMIC else -1
 
 
 class States(Protocol):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 
-from .recent_memo import RecentMemo
+from ..basics.recent_memo import RecentMemo
 
 try:
     import cython

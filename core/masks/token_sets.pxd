@@ -21,7 +21,9 @@ cdef class TokenSets:
     cdef Subtrees subtrees
     cdef object index
     cdef dict known
-    # bytes of the token sets that are not shared
+    # by the id of each known token set: True if it counts in `held`, False if the index holds it
+    cdef dict is_own
+    # bytes of the token sets that the index does not hold
     cdef long long held
     # token sets by route
     cdef long long shared

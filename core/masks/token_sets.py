@@ -68,6 +68,7 @@ class TokenSets:
         self.subtrees = Subtrees(automaton, trie)
         self.index = index
         self.known = {}
+        self.is_own = {}
         self.held = 0
         self.shared = self.lacked = self.compared = self.surveyed = self.walked = 0
         self.visited = 0
@@ -85,9 +86,12 @@ class TokenSets:
     def keep(self, kept: dict) -> object:
         """Forget all token sets except some, given by their ids."""
         self.known = {atom: token_set for atom, token_set in self.known.items() if id(token_set) in kept}
+        found = {id(token_set): token_set for token_set in self.known.values()}
+        self.is_own = {number: self.is_own[number] for number in found}
         self.held = 0
-        for token_set in {id(each): each for each in self.known.values()}.values():  # atoms may share one
-            self.held += cython.cast(TokenSet, token_set).size
+        for number, token_set in found.items():
+            if self.is_own[number]:
+                self.held += cython.cast(TokenSet, token_set).size
         return None
 
     @cython.cfunc
@@ -113,8 +117,10 @@ class TokenSets:
             found = self._walk(atom, free)
         if key is not None:
             self.index.token_sets[key] = found
-        else:
-            self.held += cython.cast(TokenSet, found).size
+        if id(found) not in self.is_own:  # several positions may share one
+            self.is_own[id(found)] = key is None
+            if key is None:
+                self.held += cython.cast(TokenSet, found).size
         self.known[atom] = found
         return found
 

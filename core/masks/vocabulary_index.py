@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..basics.recent_memo import RecentMemo
 from ..dependent.doubts import NameTokens
-from .recent_memo import RecentMemo
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -85,7 +85,7 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
     """Add the first characters of the shortest spelling and of its rests; return False if it takes more than ``most``
     states.
 
-    A* over derivatives (Hart, Nilsson, Raphael 1968) with `least_length` as the estimate.
+    A* over derivatives (Hart, Nilsson, Raphael 1968) with `fewest_chars` as the estimate.
 
     Of steps that look equally good the newest is taken, so that the search goes straight on.
     """
@@ -132,7 +132,7 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
             reached = length + size, strange + odd
             if target not in nearest or reached < nearest[target]:
                 nearest[target] = reached
-                whole = max(bound, reached[0] + least_length(terms, target))
+                whole = max(bound, reached[0] + fewest_chars(terms, target))
                 heappush(heap, (whole, reached[1], -len(steps)))
                 steps.append((target, -index, char, *reached))
     raise AssertionError("the language is empty")
@@ -213,7 +213,7 @@ def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> by
         return result + _by_shape(terms, args[0], spell) * copies
     else:
         options = []
-        for least, part in sorted([(least_length(terms, part), part) for part in args]):
+        for least, part in sorted([(fewest_chars(terms, part), part) for part in args]):
             room = min(map(len, options)) - least if options else 1
             if room > 0 or (room == 0 and not _is_deferred(terms, part)):
                 options.append(_by_shape(terms, part, spell))
@@ -228,21 +228,21 @@ def _is_deferred(terms: Terms, term: int) -> bool:
     return bool(kind == DEFERRED)
 
 
-def least_length(terms: Terms, term: int) -> int:
-    """Return a lower bound of the length of a term's strings, read off its shape; makes nothing that is deferred."""
+def fewest_chars(terms: Terms, term: int) -> int:
+    """Return a lower bound of the number of characters of a term's strings, by its shape; nothing deferred is made."""
     least: int | None = terms.memo.get(term)
     if least is None:
         kind, args = terms.shape(term)
         if terms.known(term) & NULLABLE:
             least = 0
         elif kind == SEQ:
-            least = sum([least_length(terms, part) for part in args])
+            least = sum([fewest_chars(terms, part) for part in args])
         elif kind == ALT:
-            least = min([least_length(terms, part) for part in args])
+            least = min([fewest_chars(terms, part) for part in args])
         elif kind == AND:
-            least = max([least_length(terms, part) for part in args])
+            least = max([fewest_chars(terms, part) for part in args])
         elif kind == REPEAT:
-            least = least_length(terms, args[0]) * args[1]
+            least = fewest_chars(terms, args[0]) * args[1]
         elif kind == WORDS:
             least = min(map(len, args))
         else:

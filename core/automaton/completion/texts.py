@@ -7,10 +7,10 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple, Protocol
 
+from ...dependent.resolution import static_language
 from ...language.node_kinds import (
     ALT,
     COUNTED,
-    DYNAMIC,
     EPSILON_KIND,
     LAZY,
     LITERAL,
@@ -21,7 +21,7 @@ from ...language.node_kinds import (
     WORDS,
 )
 from ...language.nodes import Nodes
-from .strings import least_length
+from .strings import fewest_chars
 
 #: Maximum number of nodes that a search for a shortest text visits; where nodes are scarce, or after a search was given
 #: up. Beyond it any text is taken.
@@ -307,10 +307,10 @@ class ShortestTexts:
                 offer(node, final[first] + final[rest])
         elif kind == REPEAT:
             offer(node, times(text, self.nodes.args(node)[1]))
-        elif kind == DYNAMIC:
-            offer(node, text._replace(is_certain=False))
+        elif before:
+            offer(node, _of(before) + text)
         else:
-            offer(node, _of(before) + text if before else text)
+            offer(node, text if static_language(self.nodes, node) < 0 else text._replace(is_certain=False))
 
     def _atom_text(self, node: int) -> Rope | None:
         """Return the shortest text of a node without parts; None if it has parts, or no text."""
@@ -336,7 +336,10 @@ class ShortestTexts:
         if kind == LAZY:
             shorter = nodes.shorter.get(node)
             return [(nodes.expand(node) if shorter is None else shorter(), b"")]
-        return [(args[0], b"")] if kind in (DYNAMIC, REPEAT) else []
+        if kind == REPEAT:
+            return [(args[0], b"")]
+        static = static_language(nodes, node)
+        return [(static, b"")] if static >= 0 else []
 
     def least_length(self, node: int, depth: int = 0) -> int:
         """Return a lower bound of the length of a node's texts, without expanding anything; `NEVER` if it has none."""
@@ -356,7 +359,7 @@ class ShortestTexts:
             if kind == LITERAL:
                 length = len(args[0])
             elif kind == TEXT:
-                length = least_length(nodes.terms, args[0]) + (2 if args[1] else 0)
+                length = fewest_chars(nodes.terms, args[0]) + (2 if args[1] else 0)
             elif kind == COUNTED:
                 length = 2 + args[0]
             elif kind == SPECIAL:

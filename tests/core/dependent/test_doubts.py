@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
+import threading
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from toolgrammar.core.dependent.doubts import Doubts, NameTokens
+from toolgrammar.core.dependent.doubts import MAX_BY_NAME, Doubts, NameTokens
 from toolgrammar.core.dependent.written import Written
 
 TOKENS = [b'"', b'a"', b'b"', b'"a"', b'"b": 1, "', b'u0061"', b'\\u0061"', b'"}, "a"', b'"b": 1, "c": 2, "', b"x"]
@@ -101,3 +104,28 @@ def test_without_names_nothing_is_asked(text: bytes) -> None:
     """Where no name was written, or none may begin, the mask is left alone."""
     mask = Mask(text)
     assert Doubts((), (), True).forbidden(Written(text), mask, NAMES) == [] and mask.tried == []
+
+
+def test_the_memo_of_names_is_bounded_and_shared_by_threads() -> None:
+    """Threads that ask for more sets of tokens than are memoised get what a fresh object returns."""
+    shared = NameTokens(TOKENS, NAMES.quoted)
+    asked = [(ids, most) for size in (3, 4) for ids in itertools.combinations(range(9), size) for most in (2, 3)]
+    assert len(asked) > MAX_BY_NAME
+    expected = {each: NameTokens(TOKENS, NAMES.quoted).by_name(*each) for each in asked}
+    wrong: list[object] = []
+
+    def ask(seed: int) -> None:
+        try:
+            for each in random.Random(seed).sample(asked, len(asked)):
+                if shared.by_name(*each) != expected[each]:
+                    wrong.append(each)
+        except Exception as error:  # a thread would hide it
+            wrong.append(error)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(shared._by_name.items()) == MAX_BY_NAME

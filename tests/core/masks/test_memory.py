@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import tracemalloc
 import weakref
@@ -131,3 +132,21 @@ def test_a_cache_stays_under_its_bound() -> None:
             # The one in hand may have been evicted.
             assert sum(each() is not None for each in stores) <= statistics.entries + 1
     assert cache.statistics.evictions > 200
+
+
+def test_a_token_set_counts_once() -> None:
+    """Each character within a distant bound is a position of its own, and all of them share one token set."""
+    words = ["".join(each).encode() for each in itertools.product("abcdefgh", repeat=4)]
+    vocabulary = Vocabulary([*(bytes([each]) for each in range(256)), *words, None], eos=[256 + len(words)])
+    schema = {"type": "string", "pattern": r"^(\S+\s+)*\S+$", "maxLength": 500}
+    constraint = Grammar.from_json_schema(schema).bind(vocabulary)
+    matcher = constraint.matcher()
+    out = np.zeros(constraint.words, dtype=np.uint32)
+    assert matcher.accept_bytes(b'"aa')
+    counted = []
+    for _ in range(20):
+        matcher.fill_mask(out)
+        counted.append(constraint.counters()["mask_bytes"])
+        assert matcher.accept_bytes(b"a")
+    assert constraint.counters()["mask_shared"] >= 20
+    assert (counted[-1] - counted[0]) / 19 < 4 * constraint.words

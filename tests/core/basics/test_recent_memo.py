@@ -1,0 +1,42 @@
+"""The memo of recent values: bounded, the least recently used value goes first, also among threads."""
+
+from __future__ import annotations
+
+import threading
+
+from toolgrammar.core.basics.recent_memo import RecentMemo
+
+
+def test_the_least_recently_used_value_goes_first() -> None:
+    """A look-up counts as a use, and so does another value of the same key."""
+    memo: RecentMemo[int] = RecentMemo(3)
+    for number in range(3):
+        memo.put(number, number)
+    assert memo.get(0) == 0 and memo.get(7) is None
+    memo.put(3, 3)
+    assert memo.items() == [(2, 2), (0, 0), (3, 3)]
+    memo.put(2, 5)  # known: nothing has to go
+    assert memo.get(2) == 5 and len(memo.items()) == 3
+
+
+def test_threads_share_a_memo() -> None:
+    """Many threads fill and read a small memo: no error, no foreign value, and the bound holds."""
+    memo: RecentMemo[int] = RecentMemo(8)
+    wrong: list[object] = []
+
+    def use(offset: int) -> None:
+        try:
+            for turn in range(3_000):
+                key = (offset + turn) % 20
+                if (value := memo.get(key)) not in (None, key * key):
+                    wrong.append(value)
+                memo.put(key, key * key)
+        except Exception as error:  # a thread would hide it
+            wrong.append(error)
+
+    threads = [threading.Thread(target=use, args=(offset,)) for offset in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [] and len(memo.items()) == 8
