@@ -54,6 +54,7 @@ class FewestTokens:
         self.trie = trie
         self.special = special
         self.end = Spelling.__new__(Spelling)
+        self.end.length, self.end.tail = 0, None
         self.end.codes = self.end.token = self.end.size = self.end.least = array("i", [0])
         self.clear()
 

@@ -113,7 +113,7 @@ def test_a_final_answer_beside_calls(name: str) -> None:
 def test_answers_that_look_like_calls_are_refused() -> None:
     """Bare JSON calls beside a schema that admits the same texts cannot be told apart, and that is said."""
     like = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    with pytest.raises(ToolGrammarError, match="cannot tell"):
+    with pytest.raises(ToolGrammarError, match="cannot distinguish"):
         TOOLS.grammar("llama-json", response_schema=like)
     other = {"type": "object", "properties": {"name": {"const": "nobody"}}, "required": ["name"]}
     assert TOOLS.grammar("llama-json", response_schema=other).matches('{"name": "nobody"}')

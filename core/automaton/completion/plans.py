@@ -147,7 +147,7 @@ class Plans:
             row: bytes = self._store.rows.shortest(rest[0])
             return row
         local, written, least = rest
-        closing = free_string()[1][local]
+        closing: bytes = free_string()[1][local]
         if local > BETWEEN:  # inside a character
             written += 1
         return closing + b"a" * int(max(0, least - written)) + b'"'

@@ -24,7 +24,7 @@ def spelled(schema: Any, **options: Any) -> Grammar:
     """The grammar of a schema in Python's syntax, if no other is asked for."""
     options.setdefault("syntax", PythonSyntax())
     compiled = compile_schema(schema, SchemaOptions(**options))
-    return Grammar(compiled.build, ("schema", compiled.key))
+    return Grammar(compiled.build, ("schema", compiled))
 
 
 SCHEMAS: list[Any] = [

@@ -237,7 +237,6 @@ LATE: dict[str, tuple[dict[str, Any], str]] = {
     },
     **{word: ({word: -LONG}, word) for word in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")},
     "step": ({"multipleOf": LONG}, "multipleOf"),
-    "loop": ({"items": {"$dynamicAnchor": "x", "$dynamicRef": "#x"}}, "$ref"),
     "pattern": ({"items": {"$dynamicRef": "#p"}, "$defs": {"p": {"$dynamicAnchor": "p", "pattern": "("}}}, "pattern"),
 }
 
@@ -249,3 +248,10 @@ def test_what_cannot_be_written_is_refused_at_once(name: str) -> None:
     with pytest.raises((LimitError, SchemaError)) as caught:
         Grammar.from_json_schema(schema).bind(VOCABULARY)
     assert caught.value.place.pointer is not None and caught.value.place.keyword == keyword
+
+
+def test_a_dynamic_reference_to_itself_is_left_out_and_reported() -> None:
+    """A part that only refers to itself, found while a text is written, has no values; that is reported."""
+    grammar = Grammar.from_json_schema({"items": {"$dynamicAnchor": "x", "$dynamicRef": "#x"}})
+    assert grammar.matches("[]") and not grammar.matches("[1]")
+    assert [(error.place.pointer, error.place.keyword) for error in grammar.narrowed] == [("#x", "$ref")]
