@@ -55,7 +55,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "unsatisfiable_schema": lambda: Grammar.from_json_schema({"type": "integer", "minimum": 2, "maximum": 1}).program,
     "grammar": lambda: Grammar.until(""),
     "pattern": lambda: Grammar.from_regex("(a"),
-    "unsupported_pattern": lambda: Grammar.from_regex("(a)\\1"),
+    "unsupported_pattern": lambda: Grammar.from_regex("(a)?\\1"),
     "vocabulary": lambda: Vocabulary([], eos=[]),
     "limit": lambda: Grammar.from_json_schema(NESTED).program,
     "budget": lambda: load_model("embedded").generate("x", json_mode=JsonMode({"const": "a" * 99}), max_tokens=2),

@@ -11,25 +11,27 @@ from pathlib import Path
 from ..language.terms import Terms
 from . import syntax
 from .assertions import search_language
+from .back_references import Bound
 from .bytecode import assemble, execute
 from .parser import parse
 
 
-def regex_term(terms: Terms, pattern: str, *, whole: bool) -> int:
+def regex_term(terms: Terms, pattern: str, *, whole: bool, bound: Bound = "exact") -> int:
     """Return the strings that a pattern matches.
 
     Args:
         terms: where the term is made.
         pattern: ECMA-262 with the ``u`` flag.
         whole: the whole string must match (True), or some part of it, as JSON Schema's ``pattern`` says (False).
+        bound: of a pattern that is not regular, the strings in one of its regular bounds (see ``back_references.py``).
 
     Raises:
         PatternError: malformed, or not regular.
     """
-    key = ("pattern", pattern, whole)
+    key = ("pattern", pattern, whole, bound)
     term = terms.memo.get(key)
     if term is None:
-        term = terms.memo[key] = execute(terms, regex_code(pattern, whole))
+        term = terms.memo[key] = execute(terms, regex_code(pattern, whole, bound))
     return term
 
 
@@ -38,12 +40,12 @@ DATA = Path(__file__).parent / "data" / "bytecode.txt"
 
 
 @lru_cache(maxsize=256)  # formats, and the patterns that people copy, are met in schema after schema
-def regex_code(pattern: str, whole: bool) -> bytes:
+def regex_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
     """Return the bytecode of `regex_term`, which raises the same errors."""
     row = _known().get(row_name(pattern, whole))
     if row is not None:
         return array("i", map(int, row.split())).tobytes()
-    tree = parse(pattern)
+    tree = parse(pattern, bound)
     if whole:
         tree = syntax.Seq((syntax.Start(), tree, syntax.End()))
     terms = Terms()

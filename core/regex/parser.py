@@ -6,7 +6,7 @@ Patterns in real schemas are sloppier than that flag allows. What the flag refus
 thing, as in Annex B of the standard (``\-``, ``\_``, a lone ``{`` or ``]``, ``[\w-.]``), or means one thing in every
 dialect that has it: the flags of ``(?i)`` and ``(?s:...)``, which ECMA-262 has since 2025, ``(?P<name>...)``, ``\A``,
 ``\z``, and ``\Z``, which is Python's ``\z``. It is refused with a hint where dialects differ (``\h``, ``a++``,
-``{,3}``, ``[[:alpha:]]``). Back-references are refused: what they describe is not a regular language.
+``{,3}``, ``[[:alpha:]]``). Back-references are taken to groups of few words, or for a bound (``back_references.py``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,21 @@ from ..errors import LimitError, PatternError, Place, UnsupportedPatternError
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from ..unicode.properties import UNICODE_VERSION, find_property
-from .syntax import Alt, Chars, End, Look, Regex, Repeat, Start, WordBoundary, in_a_row, line_anchor
+from .back_references import MAX_WORDS, Bound, expanded
+from .syntax import (
+    Alt,
+    BackReference,
+    Capture,
+    Chars,
+    End,
+    Look,
+    Regex,
+    Repeat,
+    Start,
+    WordBoundary,
+    in_a_row,
+    line_anchor,
+)
 
 MAX_NESTING: Final = 200
 """Maximum nesting of groups."""
@@ -54,6 +68,8 @@ _QUANTIFIER = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}")
 _LOOKS_LIKE_QUANTIFIER = re.compile(r"\{\s*[0-9]*\s*,?\s*[0-9]*\s*\}")
 _GROUP_NAME = re.compile(r"\(\?P?<([^\W\d][\w$]*|\$[\w$]*)>")
 _MODIFIERS = re.compile(r"\(\?(?=[a-z-]+[:)])([ims]*)(?:-([ims]+))?([:)])")
+_REFERENCE = re.compile(r"\\(?:([1-9][0-9]{0,3})|k<([^>]*)>)")
+_NUMBERS: Final = frozenset("123456789")
 _POSIX_CLASS = re.compile(r"\[:\^?[a-z]+:\]")
 _HEX_2 = re.compile(r"[0-9A-Fa-f]{2}")
 _HEX_4 = re.compile(r"[0-9A-Fa-f]{4}")
@@ -62,7 +78,7 @@ _TRAIL_SURROGATE = re.compile(r"\\u([dD][c-fC-F][0-9A-Fa-f]{2})")
 _PROPERTY = re.compile(r"\{([A-Za-z0-9_]+(?:=[A-Za-z0-9_]+)?)\}")
 
 
-def parse(pattern: str) -> Regex:
+def parse(pattern: str, bound: Bound = "exact") -> Regex:
     r"""Parse a regular expression of ECMA-262 (the ``u`` flag, no other).
 
     Groups of all kinds are transparent and laziness is dropped: neither changes which strings match. A pattern that
@@ -70,6 +86,7 @@ def parse(pattern: str) -> Regex:
 
     Args:
         pattern: the text between the slashes.
+        bound: of a pattern with back-references, which is not regular: the language that is asked for.
 
     Returns:
         The tree: ``Empty``, ``Chars``, ``Seq``, ``Alt``, ``Repeat``, ``Start``, ``End``, ``WordBoundary``, ``Look``.
@@ -79,7 +96,18 @@ def parse(pattern: str) -> Regex:
             offset, its hint the way out.
         LimitError: groups are nested too deeply, a repetition count is too large, or there are too many parts.
     """
-    return _Parser(_join_surrogates(pattern)).parse()
+    text = _join_surrogates(pattern)
+    parser = _Parser(text)
+    try:
+        return parser.parse()
+    except UnsupportedPatternError as error:
+        if not parser.refers:
+            raise
+        refused = error.with_traceback(None)
+    tree = expanded(_Parser(text, captures=True).parse(), bound)
+    if tree is None:
+        raise refused
+    return tree
 
 
 def _join_surrogates(pattern: str) -> str:
@@ -100,6 +128,7 @@ class Group:
         alternatives: the alternatives that were read.
         items: the items of the alternative that is being read.
         repeatable: the last item may be repeated; an assertion may not, and nothing may be repeated twice.
+        number: of a group to which references may lead; None: they are not kept.
     """
 
     offset: int
@@ -108,6 +137,7 @@ class Group:
     alternatives: list[Regex] = field(default_factory=list)
     items: list[Regex] = field(default_factory=list)
     repeatable: bool = False
+    number: int | None = None
 
     def close_alternative(self) -> None:
         """Begin the next alternative."""
@@ -119,6 +149,8 @@ class Group:
         """Return the tree of the group."""
         self.close_alternative()
         body = self.alternatives[0] if len(self.alternatives) == 1 else Alt(tuple(self.alternatives))
+        if self.number is not None:
+            return Capture(self.number, body)
         return body if self.look is None else Look(*self.look, body)
 
 
@@ -131,8 +163,12 @@ def literal(character: str) -> Chars:
 class _Parser:
     """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, captures: bool = False) -> None:
         self.text = text
+        self.captures = captures
+        self.count_of_groups = 0
+        self.names: dict[str, int] = {}
+        self.refers = False
         self.offset = 0
         self.size = 0
         self.flags: frozenset[str] = frozenset()
@@ -203,9 +239,11 @@ class _Parser:
         if len(self.groups) > MAX_NESTING:
             self.limit(f"groups are nested more than {MAX_NESTING} deep", "flatten the pattern")
         look: tuple[bool, bool] | None = None
+        number: int | None = None
         flags = self.flags
         if not text.startswith("(?", start):
             self.offset += 1
+            number = self.numbered()
         elif text.startswith("(?:", start):
             self.offset += 3
         elif text.startswith(("(?=", "(?!"), start):
@@ -216,6 +254,9 @@ class _Parser:
             self.offset += 4
         elif (named := _GROUP_NAME.match(text, start)) is not None:
             self.offset = named.end()
+            number = self.numbered()
+            if number is not None:
+                self.names[named[1]] = number
         elif (modified := _MODIFIERS.match(text, start)) is not None:
             self.offset = modified.end()
             self.flags = (flags | set(modified[1])) - set(modified[2] or "")
@@ -223,7 +264,14 @@ class _Parser:
                 return  # for the rest of the group around it
         else:
             self.refuse_group()
-        self.groups.append(Group(start, flags, look))
+        self.groups.append(Group(start, flags, look, number=number))
+
+    def numbered(self) -> int | None:
+        """Return the number of a group that is opened; None if groups are transparent."""
+        if not self.captures:
+            return None
+        self.count_of_groups += 1
+        return self.count_of_groups
 
     def refuse_group(self) -> NoReturn:
         rest = self.text[self.offset + 2 : self.offset + 4]
@@ -290,12 +338,35 @@ class _Parser:
         elif following in ("A", "Z", "z"):
             self.offset += 2
             self.add(Start() if following == "A" else End(), repeatable=False)
+        elif following == "k" or following in _NUMBERS:
+            self.back_reference()
         else:
             read = self.escape()
             if isinstance(read, CharSet):
                 self.add(Chars(self.folded(read)))
             else:
                 self.add(Chars(self.folded(_charset(read))) if self.flags else literal(chr(read)))
+
+    def back_reference(self) -> None:
+        """Read a reference to a group before it, by number or by name."""
+        start = self.offset
+        self.refers = True
+        found = _REFERENCE.match(self.text, start)
+        if self.captures and found is not None and "i" not in self.flags:
+            number = self.names.get(found[2], 0) if found[1] is None else int(found[1])
+            if 0 < number <= self.count_of_groups:
+                self.offset = found.end()
+                self.add(BackReference(number))
+                return
+        self.refuse_reference(start)
+
+    def refuse_reference(self, start: int) -> NoReturn:
+        self.refuse(
+            "back-references are not regular",
+            f"replace it with a copy of the group, or refer to a group of at most {MAX_WORDS} words that is neither "
+            "optional nor repeated",
+            start,
+        )
 
     def escape(self) -> int | CharSet:
         """Read one escape, inside a class or outside: one code point, or a set such as that of ``\\d``."""
@@ -325,8 +396,8 @@ class _Parser:
             return ord(control) % 32
         if letter == "0" and not (control.isascii() and control.isdigit()):
             return 0
-        if letter == "k" or letter in "123456789":
-            self.refuse("back-references are not regular", "replace it with a copy of the group", start)
+        if letter == "k" or letter in _NUMBERS:
+            self.refuse_reference(start)
         if letter == "0":
             self.fail("octal escapes are not part of ECMA-262", r"write \xHH", start)
         if letter in "AZz":

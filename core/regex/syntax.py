@@ -2,6 +2,7 @@
 
 The nodes are :class:`Empty`, :class:`Chars`, :class:`Seq`, :class:`Alt`, :class:`Repeat`, and the assertions
 :class:`Start`, :class:`End`, :class:`WordBoundary`, :class:`Look`, whose truth depends on the text around the match.
+:class:`Capture` and :class:`BackReference` are in no tree that a parser returns: ``back_references.py`` replaces them.
 """
 
 from __future__ import annotations
@@ -113,6 +114,14 @@ class WordBoundary(_Leaf):
     negated: bool
 
 
+@dataclass(frozen=True)
+class BackReference(_Leaf):
+    """The text that a group matched."""
+
+    number: int
+    longest: int | None = None
+
+
 class Seq(_Branch):
     """One item after the other."""
 
@@ -155,13 +164,23 @@ class Look(_Branch):
         self.is_pure = False
 
 
+class Capture(_Branch):
+    """A group with a number, from 1."""
+
+    __slots__ = ("item", "number")
+
+    def __init__(self, number: int, item: Regex) -> None:
+        self.number, self.item = number, item
+        super().__init__((number, item), (item,), item.is_nullable, item.shortest, item.longest)
+
+
 def _longest(items: tuple[Regex, ...], combine: Callable[[list[int]], int]) -> int | None:
     """Return the combined longest matches of some items; None if one has no longest match."""
     longest = [item.longest for item in items if item.longest is not None]
     return combine(longest) if len(longest) == len(items) else None
 
 
-Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look]
+Regex = Union[Empty, Chars, Seq, Alt, Repeat, Start, End, WordBoundary, Look, Capture, BackReference]
 
 EMPTY: Final = Empty()
 ANYTHING: Final = Repeat(Chars(CharSet.full()), 0, None)

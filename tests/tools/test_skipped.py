@@ -16,7 +16,7 @@ from toolgrammar.tools.mcp import tools_from_session
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 #: Schemas without a grammar, and what is wrong with them.
 HOPELESS = {
-    "twice": ({"properties": {"a": {"type": "string", "pattern": "^(.)\\1$"}}}, UnsupportedSchemaError),
+    "twice": ({"properties": {"a": {"type": "string", "pattern": "^(.)?\\1$"}}}, UnsupportedSchemaError),
     "never": ({"properties": {"a": False}, "required": ["a"]}, UnsatisfiableSchemaError),
     # As AutoGen's workbench lists the tools of an MCP server: without the definitions.
     "lost": ({"properties": {"root": {"$ref": "#/$defs/Node"}}}, InvalidSchemaError),

@@ -404,10 +404,11 @@ class _Pass:
 
     def _match(self, located: Located, keyword: str, pattern: str, refused: list[Problem]) -> None:
         """Note a pattern that cannot be enforced."""
-        problem = pattern_problem(pattern)
+        problem = pattern_problem(pattern, keyword == "pattern")
         if problem is not None:
             place = Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset)
-            refused.append((located, type(problem)(problem.message, hint=problem.hint, place=place)))
+            left_out = {"left_out": problem.left_out} if isinstance(problem, UnsupportedSchemaError) else {}
+            refused.append((located, type(problem)(problem.message, hint=problem.hint, place=place, **left_out)))
 
     def _grammar(self, located: Located, keyword: str, value: Any) -> None:
         """Note a grammar of strings that is malformed."""

@@ -10,12 +10,13 @@ from math import inf
 from ...errors import (
     InvalidSchemaError,
     PatternError,
-    SchemaError,
     ToolGrammarError,
     UnsupportedPatternError,
     UnsupportedSchemaError,
 )
+from ...regex.back_references import MAX_WORDS
 from ...regex.compile import regex_code
+from ..normal.assertions import NARROW
 from ..read.keywords import TYPES
 
 #: Maximum nesting of a value in ``const`` or ``enum``.
@@ -23,6 +24,9 @@ MAX_DEPTH = 64
 
 #: Minimum of the integers that are refused: Python reads and writes at most 4,300 digits, or fewer by its settings.
 MAX_INTEGER = 10**600
+
+#: The strings that a narrowed pattern leaves out.
+_LEFT_OUT = f"strings in which a group that is referred to matches other than one of its {MAX_WORDS} shortest words"
 
 #: What other languages call the types of JSON.
 _FOREIGN_TYPES = {
@@ -90,13 +94,30 @@ def is_json(value: object) -> bool:
 
 
 @lru_cache(maxsize=256)  # the patterns that people copy are met in schema after schema
-def pattern_problem(pattern: str) -> SchemaError | None:
-    """Return the error for a pattern that cannot be enforced; its place is in the pattern."""
+def pattern_problem(pattern: str, bounded: bool = False) -> UnsupportedSchemaError | InvalidSchemaError | None:
+    """Return the error for a pattern that cannot be enforced; its place is in the pattern.
+
+    Args:
+        pattern: the pattern.
+        bounded: one of its regular bounds may be enforced instead (see `regex.back_references`).
+    """
     try:
         regex_code(pattern, False)
     except PatternError as error:
+        if bounded and _has_bounds(pattern):
+            message = f"the keyword 'pattern' cannot be enforced exactly, only without {_LEFT_OUT}"
+            hint = f"replace the back-reference with a copy of the group, or {NARROW}"
+            return UnsupportedSchemaError(message, hint=hint, place=error.place, left_out=_LEFT_OUT)
         kind = UnsupportedSchemaError if isinstance(error, UnsupportedPatternError) else InvalidSchemaError
         return kind(error.message, hint=error.hint, place=error.place)
     except ToolGrammarError as error:
         return UnsupportedSchemaError(error.message, hint=error.hint, place=error.place)
     return None
+
+
+def _has_bounds(pattern: str) -> bool:
+    """Return True if a pattern that is not regular has regular bounds."""
+    try:
+        return bool(regex_code(pattern, False, "inner") and regex_code(pattern, False, "outer"))
+    except ToolGrammarError:
+        return False

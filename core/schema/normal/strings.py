@@ -17,14 +17,14 @@ def string_term(terms: Terms, asked: Strings, *, outer: bool = False) -> int:
     Args:
         terms: where the term is made.
         asked: the constraints.
-        outer: where a format has two languages, one inside of it and one around it, return strings among which are all
-            that satisfy the constraints, instead of only strings that do.
+        outer: where a format or a pattern has two languages, one inside of it and one around it, return strings among
+            which are all that satisfy the constraints, instead of only strings that do.
 
     Raises:
         LimitError: one is a grammar that is not regular.
     """
-    parts = [_pattern_term(terms, pattern) for pattern in asked.patterns]
-    parts += [terms.not_(_pattern_term(terms, pattern)) for pattern in asked.not_patterns]
+    parts = [_pattern_term(terms, pattern, outer) for pattern in asked.patterns]
+    parts += [terms.not_(_pattern_term(terms, pattern, not outer)) for pattern in asked.not_patterns]
     parts += [format_term(terms, name, outer=outer) for name in asked.formats]
     parts += [terms.not_(format_term(terms, name, outer=not outer)) for name in asked.not_formats]
     if asked.least or asked.most is not None:
@@ -38,9 +38,9 @@ def irregular(terms: Terms, asked: Strings) -> StringGrammar | None:
     return next((grammar for grammar in found if grammar.term(terms) is None), None)
 
 
-def _pattern_term(terms: Terms, pattern: str | StringGrammar) -> int:
+def _pattern_term(terms: Terms, pattern: str | StringGrammar, outer: bool) -> int:
     if isinstance(pattern, str):
-        return regex_term(terms, pattern, whole=False)
+        return regex_term(terms, pattern, whole=False, bound="outer" if outer else "inner")
     term = pattern.term(terms)
     if term is None:
         raise LimitError(

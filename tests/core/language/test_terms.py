@@ -270,7 +270,7 @@ def test_ecma_patterns(pattern: str, yes: list[str], no: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(a)\\1", "(?P<>a)", "(?x)a", "a++", "(?>a)", "(", "[a", "a{2,1}", "*a", "\\p{Nope}", "[\\Z]", "(?<n>a)\\k<n>"],
+    ["(a)?\\1", "(?P<>a)", "(?x)a", "a++", "(?>a)", "(", "[a", "a{2,1}", "*a", "\\p{Nope}", "[\\Z]", "(?<n>a)?\\k<n>"],
 )
 def test_what_is_refused_names_its_place(pattern: str) -> None:
     """Malformed and non-regular patterns are errors with an offset and a way out."""

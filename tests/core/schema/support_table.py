@@ -55,7 +55,11 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
     "unevaluatedItems": ({"unevaluatedItems": False}, "unevaluatedItems", "below an `anyOf` of at most 10"),
     "minLength": ({"minLength": 2}, "minLength", "counts characters, not bytes; at most 100,000"),
     "maxLength": ({"maxLength": 2}, "maxLength", ""),
-    "pattern": ({"pattern": "^a+$"}, "pattern", "ECMA-262 with `u`, look-arounds included; refused: back-references"),
+    "pattern": (
+        {"pattern": "^a+$"},
+        "pattern",
+        "ECMA-262 with `u`, look-arounds included; back-references to groups of at most 64 words; narrowed beyond",
+    ),
     "format": ({"format": "date"}, "format", "see below"),
     "x-grammar": (
         {"x-grammar": {"syntax": "regex", "definition": "a?b"}},

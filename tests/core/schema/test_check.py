@@ -48,7 +48,7 @@ REFUSED: list[Any] = [
     {"maximum": float("inf")},
     {"multipleOf": 0},
     {"pattern": "("},
-    {"patternProperties": {"(a)\\1": {}}},
+    {"patternProperties": {"(a)?\\1": {}}},
     {"format": "hostname"},
     {"uniqueItems": 1},
     {"dependentRequired": {"a": True}},

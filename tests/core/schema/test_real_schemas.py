@@ -37,3 +37,14 @@ def test_a_string_of_many_patterns() -> None:
     grammar = Grammar.from_json_schema(real("Handwritten---allany17"))
     text = grammar.bind(BYTES).matcher().shortest_completion().decode()
     assert len(json.loads(text)) == 60 and grammar.matches(text) and not grammar.narrowed
+
+
+def test_a_reference_to_a_group_of_many_words() -> None:
+    """The end tag of an icon repeats its name: written for short names, and without an end tag."""
+    schema = real("Github_hard---o75605")
+    grammar = Grammar.from_json_schema({**schema["definitions"]["icon"], "$schema": schema["$schema"]})
+    for text, expected in (("<svg />", True), ("<a>b</a>", True), ("<a>b</b>", False), ("<svg>a</svg>", False)):
+        assert grammar.matches(json.dumps(text)) is expected
+    whole = Grammar.from_json_schema(schema)
+    assert [each.place.pointer for each in whole.narrowed] == ["/definitions/icon"]
+    assert "theme" in json.loads(whole.bind(BYTES).matcher().shortest_completion())
