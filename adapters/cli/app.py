@@ -13,6 +13,7 @@ from .chat import chat
 from .check import check
 from .commands import Group, add
 from .demo import demo
+from .doctor import doctor
 from .match import match
 from .model import app as model
 from .output import complain
@@ -47,6 +48,7 @@ add(app, repair)
 app.add_typer(model, name="model")
 add(app, chat)
 add(app, bench)
+add(app, doctor)
 add(app, serve)
 add(app, vllm, context_settings=PASSED_ON)
 
