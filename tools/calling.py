@@ -24,7 +24,7 @@ from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError,
 
 from .formats import new_call_id
 from .formats.base import decode_object
-from .sources.python import arguments_error
+from .sources.python import arguments_error, not_built
 from .sources.typed_dicts import readable
 from .tool import Tool
 
@@ -354,5 +354,5 @@ def _build(tool: Tool, model: type[Any], call: ToolCall) -> Any:
         return model.parse_raw(text)  # a model of Pydantic version 1
     except ValidationError as error:
         raise arguments_error(error, tool.name) from error
-    except ValueError as error:
-        raise InvalidArgumentsError(f"the arguments do not fit: {error}", place=Place(tool=tool.name)) from error
+    except Exception as error:  # classes may have code of their own for this
+        raise not_built(error, tool.name) from error

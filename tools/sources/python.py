@@ -370,6 +370,8 @@ def _bind(
         value = model.model_validate_json(json.dumps(given))
     except ValidationError as error:
         raise arguments_error(error, tool, more if more in parameters else None) from error
+    except Exception as error:  # types may have code of their own for this
+        raise not_built(error, tool) from error
     values = {
         name: getattr(value, f"p{i}")
         for i, (name, parameter) in enumerate(parameters.items())
@@ -409,6 +411,11 @@ def arguments_error(error: ValidationError, tool: str, more: str | None = None) 
         hint="change the arguments",
         place=Place(tool=tool, pointer=pointers[0] if pointers else None),
     )
+
+
+def not_built(error: Exception, tool: str) -> InvalidArgumentsError:
+    """Return what the code of a parameter's own type raised as an error of ours."""
+    return InvalidArgumentsError(f"the arguments do not fit: {first_line(error)}", place=Place(tool=tool))
 
 
 def first_line(error: BaseException) -> str:

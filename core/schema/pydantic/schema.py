@@ -12,6 +12,7 @@ can express: validators that a user wrote, files that must exist, modules that c
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 import re
 from collections.abc import Mapping
@@ -94,6 +95,25 @@ class PydanticJsonSchema(GenerateJsonSchema):
     def field_is_present(self, field: Any) -> bool:
         """Return True if a field is in the schema: one of a dataclass with ``init=False`` is not."""
         return field.get("init") is not False and bool(super().field_is_present(field))
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a model; an abstract class has no instances, and so no schema."""
+        if self.mode == "validation" and inspect.isabstract(schema["cls"]):
+            return self._refused(schema)
+        made: dict[str, Any] = super().model_schema(schema)
+        return made
+
+    def dataclass_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a dataclass; an abstract class has no instances, and so no schema."""
+        if self.mode == "validation" and inspect.isabstract(schema["cls"]):
+            return self._refused(schema)
+        made: dict[str, Any] = super().dataclass_schema(schema)
+        return made
+
+    def _refused(self, schema: Any) -> dict[str, Any]:
+        """Refuse a class, as Pydantic refuses a part without a JSON Schema: a union leaves it out."""
+        refused: dict[str, Any] = self.handle_invalid_for_json_schema(schema, f"{schema['cls'].__name__} is abstract")
+        return refused
 
     # -- strings ---------------------------------------------------------------------------------------------------
 
