@@ -20,6 +20,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaMode
 
 from ...errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
@@ -62,6 +63,10 @@ _LEAST_INT, _MOST_INT = -(2**63), 2**63 - 1
 
 _NUMBER_BOUNDS = ("multiple_of", "le", "ge", "lt", "gt")
 _LENGTHS = {"minLength": "min_length", "maxLength": "max_length"}
+
+
+class _AbstractError(PydanticInvalidForJsonSchema):
+    """A class has abstract methods, so no value can be an instance of it."""
 
 
 class PydanticJsonSchema(GenerateJsonSchema):
@@ -110,10 +115,17 @@ class PydanticJsonSchema(GenerateJsonSchema):
         made: dict[str, Any] = super().dataclass_schema(schema)
         return made
 
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a type or null; null alone if the type has no values."""
+        try:
+            made: dict[str, Any] = super().nullable_schema(schema)
+        except _AbstractError:
+            return {"type": "null"}
+        return made
+
     def _refused(self, schema: Any) -> dict[str, Any]:
         """Refuse a class, as Pydantic refuses a part without a JSON Schema: a union leaves it out."""
-        refused: dict[str, Any] = self.handle_invalid_for_json_schema(schema, f"{schema['cls'].__name__} is abstract")
-        return refused
+        raise _AbstractError(f"Cannot generate a JsonSchema: the class {schema['cls'].__name__} is abstract")
 
     # -- strings ---------------------------------------------------------------------------------------------------
 
