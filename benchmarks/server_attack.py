@@ -1,11 +1,12 @@
 """The server under hostile and honest load at once: does it answer, and does it end?
 
-    python benchmarks/server_attack.py [--seconds 60] [--hostile 5] [--honest 5] [--json FILE]
+    python benchmarks/server_attack.py [--seconds 60] [--idle 10] [--hostile 5] [--honest 5] [--json FILE]
 
-Starts ``toolgrammar serve embedded`` on the loopback interface. Hostile clients send schemas of some hundred bytes that
-expand (references that multiply, members in members, alternatives in alternatives, counts in counts), and hang up after
-a second or wait for the answer, by turns. Honest clients ask for one call of a small tool. ``/health`` is asked ten
-times a second. At the end, the server gets SIGTERM while hostile requests run.
+Starts ``toolgrammar serve embedded`` on the loopback interface. Hostile clients send schemas that expand (references
+that multiply, members in members, alternatives in alternatives, counts in counts) and bodies of 4 MB (empty lists,
+unknown fields), and hang up after a second or wait for the answer, by turns. Honest clients ask for one call of a small
+tool. ``/health`` is asked ten times a second, first while nothing else is. At the end, the server gets SIGTERM while
+hostile requests run. The process is measured as it is: on a busy machine, take the ratio of the two.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,18 @@ def hostile_schemas() -> list[dict[str, Any]]:
     ]
 
 
+def hostile_bodies() -> list[bytes]:
+    """Return bodies of almost the largest size: as many values as fit, and as many unknown fields."""
+    fields = {f"unknown_{n}": 0 for n in range(200_000)}
+    return [b"[" + b"[]," * 1_390_000 + b"[]]", json.dumps({"model": "embedded", "messages": [], **fields}).encode()]
+
+
+def send(url: str, body: bytes, limit: float) -> int:
+    """Send a body; return the status."""
+    kind = {"Content-Type": "application/json"}
+    return httpx.post(f"{url}/v1/chat/completions", content=body, headers=kind, timeout=limit).status_code
+
+
 def ask(url: str, schema: dict[str, Any] | None, limit: float) -> int:
     """Send one request; return its status."""
     body: dict[str, Any] = {"model": "embedded", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 60}
@@ -77,7 +91,7 @@ def ask(url: str, schema: dict[str, Any] | None, limit: float) -> int:
 
 def wait_for(url: str) -> None:
     """Wait until the server answers."""
-    for _ in range(300):
+    for _ in range(1200):
         with contextlib.suppress(httpx.HTTPError):
             httpx.get(f"{url}/health", timeout=1)
             return
@@ -85,10 +99,31 @@ def wait_for(url: str) -> None:
     raise SystemExit("the server does not start")
 
 
+def watch(url: str, end: float, seconds: list[float]) -> None:
+    """Ask for ``/health`` ten times a second until a time; add how long each took."""
+    with httpx.Client(timeout=30) as client:
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            try:
+                client.get(f"{url}/health")
+            except httpx.TransportError:  # it has ended
+                return
+            seconds.append(time.monotonic() - begin)
+            time.sleep(0.1)
+
+
+def parts(seconds: list[float], scale: float, digits: int) -> dict[str, float]:
+    """Return the median, the 99th percentile and the longest of some times."""
+    ordered = sorted(seconds)
+    shares = (("p50", 0.5), ("p99", 0.99), ("worst", 1.0))
+    return {name: round(scale * ordered[int(share * (len(ordered) - 1))], digits) for name, share in shares if ordered}
+
+
 def main() -> None:
     """Run the load, and print what was seen."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--idle", type=float, default=10, help="seconds without load before")
     parser.add_argument("--hostile", type=int, default=5, help="hostile clients")
     parser.add_argument("--honest", type=int, default=5, help="honest clients")
     parser.add_argument("--json", type=Path)
@@ -100,18 +135,25 @@ def main() -> None:
     command = [sys.executable, "-m", "toolgrammar", "serve", "embedded", "--port", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for(url)
+    idle: list[float] = []
+    end = time.monotonic() + options.idle
+    watch(url, end, idle)
     end = time.monotonic() + options.seconds
     health: list[float] = []
     honest: list[tuple[float, int]] = []
     hostile: list[int] = []
 
+    schemas, large = hostile_schemas(), hostile_bodies()
+
     def attack(number: int) -> None:
-        schemas = itertools.cycle(hostile_schemas())
+        requests = itertools.cycle(
+            [*(partial(ask, url, one) for one in schemas), *(partial(send, url, one) for one in large)]
+        )
         for turn in itertools.count(number):
             if time.monotonic() > end:
                 return
             try:
-                hostile.append(ask(url, next(schemas), 1.0 if turn % 2 else 30.0))
+                hostile.append(next(requests)(1.0 if turn % 2 else 30.0))
             except httpx.HTTPError:
                 hostile.append(0)
 
@@ -124,20 +166,9 @@ def main() -> None:
                 status = 0
             honest.append((time.monotonic() - begin, status))
 
-    def watch() -> None:
-        with httpx.Client(timeout=30) as client:
-            while time.monotonic() < end:
-                begin = time.monotonic()
-                try:
-                    client.get(f"{url}/health")
-                except httpx.TransportError:  # it has ended
-                    return
-                health.append(time.monotonic() - begin)
-                time.sleep(0.1)
-
     threads = [threading.Thread(target=attack, args=(n,), daemon=True) for n in range(options.hostile)]
     threads += [threading.Thread(target=work, daemon=True) for _ in range(options.honest)]
-    threads.append(threading.Thread(target=watch, daemon=True))
+    threads.append(threading.Thread(target=watch, args=(url, end, health), daemon=True))
     for thread in threads:
         thread.start()
     while time.monotonic() < end - 0.5:
@@ -150,14 +181,16 @@ def main() -> None:
     except subprocess.TimeoutExpired:
         ended = None
         server.kill()
-    times = sorted(each for each, status in honest if status == 200)
-    health.sort()
+    times = [each for each, status in honest if status == 200]
+    quiet, loaded = parts(idle, 1e3, 1), parts(health, 1e3, 1)
     result = {
         "machine": machine(),
         "seconds": options.seconds,
-        "health_ms": {name: round(1e3 * health[int(share * (len(health) - 1))], 1) for name, share in PARTS},
+        "health_idle_ms": quiet,
+        "health_ms": loaded,
+        "ratio": {name: round(loaded[name] / quiet[name], 1) for name in loaded if quiet.get(name)},
         "honest": {"answered": len(times), "other": len(honest) - len(times)},
-        "honest_s": {name: round(times[int(share * (len(times) - 1))], 2) for name, share in PARTS} if times else {},
+        "honest_s": parts(times, 1, 2),
         "hostile_by_status": {str(code): hostile.count(code) for code in sorted(set(hostile))},
         "sigterm_s": ended,
         "exit_code": server.returncode,
@@ -166,9 +199,6 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
-
-#: Parts of a sorted list, by name.
-PARTS = (("p50", 0.5), ("p99", 0.99), ("worst", 1.0))
 
 if __name__ == "__main__":
     main()

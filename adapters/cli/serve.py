@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -78,6 +79,9 @@ def serve(
     app = create_app(
         loaded, limits=limits, defaults=GenerateParams(temperature=temperature), api_keys=keys, metrics=True
     )
+    # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
+    gc.collect()
+    gc.freeze()
     try:
         _run(app, host, port, grace, body_seconds, lambda address: _announce(address, list(loaded), bool(keys), grace))
     finally:

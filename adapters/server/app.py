@@ -32,6 +32,7 @@ from toolgrammar.core.generation.deadline import Deadline
 from toolgrammar.core.models import Model
 
 from .. import _shared
+from . import bodies
 from .asked import Asked, Served
 from .failures import Failure, failure_of
 from .fields import Fields, RequestError
@@ -278,7 +279,7 @@ class _Server:
         """Return the JSON of a request's body.
 
         Raises:
-            RequestError: it is no JSON, too large, or does not arrive in time.
+            RequestError: it is no JSON, too large, has too many values, or does not arrive in time.
         """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":  # others come from web pages without the browser asking us first
@@ -289,10 +290,10 @@ class _Server:
             data = await asyncio.wait_for(self._bytes(request), self._limits.body_seconds)
         except asyncio.TimeoutError:
             raise RequestError("the body did not arrive in time", status=408) from None
-        try:
-            return json.loads(data, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
-            raise RequestError("the body is not JSON", hint="send a JSON object") from None
+        if bodies.is_small(data):
+            return bodies.parse(data)
+        deadline = Deadline.after(self._limits.answer_seconds)
+        return await self._read(request, deadline, lambda: bodies.parse(data))
 
     async def _bytes(self, request: Request) -> bytes:
         most = self._limits.max_body
@@ -550,7 +551,3 @@ def _json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None
 def _refused(protocol: Protocol, error: RequestError) -> Response:
     failure = failure_of(error)
     return _json(protocol.error(failure), failure.status, failure.headers)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import re
@@ -295,3 +297,17 @@ def test_what_cannot_start_says_why(tmp_path: Path) -> None:
             )
             assert result.returncode == 2 and words in result.stderr, result.stderr
             assert "Traceback" not in result.stderr
+
+
+def test_what_stays_is_not_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Modules and models are frozen before the first request: a full collection stops all threads."""
+    module = importlib.import_module("toolgrammar.adapters.cli.serve")
+    frozen: list[int] = []
+    monkeypatch.setattr(module, "_run", lambda *arguments: frozen.append(gc.get_freeze_count()))
+    monkeypatch.setattr(module, "_log_to_stderr", lambda level: None)
+    before = gc.get_freeze_count()
+    try:
+        module.serve(["embedded"], host="127.0.0.1", port=0, temperature=0.0, max_running=1, max_waiting=1)
+    finally:
+        gc.unfreeze()
+    assert frozen[0] > before + 10_000
