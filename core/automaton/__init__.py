@@ -1,7 +1,7 @@
-"""Lazy byte automaton over grammar nodes: derived as texts reach it, and without dead ends.
+"""Lazy DFA over bytes for grammar nodes: states are derived on demand, and none is a dead end.
 
-`lazy_dfa` holds the automata of grammars, `states` steps them, `completion` finds shortest texts. This room
-knows no vocabulary: tokens begin in ``toolgrammar.core.masks``.
+`lazy_dfa` has the automata of grammars, `states` their transitions, `completion` their shortest texts. This package
+does not know vocabularies: tokens begin in ``toolgrammar.core.masks``.
 """
 
 from __future__ import annotations

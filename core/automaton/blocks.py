@@ -1,6 +1,6 @@
-"""Blocks of byte rows, all of one size: blocks are added, and none is ever copied or moved.
+"""Blocks of byte rows, all of one size: a store grows by whole blocks, which are never copied or moved.
 
-Compiled modules use the addresses of the blocks, as in ``blocks.pxd``; this is the same for interpreted ones.
+Compiled modules use the addresses of the blocks (``blocks.pxd``); this is the interpreted form.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from .encoding import BLOCK, IN_BLOCK
 
 
 def row_item(blocks: Sequence[array[int]], at: int) -> int:
-    """Return the number at an index into all blocks together."""
+    """Return the number at an index into the concatenation of all blocks."""
     return blocks[at >> BLOCK][at & IN_BLOCK]
 
 
 def row_of(blocks: Sequence[array[int]], base: Sequence[int], at: int) -> Sequence[int]:
-    """Return the row at an index into all blocks together; or, below zero, at the index -256 - ``at`` of ``base``."""
+    """Return the row at an index into the concatenation of all blocks; if negative, at index -256 - ``at`` of
+    ``base``."""
     if at < 0:
         return base[-256 - at : -at]
     return blocks[at >> BLOCK][at & IN_BLOCK : (at & IN_BLOCK) + 256]

@@ -8,10 +8,10 @@ from .blocks cimport row_item
 
 cdef class ByteRows:
     cdef readonly Terms terms
-    # memoised: shortest bytes from a state to the end, and of terms (see `Ways`); True for wide classes; term lengths
+    # memoised: shortest bytes from a state to the end, and of terms (see `completion.strings.Firsts`); True for wide classes; term lengths
     cdef dict paths
-    cdef dict raw_ways
-    cdef dict quoted_ways
+    cdef dict raw_firsts
+    cdef dict quoted_firsts
     cdef dict wide
     cdef dict lengths
     cdef int nothing
@@ -50,9 +50,9 @@ cdef class ByteRows:
     cdef dict class_numbers
 
     cdef object _begin(self, Terms terms)
-    cdef int _find(self, int kind, int about) noexcept
-    cdef int _state(self, int kind, int about) except -9
-    cdef int _add(self, int kind, int about) except -9
+    cdef int _find(self, int kind, int rest) noexcept
+    cdef int _state(self, int kind, int rest) except -9
+    cdef int _add(self, int kind, int rest) except -9
     cdef int _own(self, int state) except -1
     cdef int _put(self, int start, int state) except -9
     cdef int _put_part(self, int* source, int count, int low, int high, int shift) except -9
@@ -60,12 +60,12 @@ cdef class ByteRows:
     cdef int fact(self, int state, int which) noexcept
     cpdef int derive(self, int state) except -1
     cdef object _add_block(self)
-    cdef int _read_function(self, int about) except -1
+    cdef int _read_function(self, int rest) except -1
     cdef object _derive(self, int state, int* row, int at)
-    cdef int _inside(self, int kind, int about, int pieces, int number, int bits) except -9
+    cdef int _inside(self, int kind, int rest, int pieces, int number, int bits) except -9
     cdef int _want(self, int count) except -1
     cdef int _load(self, int term, int kind) except -9
     cdef object _derive_body(self, int state, int* row, int at)
     cdef object _derive_leads(self, int piece, int* row, int at)
     cdef int _escape(self, bint is_free) except -9
-    cdef object _derive_escape(self, int about, int* row, int at)
+    cdef object _derive_escape(self, int rest, int* row, int at)

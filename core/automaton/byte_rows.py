@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Byte rows: derivatives of terms, which are over characters, as steps over the bytes of UTF-8 and of JSON strings.
+"""Byte rows: derivatives of terms (over characters) as transitions over the bytes of UTF-8 and of JSON strings.
 
-A *row state* is a small integer; its row has, for each of the 256 bytes, the row state that follows (-1: no valid
-text continues so). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
+A *row state* is a small integer; its row has the next row state for each of the 256 bytes (-1: no valid text continues
+with this byte). The spelling is exact: UTF-8 has no overlong forms and no surrogates (RFC 3629); a JSON string
 (RFC 8259 section 7) may spell a character raw or escaped, ``\\uD83D\\uDE00`` is one character, and a lone surrogate
-escape is not a character. One spelling is left out: in a string that is constrained by more than its length, printable
-ASCII is not written as ``\\u0041``. A row only ever leads to states from which the text can still be finished.
+escape is not a character. One spelling is omitted: in a string that is constrained by more than its length, printable
+ASCII is not written as ``\\u0041``. A row leads only to states from which the text can be completed.
 
 Compiled where that is possible (Cython in pure-Python mode): rows are derived while texts are written.
 """
@@ -37,7 +37,7 @@ if not cython.compiled:  # else they are declared
 _DEAD = cython.declare(cython.int, DEAD)
 _END = cython.declare(cython.int, END)
 
-# Kinds of states. Those inside a character: after a backslash; after the escape of a high surrogate; after that and a
+# Kinds of states inside a character: after a backslash; after the escape of a high surrogate; after that and a
 # backslash; with 1 to 3 bytes of UTF-8 to come (`_UTF8` plus their number), or 1 to 4 hexadecimal digits (`_HEX` plus).
 _COMPLETE = cython.declare(cython.int, 0)
 _RAW = cython.declare(cython.int, RAW)
@@ -48,22 +48,22 @@ _LOW_U = cython.declare(cython.int, 6)
 _UTF8 = cython.declare(cython.int, 7)
 _HEX = cython.declare(cython.int, 11)
 
-# The facts of a state; the last are its kind, the rest that it begins, and a state with the same row beyond ASCII.
+# The private facts of a state: its kind, its rest, and a state with the same row for the bytes from 0x80.
 _FACTS = cython.declare(cython.int, FACTS)
 _KIND = cython.declare(cython.int, 5)
-_ABOUT = cython.declare(cython.int, 6)
-_LIKE = cython.declare(cython.int, 7)
+_REST = cython.declare(cython.int, 6)
+_SAME_LEADS = cython.declare(cython.int, 7)
 
-_LOW_BITS = cython.declare(cython.ulonglong, 2**32 - 1)  # as a literal it would be an object of Python
+_LOW_BITS = cython.declare(cython.ulonglong, 2**32 - 1)  # a literal of this size would be a Python object
 _MANY = cython.declare(cython.int, 2**30)  # more characters than any token has
 
-#: Finds a character with several spellings in a constrained string: any but printable ASCII without a short escape.
+#: Finds a character with several spellings in a constrained string: all but printable ASCII without a short escape.
 _MANY_SPELLINGS = re.compile(r'[^ -~]|["/\\]').search
 
 #: The code points at which membership flips in the class of all characters but the last noncharacter.
 NEARLY_ANY = (0, 0xD800, 0xE000, 0x10FFFF)
 
-#: Number of states for which a copy of a store has room at first.
+#: Additional capacity, in states, of a new copy of a store.
 SPARE = cython.declare(cython.int, 64)
 
 #: Maximum length of a shortest text that is memoised for its state.
@@ -76,24 +76,24 @@ _WIDE_ASCII, _WIDE = 90, 0x100000
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _key(kind: cython.int, about: cython.int) -> cython.ulonglong:
+def _key(kind: cython.int, rest: cython.int) -> cython.ulonglong:
     """Return the key of a state in `ByteRows.numbers`."""
-    return (cython.cast(cython.ulonglong, kind + 1) << 32) | (cython.cast(cython.ulonglong, about) & _LOW_BITS)
+    return (cython.cast(cython.ulonglong, kind + 1) << 32) | (cython.cast(cython.ulonglong, rest) & _LOW_BITS)
 
 
 @cython.cclass
 class ByteRows:
     """The store of row states, and of their rows, derived on demand.
 
-    A state is a kind and a rest. Between two characters the rest is a term; inside a character, it is the piecewise
-    constant function from the values of the remaining bits to the state that follows, so that equal rests meet,
-    whatever the bytes before. Equal states are the same number. A function is a number too; one of a single piece is
-    written ``-1 - state`` instead.
+    A state is a pair of a kind and a rest. Between two characters, the rest is a term. Inside a character, it is the
+    piecewise constant function from the remaining bits of the code point to the next state; so states after different
+    bytes are equal if their functions are. Equal states are the same number. Functions are interned as numbers too; a
+    constant function is encoded as ``-1 - state``.
 
-    Most rows lead to states that no text ever reaches, so a state takes a few bytes, and `derive` makes its row.
+    Most rows lead to states that no text reaches, so a state without a row takes a few bytes; `derive` makes the row.
 
     Args:
-        terms: the store of the terms that are written.
+        terms: the store of the terms.
 
     Attributes:
         terms: the same.
@@ -109,8 +109,8 @@ class ByteRows:
 
     @cython.cfunc
     def _begin(self, terms: Terms) -> object:
-        """Set the attributes that stores do not share."""
-        self.paths, self.raw_ways, self.quoted_ways, self.wide, self.lengths = {}, {}, {}, {}, {}
+        """Set the attributes that a copy does not share with its original."""
+        self.paths, self.raw_firsts, self.quoted_firsts, self.wide, self.lengths = {}, {}, {}, {}, {}
         self.terms = terms
         self.nothing = terms.EMPTY
         self.epsilon = terms.EPSILON
@@ -133,19 +133,19 @@ class ByteRows:
         free(self.bound)
         free(self.part)
         free(self.cut)
-        if self.owns_base:  # not: if it has no seed, which the garbage collector may have taken away
+        if self.owns_base:  # not `seed is None`: the garbage collector may have cleared `seed`
             free(self.base)
 
     def __len__(self) -> int:
         return self.count
 
     def copy(self, terms) -> ByteRows:
-        """Return a store over a copy of the terms that begins with all states so far, under the same numbers.
+        """Return a store over a copy of the terms, with all states so far under the same numbers.
 
-        Rows must have been derived in the order of the numbers, and none is derived here later.
+        The rows must have been derived in the order of the numbers, and this store must not derive more later.
         """
         number: cython.int
-        if not self.base_count:  # make one array of the rows
+        if not self.base_count:  # copy the rows into one array
             self.base, self.owns_base = ints(self.used), True
             for number in range(self.used):
                 self.base[number] = row_item(self.rows, number)
@@ -161,7 +161,7 @@ class ByteRows:
         return other
 
     def seeded(self) -> int:
-        """Return the number of states whose rows every copy of one seed shares."""
+        """Return the number of states whose rows all copies share."""
         return self.base_count
 
     def byte_count(self) -> int:
@@ -174,29 +174,29 @@ class ByteRows:
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _find(self, kind: cython.int, about: cython.int) -> cython.int:
+    def _find(self, kind: cython.int, rest: cython.int) -> cython.int:
         """Return the number of a state; -1 if there is none yet."""
-        found: cython.int = self.numbers.get(_key(kind, about), -1)
-        return found if found >= 0 or self.seed is None else self.seed.numbers.get(_key(kind, about), -1)
+        found: cython.int = self.numbers.get(_key(kind, rest), -1)
+        return found if found >= 0 or self.seed is None else self.seed.numbers.get(_key(kind, rest), -1)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _state(self, kind: cython.int, about: cython.int) -> cython.int:
-        found: cython.int = self._find(kind, about)
-        return found if found >= 0 else self._add(kind, about)
+    def _state(self, kind: cython.int, rest: cython.int) -> cython.int:
+        found: cython.int = self._find(kind, rest)
+        return found if found >= 0 else self._add(kind, rest)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _add(self, kind: cython.int, about: cython.int) -> cython.int:
+    def _add(self, kind: cython.int, rest: cython.int) -> cython.int:
         """Add a new state and return it."""
         null: cython.bint = kind == _COMPLETE
         number: cython.int = 0
         least: cython.int = 0
         most: cython.int = 0
         if kind == _RAW:
-            null = self.terms.nullable(about)
+            null = self.terms.nullable(rest)
         elif kind == _QUOTED:
-            run = self.terms.run_bounds(about)
+            run = self.terms.run_bounds(rest)
             if run is not None:
                 number = self.class_number(run[0]) + 1
                 least = min(run[1], _MANY)
@@ -207,35 +207,35 @@ class ByteRows:
             self.room = 2 * state
         at: cython.int = _FACTS * state
         self.facts[at + _KIND] = kind
-        self.facts[at + _ABOUT] = about
+        self.facts[at + _REST] = rest
         self.facts[at + encoding.ROW_AT] = -1
         self.facts[at + encoding.MAY_END] = null
         self.facts[at + encoding.CLASS] = number
         self.facts[at + encoding.LEAST] = least
         self.facts[at + encoding.MOST] = most
-        self.facts[at + _LIKE] = -1
-        self.numbers.add(_key(kind, about), state)
+        self.facts[at + _SAME_LEADS] = -1
+        self.numbers.add(_key(kind, rest), state)
         self.count = state + 1
         return state
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _own(self, state: cython.int) -> cython.int:
-        """Return a state from outside the module; raise IndexError if it is out of bounds."""
+        """Return a state given by a caller; raise IndexError if it is out of bounds."""
         if state < 0 or state >= self.count:
             raise IndexError("no such row state")
         return state
 
-    def state(self, kind: cython.int, about: cython.int) -> int:
-        """Return the state of a term: between two characters, or before the opening quote."""
+    def state(self, kind: cython.int, rest: cython.int) -> int:
+        """Return the state of a kind (between two characters, or before the opening quote) and a term."""
         if kind < encoding.OPEN or kind > _QUOTED:
             raise ValueError("no such kind of row states")
-        return self._state(kind, about)
+        return self._state(kind, rest)
 
     def what(self, state: cython.int) -> tuple:
-        """Return the kind of a state and its rest: between two characters, or before the opening quote, a term."""
+        """Return the kind of a state and its rest (a term, between two characters or before the opening quote)."""
         self._own(state)
-        return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _ABOUT]
+        return self.facts[_FACTS * state + _KIND], self.facts[_FACTS * state + _REST]
 
     def nullable(self, state: cython.int) -> bool:
         """Return True if the text may end in this state."""
@@ -246,7 +246,7 @@ class ByteRows:
         return self.class_numbers.setdefault(chars, len(self.class_numbers))
 
     def class_term(self, number: cython.int) -> int:
-        """Return the class of characters of a number."""
+        """Return the class of characters (a term) with a number."""
         if number < 0 or number >= len(self.class_numbers):
             raise IndexError("no such class of characters")
         return list(self.class_numbers)[number]
@@ -256,7 +256,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _put(self, start: cython.int, state: cython.int) -> cython.int:
-        """Add one more piece to the function in construction; join neighbours with equal states."""
+        """Append a piece to the function under construction; adjacent pieces with equal states are joined."""
         if self.cuts and self.cut[2 * self.cuts - 1] == state:
             return 0
         if 2 * self.cuts == self.cut_room:
@@ -272,7 +272,7 @@ class ByteRows:
     def _put_part(
         self, source: cython.p_int, count: cython.int, low: cython.int, high: cython.int, shift: cython.int
     ) -> cython.int:
-        """Add the pieces of a function of ``count`` pieces from ``low`` to ``high`` (exclusive), moved by ``shift``."""
+        """Append the part of a function (of ``count`` pieces) on ``[low, high)``, moved by ``shift``."""
         first: cython.int = 0
         last: cython.int = count
         middle: cython.int
@@ -292,7 +292,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _made(self, kind: cython.int) -> cython.int:
-        """Return the state of a kind, inside a character, whose rest is the function in construction."""
+        """Return the state of a kind, inside a character, whose rest is the function under construction."""
         if self.cuts > 1:
             key = as_bytes(self.cut, 2 * self.cuts)  # bytes are not tracked by the garbage collector
             number = self.function_numbers.get(key)
@@ -311,13 +311,13 @@ class ByteRows:
     @cython.inline
     @cython.exceptval(check=False)
     def fact(self, state: cython.int, which: cython.int) -> cython.int:
-        """Return one of the facts of a state."""
+        """Return a fact of a state (see `encoding`)."""
         return self.facts[_FACTS * state + which]
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def derive(self, state: cython.int) -> cython.int:
-        """Derive the row of a state, if that was not done."""
+        """Derive the row of a state, once."""
         if self._own(state) >= self.base_count and self.facts[_FACTS * state + encoding.ROW_AT] < 0:
             if self.used >> encoding.BLOCK == self.block_count:
                 self._add_block()
@@ -328,7 +328,7 @@ class ByteRows:
 
     @cython.cfunc
     def _add_block(self) -> object:
-        """Make room for more rows; the others do not move."""
+        """Add a block of rows; the other blocks do not move."""
         block: cython.p_int
         if cython.compiled:
             if self.block_count == self.block_room:
@@ -343,7 +343,7 @@ class ByteRows:
         self.block_count += 1
 
     def row(self, state: cython.int) -> list:
-        """Return the 256 successors of a state; if `derive` did not store them, nor does this."""
+        """Return the 256 successors of a state, without storing a row that is not derived yet."""
         at: cython.int = self.facts[_FACTS * self._own(state) + encoding.ROW_AT]
         if at >= 0 and state >= self.base_count:
             return [row_item(self.rows, i) for i in range(at, at + 256)]
@@ -356,9 +356,9 @@ class ByteRows:
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _read_function(self, about: cython.int) -> cython.int:
-        """Load the pieces of a function of several ones into ``part``; return their number."""
-        data: bytes = self.functions[about]
+    def _read_function(self, rest: cython.int) -> cython.int:
+        """Load the pieces of a function into ``part``; return their number."""
+        data: bytes = self.functions[rest]
         count: cython.int = len(data) // 8
         if 2 * count + 1 > self.part_room:
             self.part = more(self.part, self.part_room, 4 * count)
@@ -371,52 +371,53 @@ class ByteRows:
     def _derive(self, state: cython.int, row: cython.p_int, at: cython.int) -> object:
         """Write the row of a state to ``at``."""
         kind: cython.int = self.facts[_FACTS * state + _KIND]
-        about: cython.int = self.facts[_FACTS * state + _ABOUT]
+        rest: cython.int = self.facts[_FACTS * state + _REST]
         target: cython.int = _DEAD
-        pieces: cython.int = self._read_function(about) if kind > _ESCAPE and about >= 0 else 0
+        pieces: cython.int = self._read_function(rest) if kind > _ESCAPE and rest >= 0 else 0
         i: cython.int
         for i in range(at, at + 256):
             row[i] = _DEAD
         if kind == encoding.OPEN:
-            row[at + 0x22] = self._state(_QUOTED, about)
+            row[at + 0x22] = self._state(_QUOTED, rest)
         elif kind == _RAW or kind == _QUOTED:
             self._derive_body(state, row, at)
         elif kind == _ESCAPE:
-            self._derive_escape(about, row, at)
-        elif kind == _LOW:  # a high surrogate was written: `\uDC00` to `\uDFFF` must follow
-            row[at + 0x5C] = self._state(_LOW_U, about)
+            self._derive_escape(rest, row, at)
+        elif kind == _LOW:  # after a high surrogate: `\uDC00` to `\uDFFF` must follow
+            row[at + 0x5C] = self._state(_LOW_U, rest)
         elif kind == _LOW_U:
             self.cuts = 0
             self._put(0, _DEAD)
-            if about < 0:
-                self._put(0xDC00, -1 - about)
+            if rest < 0:
+                self._put(0xDC00, -1 - rest)
             else:
                 self._put_part(self.part, pieces, 0, 0x400, 0xDC00)
             self._put(0xE000, _DEAD)
             row[at + 0x75] = self._made(_HEX + 4)
         elif kind > _HEX:
             for i in range(16):
-                if i == 0 or about >= 0:
-                    target = self._inside(kind, about, pieces, i, 4 * (kind - _HEX - 1))
+                if i == 0 or rest >= 0:
+                    target = self._inside(kind, rest, pieces, i, 4 * (kind - _HEX - 1))
                 if i < 10:
                     row[at + 0x30 + i] = target
                 else:
                     row[at + 0x41 - 10 + i] = row[at + 0x61 - 10 + i] = target
         elif kind > _UTF8:
             for i in range(64):
-                if i == 0 or about >= 0:
-                    target = self._inside(kind, about, pieces, i, 6 * (kind - _UTF8 - 1))
+                if i == 0 or rest >= 0:
+                    target = self._inside(kind, rest, pieces, i, 6 * (kind - _UTF8 - 1))
                 row[at + 0x80 + i] = target
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _inside(
-        self, kind: cython.int, about: cython.int, pieces: cython.int, number: cython.int, bits: cython.int
+        self, kind: cython.int, rest: cython.int, pieces: cython.int, number: cython.int, bits: cython.int
     ) -> cython.int:
-        """Return the state after one more byte of a character, with value ``number``; ``bits`` remain."""
+        """Return the state after the next byte of a character, which has the bits ``number``; ``bits`` more are
+        missing."""
         self.cuts = 0
-        if about < 0:
-            self._put(0, -1 - about)
+        if rest < 0:
+            self._put(0, -1 - rest)
         else:
             low: cython.int = number << bits
             self._put_part(self.part, pieces, low, low + (1 << bits), -low)
@@ -425,7 +426,7 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _want(self, count: cython.int) -> cython.int:
-        """Make room for some pieces in ``bound``."""
+        """Ensure that ``bound`` has room for ``count`` pieces."""
         if 2 * count + 1 > self.bound_room:
             self.bound = more(self.bound, self.bound_room, 4 * count)
             self.bound_room = 4 * count
@@ -434,13 +435,13 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _load(self, term: cython.int, kind: cython.int) -> cython.int:
-        """Load the pieces of a term's derivatives into ``bound``, with row states as targets, and dead ones pruned."""
+        """Load the derivatives of a term into ``bound``, with row states as targets and dead ones pruned."""
         terms: Terms = self.terms
         first: cython.int = terms.row_of(term)
         count: cython.int = terms.row_count[term]
         self._want(count)
         i: cython.int
-        for i in range(count):  # a copy, since what follows may derive more rows
+        for i in range(count):  # a copy, because the loop below may derive more rows
             self.bound[2 * i] = terms.starts[first + i]
             self.bound[2 * i + 1] = terms.targets[first + i]
         self.bound[2 * count] = _END
@@ -468,7 +469,7 @@ class ByteRows:
     @cython.cfunc
     def _derive_body(self, state: cython.int, row: cython.p_int, at: cython.int) -> object:
         kind: cython.int = self.facts[_FACTS * state + _KIND]
-        term: cython.int = self.facts[_FACTS * state + _ABOUT]
+        term: cython.int = self.facts[_FACTS * state + _REST]
         i: cython.int = 0
         j: cython.int
         target: cython.int
@@ -483,17 +484,17 @@ class ByteRows:
             i -= 1
         if i < self.bounds - 1:
             self._derive_leads(i, row, at)
-        elif self.bound[2 * i + 1] != _DEAD:  # common: all characters beyond ASCII lead to one state
+        elif self.bound[2 * i + 1] != _DEAD:  # common: all non-ASCII characters lead to one state
             target = self.bound[2 * i + 1]
-            like: cython.int = self.facts[_FACTS * target + _LIKE]
-            if like < 0 or self.facts[_FACTS * like + encoding.ROW_AT] < 0:
+            same: cython.int = self.facts[_FACTS * target + _SAME_LEADS]
+            if same < 0 or self.facts[_FACTS * same + encoding.ROW_AT] < 0:
                 self._derive_leads(i, row, at)
-                self.facts[_FACTS * target + _LIKE] = state
-            elif like < self.base_count:
+                self.facts[_FACTS * target + _SAME_LEADS] = state
+            elif same < self.base_count:
                 for j in range(0x80, 0x100):
-                    row[at + j] = self.base[256 * like + j]
+                    row[at + j] = self.base[256 * same + j]
             else:
-                stop = self.facts[_FACTS * like + encoding.ROW_AT]
+                stop = self.facts[_FACTS * same + encoding.ROW_AT]
                 for j in range(0x80, 0x100):
                     row[at + j] = row_item(self.rows, stop + j)
         if kind == _QUOTED:
@@ -504,7 +505,7 @@ class ByteRows:
 
     @cython.cfunc
     def _derive_leads(self, piece: cython.int, row: cython.p_int, at: cython.int) -> object:
-        """Write the lead bytes of UTF-8 to a row; ``piece``: the first piece that goes beyond ASCII."""
+        """Write the lead bytes of UTF-8 to a row; ``piece``: the first piece with non-ASCII characters."""
         lead: cython.int
         low: cython.int
         found: cython.int = _DEAD
@@ -546,12 +547,12 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _escape(self, is_free: cython.bint) -> cython.int:
-        """Return the state after the backslash of the loaded term, whose rest is a function of the characters that may
-        be escaped: most terms have it in common with many others."""
+        """Return the state after a backslash for the loaded term. Its rest is the function on the escapable characters,
+        so that terms which differ in other characters share it."""
         self.cuts = 0
         if is_free:
             self._put_part(self.bound, self.bounds, 0, 0xD800, 0)
-        else:  # a constrained string has printable ASCII as itself only, but for what has a short escape
+        else:  # in a constrained string, printable ASCII without a short escape is not escaped
             self._put_part(self.bound, self.bounds, 0, 0x20, 0)
             self._put(0x20, _DEAD)
             for code in (0x22, 0x2F, 0x5C):
@@ -563,8 +564,8 @@ class ByteRows:
         return self._made(_ESCAPE)
 
     @cython.cfunc
-    def _derive_escape(self, about: cython.int, row: cython.p_int, at: cython.int) -> object:
-        data: bytes = self.functions[about]
+    def _derive_escape(self, rest: cython.int, row: cython.p_int, at: cython.int) -> object:
+        data: bytes = self.functions[rest]
         i: cython.int
         self.bounds = len(data) // 8
         self._want(self.bounds)
@@ -575,7 +576,7 @@ class ByteRows:
             while self.bound[2 * i + 2] <= code:
                 i += 1
             row[at + cython.cast(cython.int, byte)] = self.bound[2 * i + 1]
-        # A high surrogate begins 0x400 characters; the rest is the function of its low partner.
+        # A high surrogate begins 0x400 characters; the rest is the function on the low surrogate.
         i = 0
         begin: cython.int = 0x10000
         highs: list = []
@@ -584,7 +585,7 @@ class ByteRows:
             self._put_part(self.bound, self.bounds, begin, begin + 0x400, -begin)
             highs.append((0xD800 + ((begin - 0x10000) >> 10), self._made(_LOW)))
             begin += 0x400
-            if self.cuts == 1:  # the same until another piece begins
+            if self.cuts == 1:  # constant up to the beginning of the next piece
                 while self.bound[2 * i] < begin:
                     i += 1
                 begin = self.bound[2 * i] & ~0x3FF
@@ -607,22 +608,22 @@ class ByteRows:
     # -- states of terms -----------------------------------------------------------------------------------
 
     def start(self, term: int, quoted: bool) -> int:
-        """Return the state before a text of a term that is not empty, as a JSON string if ``quoted``, else raw."""
+        """Return the state at the beginning of a text of a non-empty term: a JSON string if ``quoted``, else raw."""
         return self.state(OPEN if quoted else RAW, term)
 
     def body(self, term: int, quoted: bool) -> int:
-        """Return the state between two characters."""
+        """Return the state of a term between two characters."""
         if not quoted and term == self.terms.EPSILON:
             return DONE
         return self.state(QUOTED if quoted else RAW, term)
 
     def shared(self, state: int) -> tuple[Hashable | None, int | None]:
-        """Return the sources from which the token set of a state may be derived.
+        """Return two sources of the token set of a state.
 
         Returns:
-            A key that is the same in every store, for states of the free string and of a seed; and the state of the
-            free string there, for other states before the opening quote of a JSON string or between two of its
-            characters.
+            A key that is the same in every store, if the state is one of the free string or of a seed, else None; and
+            the corresponding state of the free string, if the state is before the opening quote of a JSON string or
+            between two of its characters and has no key, else None.
         """
         kind, term = self.what(state)
         if OPEN <= kind <= QUOTED and term == self.terms.ALL:
@@ -635,8 +636,8 @@ class ByteRows:
         return self.state(QUOTED, self.terms.ALL)
 
     def excluded(self, state: int) -> list[bytes] | None:
-        """Return the words that a JSON string lacks from a state on, before its opening quote or between two of its
-        characters, if it may be any but those, and each of them has one spelling; else None."""
+        """Return the words W if the continuations of a state (before the opening quote of a JSON string or between two
+        of its characters) are all strings except W, and each word has one spelling; else None."""
         kind, term = self.what(state)
         is_asked: cython.bint = OPEN <= kind <= QUOTED and not self.terms.is_hurried  # else rows may lack more
         words = excluded_words(self.terms, term) if is_asked else None
@@ -645,18 +646,19 @@ class ByteRows:
         return [word.encode() for word in words]
 
     def open_class(self, state: int) -> int | None:
-        """Return the number of a wide class of which any characters may follow, for a state between two characters of a
-        JSON string that is constrained by more than its length; None if there is none."""
+        """Return the number of a wide class C such that every string of C* may follow a state between two characters of
+        a JSON string that is constrained by more than its length; None if there is none."""
         kind, term = self.what(state)
         chars = open_class(self.terms, term) if kind == QUOTED and not self.terms.is_hurried else None
-        if chars == self.terms.ANY:  # a string of these alone would be free, and spelled in more ways
+        if chars == self.terms.ANY:  # the survey would be of a free string, which has more spellings
             chars = self.terms.chars_of(NEARLY_ANY)
         return None if chars is None or not self._is_wide(chars) else self.class_number(chars)
 
     def without_bound(self, state: int) -> tuple[int, int, int] | None:
-        """Return ``(A, least, n)`` for a state between two characters of a JSON string of bounded length: A is the
-        state in the same language without the bound, the string needs ``least`` more characters, and up to n characters
-        that A takes can be completed within the bound (see ``length_bounds.py``); None if there is no such bound."""
+        """Return ``(A, least, n)`` for a state between two characters of a JSON string of bounded length, else None.
+
+        A is the state without the bound; the string needs at least ``least`` more characters; and every continuation
+        that A allows, of up to n characters, can be completed within the bound (see ``length_bounds.py``)."""
         kind, term = self.what(state)
         if kind != QUOTED or self.terms.is_hurried:
             return None
@@ -667,7 +669,7 @@ class ByteRows:
         return self.state(QUOTED, part), least, most - margin
 
     def _is_wide(self, chars: int) -> bool:
-        """Return True if a class has nearly all characters, so that only few tokens leave it."""
+        """Return True if a class has nearly all characters, so that few tokens leave it."""
         found = self.wide.get(chars)
         if found is None:
             ranges = self.terms.ranges(chars)
@@ -677,13 +679,14 @@ class ByteRows:
         return found
 
     def character_class(self, number: int) -> tuple[Hashable, int]:
-        """Return a key of a class of characters that is the same in every store, and the state inside a string of any
-        number of its characters."""
+        """Return a key of a class C that is the same in every store, and the state between two characters of a JSON
+        string of C*."""
         chars = self.class_term(number)
         return self.terms.ranges(chars), self.body(self.terms.repeat(chars, 0, None), True)
 
     def shortest(self, state: int) -> bytes:
-        """Return the shortest bytes that complete the text, or some (see `completion.strings`)."""
+        """Return the shortest bytes that complete the text; if a search was given up, some bytes
+        (`completion.strings`)."""
         known = self.paths.get(state)
         if known is None:
             known = self._find_shortest(state)
@@ -698,10 +701,10 @@ class ByteRows:
         if kind == OPEN:
             return b'"' + self.shortest(self.body(term, True))
         if kind == RAW:
-            return shortest(self.terms, term, spell_raw, self.raw_ways)
+            return shortest(self.terms, term, spell_raw, self.raw_firsts)
         if kind == QUOTED:
-            return shortest(self.terms, term, spell_quoted, self.quoted_ways) + b'"'
-        # Inside a character: at most a few bytes are left of it.
+            return shortest(self.terms, term, spell_quoted, self.quoted_firsts) + b'"'
+        # Inside a character, of which at most a few bytes are missing.
         first: dict[int, int] = {}
         for byte, target in enumerate(self.row(state)):
             if target != DEAD:

@@ -1,16 +1,17 @@
-"""Shortest bytes of one of some characters, raw or in a JSON string."""
+"""Shortest spelling of a character of a range, raw or in a JSON string."""
 
 from __future__ import annotations
 
 #: The letters after a backslash (RFC 8259 section 7), and the characters that they mean.
 SHORT_ESCAPES = {0x22: 0x22, 0x5C: 0x5C, 0x2F: 0x2F, 0x62: 8, 0x66: 12, 0x6E: 10, 0x72: 13, 0x74: 9}
 
-#: Characters that read best where any would do, in order.
+#: Characters to prefer if any character is allowed, most readable first.
 _PLEASANT = (range(0x61, 0x7B), range(0x30, 0x3A), range(0x41, 0x5B), range(0x20, 0x7F))
 
 
 def spell_raw(low: int, high: int) -> bytes:
-    """Return the shortest UTF-8 of a character between two code points: the most neutral and readable one."""
+    """Return the shortest UTF-8 spelling of a character in ``[low, high]``; of equally short ones, the most
+    readable."""
     for span in (range(0x2E, 0x2F), *_PLEASANT, range(0x09, 0x0B)):
         first = max(low, span.start)
         if first <= min(high, span.stop - 1):
@@ -21,7 +22,7 @@ def spell_raw(low: int, high: int) -> bytes:
 
 
 def spell_quoted(low: int, high: int) -> bytes:
-    """Return the same inside a JSON string, where some characters must be escaped."""
+    """Return `spell_raw` for the inside of a JSON string, in which some characters must be escaped."""
     for span in _PLEASANT:
         for code in range(max(low, span.start), min(high, span.stop - 1) + 1):
             if code not in (0x22, 0x5C):

@@ -1,4 +1,4 @@
-"""The automaton of the free JSON string (RFC 8259), a constant: COUNTED atoms step it, and count its characters."""
+"""The DFA of the free JSON string (RFC 8259), a constant; a COUNTED atom is this DFA with a counter of characters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..language.terms import Terms
 from .byte_rows import ByteRows
 from .encoding import DEAD, DONE, LOCAL_DONE
 
-#: The local states before the opening quote, and between two characters; the others are inside a character.
+#: The states before the opening quote, and between two characters; all others are inside a character.
 BEFORE, BETWEEN = 0, 1
 
 
 @cache
 def free_string() -> tuple[array[int], list[bytes]]:
-    """Return the table of the local states, 256 entries each; and for each local state the shortest bytes that complete
-    its character (and open the string, before the quote)."""
+    """Return the transition table, 256 entries for each state; and for each state the shortest bytes that complete its
+    character (or, before the opening quote, that open the string)."""
     terms = Terms()
     rows = ByteRows(terms)
     number = {rows.start(terms.ALL, True): BEFORE, rows.body(terms.ALL, True): BETWEEN}

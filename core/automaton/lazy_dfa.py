@@ -1,8 +1,8 @@
 """Lazy automata: the states of one grammar or of many, derived on demand, and their shortest completions.
 
-A `LazyAutomaton` holds terms, nodes and byte rows, and the kernel's `Automaton` that is filled from them. A `Program`
-is one grammar in it. Most grammars have a lazy automaton of their own; grammars made of parts that many grammars share
-(the tools of an agent, say) live in one together, so that what was derived for a part is there for all of them.
+A `LazyAutomaton` (a *store*) has terms, nodes and byte rows, and the kernel's `Automaton` that is derived from them. A
+`Program` is one grammar in it. Most grammars have a store of their own. Grammars of shared parts (the tools of an
+agent, say) have one store together, so that each part is derived once.
 """
 
 from __future__ import annotations
@@ -35,26 +35,27 @@ from .free_string import free_string
 from .shared_terms import SharedTerms
 from .states import Automaton
 
-#: How often a store may grow for one text, and after how many times it has only what is known to lead to the end of a
-#: text.
+#: Maximum number of times that a store may grow for one text, and the number of times after which it is hurried (see
+#: `LazyAutomaton.hurry`).
 MAX_ROOMS, HURRY = 8, 4
 
-#: Maximum bytes of a store in which new texts begin; and the average bytes of a term, a node and a completion
-#: (measured; with keys, arguments and derivatives).
+#: Maximum bytes of a store for new texts; and the average bytes of a term, a node and a completion (measured, with
+#: keys, arguments and derivatives).
 PROGRAM_MEMORY = 64 * 2**20
 TERM_BYTES, NODE_BYTES, PLAN_BYTES = 700, 300, 250
 
-#: Number of nodes from which on they are scarce: alternatives that would take many nodes are left out, so that each
-#: token takes few, and the maximum (`MAX_NODES`) is only reached by very long texts.
+#: Number of nodes above which nodes are scarce: alternatives that need many nodes are omitted, so that each token needs
+#: few, and only very long texts reach the maximum (`MAX_NODES`).
 SCARCE_NODES = 300_000
 
-#: Bytes of a fresh store, without its seed; and those for each term of that, with what belongs to it (measured).
+#: Bytes of a fresh store without its seed, and for each term of the seed, with its rows (measured).
 STORE_BYTES, SEED_BYTES = 60_000, 96
 
 #: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**26
 
-#: Completions of more bytes than this number and so many times the first plan's keep to one reading of the text.
+#: A completion with more bytes than the first of these plus the second times the first plan's keeps to one reading of
+#: the text.
 MANY_BYTES, FEW_ROUNDS = 2_048, 4
 
 
@@ -67,19 +68,19 @@ class LazyAutomaton:
     """A lazily derived automaton, for one grammar or many.
 
     Args:
-        memory: number of bytes (estimated) from which on the store is full; None: `PROGRAM_MEMORY`.
+        memory: estimated bytes at which the store is full; None: `PROGRAM_MEMORY`.
         shared: many grammars will share it.
-        seed: the terms and row states to begin with; None: none.
+        seed: initial terms and row states; None: none.
 
     Attributes:
         nodes: the node store.
         automaton: the kernel's automaton; use it under `lock`.
         plans: the shortest completions of its states.
-        lock: one derivation at a time.
+        lock: held during each derivation.
         resolution: the dependent nodes of the store.
-        specials: names of the control tokens met so far, by number.
+        specials: names of the control tokens so far, by number.
         is_shared: many grammars share it.
-        is_dependent: a dependent node was met, so that the text so far takes part.
+        is_dependent: it has a dependent node, so validity may depend on the text so far.
     """
 
     def __init__(self, memory: int | None = None, *, shared: bool = False, seed: SharedTerms | None = None) -> None:
@@ -89,7 +90,7 @@ class LazyAutomaton:
         self._known = len(terms)
         self.nodes = Nodes(terms, shared=shared)
         self.nodes.plenty = SCARCE_NODES + (SHARED_ROOM if shared else 0)
-        # No reference cycle: the memory is released with the store, without the garbage collector.
+        # Weak, so that there is no reference cycle, and memory is released without the garbage collector.
         self.automaton = Automaton(weakref.proxy(self), self.rows, free_string()[0])
         self.lock = threading.RLock()
         self.specials: list[str] = []
@@ -108,7 +109,7 @@ class LazyAutomaton:
         return self.is_filled(1)
 
     def is_filled(self, share: float) -> bool:
-        """Return True if a share of the memory is used from which on the store is full."""
+        """Return True if the store uses this share of the memory at which it is full."""
         return self.byte_count() > share * (PROGRAM_MEMORY if self._limit is None else self._limit)
 
     def byte_count(self) -> int:
@@ -120,16 +121,17 @@ class LazyAutomaton:
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 
     def grow(self) -> None:
-        """Take more terms and nodes than are allowed, because one step of a text needs them."""
+        """Raise the limits of terms and nodes, because one step of a text exceeds them."""
         self.nodes.grow()
 
     @property
     def is_hurried(self) -> bool:
-        """True if what takes a long search to be known to have a text is left out."""
+        """True after `hurry`."""
         return self.nodes.terms.is_hurried
 
     def hurry(self) -> None:
-        """Leave out, from now on, what takes a long search to be known to have a text: growing did not help."""
+        """From now on, treat a language as empty if only a long search could show a text of it (`grow` did not
+        help)."""
         self.nodes.hurry()
 
     # -- called by the kernel ----------------------------------------------------------------------------------
@@ -140,16 +142,16 @@ class LazyAutomaton:
         if atom is None:
             kind, args = self.nodes.kind(node), self.nodes.args(node)
             if kind == LITERAL:
-                atom = self.automaton.lay(args[0])
+                atom = self.automaton.add_literal(args[0])
             elif kind == TEXT:
                 atom = self.rows.start(args[0], args[1])
             elif kind == COUNTED:
-                atom = self.automaton.count(args[0], -1 if args[1] is None else args[1])
+                atom = self.automaton.add_counted(args[0], -1 if args[1] is None else args[1])
             elif kind == SPECIAL:
                 atom = (SPECIAL_TAG << TAG) | len(self.specials)
                 self.specials.append(args[0])
             else:
-                atom = self.automaton.depend(node)
+                atom = self.automaton.dependent_position(node)
                 self.is_dependent = True
             self._atoms[node] = atom
         return atom
@@ -182,7 +184,7 @@ class LazyAutomaton:
         Args:
             state: the state of the text.
             data: the bytes that continue it.
-            before: the text so far; read only if a dependent node is met.
+            before: the text so far; read only if a dependent node is reached.
             behind: tentative text between ``before`` and ``data``.
         """
         result = self.automaton.advance(state, data)
@@ -191,7 +193,7 @@ class LazyAutomaton:
     # -- shortest completions ----------------------------------------------------------------------------------
 
     def completion_length(self, state: int, before: Written) -> int:
-        """Return the length of `shortest_completion`, where a control token counts as one byte; mostly without making
+        """Return the length of `shortest_completion` (a control token counts as one byte), usually without making
         it."""
         plan = self.plan(state)
         return (
@@ -208,7 +210,7 @@ class LazyAutomaton:
             before: the text so far.
 
         Returns:
-            Runs of bytes, and the names of the control tokens between them (each counts as one byte).
+            Runs of bytes, and the names of the control tokens between them.
 
         Raises:
             LimitError: it has more than `MAX_TEXT` bytes.
@@ -227,15 +229,15 @@ class LazyAutomaton:
         return found
 
     def _completed(self, state: int, before: Written, most: int | None) -> list[bytes | str] | None:
-        """Return a short completion, by one plan after the other, each as if dependent nodes forbade nothing.
+        """Return a short completion: follow a plan to the next dependent node, resolve that, and plan again.
 
         Args:
             state: the state of the text.
-            before: the text so far; the completion is added.
-            most: number of bytes from which on to return None: where a text has several readings, another one may
-                always look shorter than that of which a place has just forbidden something (an array that was begun,
-                say, and one more array of the same kind after it). None: keep to the reading of each plan. It leads to
-                an end, as a plan never goes through the same place twice.
+            before: the text so far; the completion is appended.
+            most: return None above this number of bytes. If a text has several readings, another one may always look
+                shorter than the one in which a dependent node has just forbidden something (an open array, say, and
+                then another array of the same kind), so that planning might not end. None: keep to the reading of each
+                plan, which ends, because a plan passes each dependent node once.
         """
         done: list[bytes | str] = []
         tried: Tried = {}
@@ -258,9 +260,9 @@ class LazyAutomaton:
                     left -= 1
                     continue
                 reached = self.automaton.advance(state, part)
-                if reached == REFUSED:  # the threads of the plan were cut: another is as short
+                if reached == REFUSED:  # the threads of the plan were cut: plan again, equally short
                     break
-                is_closed = reached < 0  # a dependent node: the rest of the plan may be forbidden
+                is_closed = reached < 0  # a dependent node: it may forbid the rest of the plan
                 if is_closed:
                     part = part[: OPENED + 1 - reached]
                     reached, part = self._detours.past(state, part, left - len(part), before, tried)
@@ -273,7 +275,7 @@ class LazyAutomaton:
         return joined(done)
 
     def fits(self, node: int, most: int) -> bool:
-        """Return True if a node has a text of at most ``most`` bytes, if dependent nodes forbid nothing."""
+        """Return True if a node has a text of at most ``most`` bytes, as if dependent nodes forbade nothing."""
         text = self.plans.texts.shortest(node)
         return text is not None and text.length <= most
 
@@ -305,7 +307,7 @@ class Program:
 
     @property
     def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
-        """The limits that texts in its store have met so far: what exceeds them is not written."""
+        """The limits that texts in its store have exceeded so far; what exceeds them is excluded."""
         return tuple(
             UnsupportedSchemaError(
                 error.message, hint=error.hint, place=error.place, left_out="what exceeds this limit"
@@ -328,14 +330,14 @@ class Program:
 
     @property
     def lock(self) -> threading.RLock:
-        """The store's lock: one derivation at a time."""
+        """The store's lock, held during each derivation."""
         return self.store.lock
 
     def after(self, data: bytes) -> int:
-        """Return the state after a text, or `REFUSED`; the store is given as much room as the text needs.
+        """Return the state after a text, or `REFUSED`; the store grows as the text needs.
 
         Raises:
-            LimitError: growing does not help.
+            LimitError: a limit that growing does not remove.
         """
         for tries in range(MAX_ROOMS):
             try:
@@ -364,7 +366,7 @@ class Program:
 
 
 class Workspace:
-    """Holder of the store of all grammars that share parts; a fresh one when the last has grown too large."""
+    """Holder of the store of all grammars with shared parts; it is replaced by a fresh one when it is full."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -378,7 +380,7 @@ class Workspace:
             return self._store
 
     def release(self, store: LazyAutomaton) -> None:
-        """Begin anew with the next grammar, if ``store`` is the present one."""
+        """Use a fresh store from the next grammar, if ``store`` is the current one."""
         with self._lock:
             if self._store is store:
                 self._store = None

@@ -1,16 +1,16 @@
-"""Length bounds: a string of bounded length as an unbounded language and a number of characters.
+"""Length bounds: a language of strings with a length bound, as an unbounded language A and the bound.
 
-``^(\\S+\\s+)*\\S+$`` with ``maxLength: 500`` has a state for each number of characters that are left, and each has rows
-of its own. But the bound only matters near its end. Let ``A`` be the language without the bound, and let every
-beginning of a string in it be completed by ``margin`` characters or fewer. A text of ``n`` characters that begins a
-string of ``A``
+The product of ``^(\\S+\\s+)*\\S+$`` and ``maxLength: 500`` has a state for each number of remaining characters, each
+with its own row. But the bound matters only near its end. Let ``A`` be the language without the bound, and let
+``margin`` be a number of characters that suffices to complete every prefix of a string in ``A``. A prefix of ``n``
+characters
 
-- begins one of at most ``most`` characters if ``n + margin <= most``, and none if ``n > most``;
-- is itself one of ``least`` to ``most`` characters iff it is in ``A`` and ``least <= n <= most``.
+- has a completion of at most ``most`` characters in all if ``n + margin <= most``, and none if ``n > most``;
+- is itself in the bounded language iff it is in ``A`` and ``least <= n <= most``.
 
-A minimum length does not change the first point if each string of ``A`` begins another that is one character longer:
-then the completion can be lengthened to ``least``. Only texts of ``most - margin < n <= most`` characters need a look
-at the states of the product.
+A minimum length does not change the first point if each string of ``A`` is a prefix of another that is one character
+longer, because the completion can then be extended to ``least``. Only prefixes of ``most - margin < n <= most``
+characters need the states of the product.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..language.queries import excluded_words
 if TYPE_CHECKING:
     from ..language.terms import Terms
 
-#: The least length of the strings of a term, and its margin; None if it has a part for which neither is computed.
+#: The least length and the margin of a term; None if it has a part for which they are not computed.
 Lengths = tuple[int, int] | None
 
 #: Maximum nesting of terms for which margins are computed.
@@ -31,8 +31,8 @@ _DEEP = 50
 
 
 def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[int, int, int, int] | None:
-    """Return ``(A, least, most, margin)`` of a term that is ``A`` with a bound on its length (see above); None if it is
-    none, or if its margin is not known.
+    """Return ``(A, least, most, margin)`` of a term that is ``A`` with a length bound (see above); None for other
+    terms, and if the margin is not known.
 
     Args:
         terms: the store.
@@ -58,8 +58,10 @@ def without_bound(terms: Terms, term: int, known: dict[int, Lengths]) -> tuple[i
 
 
 def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> Lengths:
-    """Return the least length and the margin of a term without intersection and complement, but for the complement of
-    some words: a text that is one of them is none with another character behind it."""
+    """Return the least length and the margin of a term without intersection and complement.
+
+    One complement is allowed, that of finitely many words: appending some character to an excluded word gives an
+    allowed string, so the margin is 1."""
     if term in known:
         return known[term]
     kind, args = terms.shape(term)
@@ -75,7 +77,9 @@ def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> 
         found = int("" in lacking), 1
     elif kind in (term_kinds.SEQ, term_kinds.ALT, term_kinds.REPEAT) and depth < _DEEP:
         parts = [args[0]] if kind == term_kinds.REPEAT else list(args)
-        while kind == term_kinds.SEQ and terms.shape(parts[-1])[0] == term_kinds.SEQ:  # thousands of parts
+        while (
+            kind == term_kinds.SEQ and terms.shape(parts[-1])[0] == term_kinds.SEQ
+        ):  # iterative: there may be thousands of parts
             parts[-1:] = terms.shape(parts[-1])[1]
         lengths = [_lengths(terms, part, known, depth + 1) for part in parts]
         sure = [each for each in lengths if each is not None]
@@ -86,10 +90,10 @@ def _lengths(terms: Terms, term: int, known: dict[int, Lengths], depth: int) -> 
 
 
 def _joined(kind: int, args: tuple[int, ...], lengths: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the lengths of a term from those of its parts."""
+    """Return the lengths of a term, from those of its parts."""
     if kind == term_kinds.ALT:
         return min(least for least, _ in lengths), max(margin for _, margin in lengths)
-    if kind == term_kinds.REPEAT:  # in the first copy, all the others are to come
+    if kind == term_kinds.REPEAT:  # inside the first copy, all the others are missing
         least, margin = lengths[0]
         return args[1] * least, margin + max(0, args[1] - 1) * least
     total = most = 0
@@ -100,7 +104,8 @@ def _joined(kind: int, args: tuple[int, ...], lengths: list[tuple[int, int]]) ->
 
 
 def _is_extensible(terms: Terms, term: int) -> bool:
-    """Return True if the shape of a term shows that each of its strings begins another of one more character."""
+    """Return True if the shape of a term shows that each of its strings is a prefix of another, one character
+    longer."""
     kind, args = terms.shape(term)
     while kind == term_kinds.SEQ:
         term = args[1]

@@ -7,7 +7,7 @@ from .byte_rows cimport ByteRows
 
 cdef class Positions:
     # row states
-    cdef ByteRows given
+    cdef ByteRows byte_rows
     # the number of the first ones, which many automata share: their rows are known
     cdef int base_count
     # the pool of literals

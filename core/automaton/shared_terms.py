@@ -1,7 +1,7 @@
 """Shared terms: languages that many grammars have (strings, numbers, whitespace, formats), derived once.
 
-A `LazyAutomaton` begins with a copy of `SharedTerms`. Their terms and row states have the same numbers in every copy,
-so that a vocabulary derives their token sets once too."""
+A `LazyAutomaton` begins with a copy of `SharedTerms` (its *seed*). The terms and row states have the same numbers in
+every copy, so that a vocabulary has one token set for each of them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .encoding import QUOTED, RAW
 
 
 class SharedTerms:
-    """The row states of some languages, derived up to the first one that begins with a deferred term.
+    """The row states of given languages, derived up to the first one that begins with a deferred term.
 
     Args:
-        languages: one or more, derived one after the other: each returns terms of a store, every one with True if it is
-            written as a JSON string. Those with deferred parts come last.
+        languages: functions that take a store and return pairs of a term and True if it is a JSON string; the pairs
+            with deferred parts come last.
 
-    Law: with more ``languages`` behind, the terms and states of the first ones have the same numbers.
+    Law: further ``languages`` do not change the numbers of the terms and states of the first ones.
     """
 
     def __init__(self, *languages: Callable[[Terms], Iterable[tuple[int, bool]]]) -> None:
@@ -30,7 +30,7 @@ class SharedTerms:
         for each in languages:
             for term, quoted in each(terms):
                 rows.start(term, quoted)
-            while state < len(rows) and not _begins_deferred(rows, state):  # each row may bring new states
+            while state < len(rows) and not _begins_deferred(rows, state):  # each row may add states
                 rows.derive(state)
                 state += 1
         self._terms, self._rows = terms, rows
@@ -42,6 +42,6 @@ class SharedTerms:
 
 
 def _begins_deferred(rows: ByteRows, state: int) -> bool:
-    """Return True if a deferred term has to be built for the row of a state."""
+    """Return True if the row of a state needs a deferred term to be built."""
     kind, term = rows.what(state)
     return RAW <= kind <= QUOTED and begins_deferred(rows.terms, term)

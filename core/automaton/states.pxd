@@ -10,14 +10,14 @@ from .positions cimport Positions
 cdef class Automaton(Positions):
     cdef object source
     cdef Nodes nodes
-    # by node: where its heads lie (0: not known) and how many they are, whether it is nullable (1) and begins with a
-    # DYNAMIC place (2), and of an atomic node its position plus 1 (0: not known)
+    # by node: the index of its heads (0: not known) and their number; flags: it is nullable (1), it begins with a
+    # dependent node (2); and for an atomic node its position plus 1 (0: not known)
     cdef int* head_at
     cdef int* head_count
     cdef unsigned char* node_null
     cdef long long* node_atom
     cdef int node_room
-    # heads
+    # the heads of nodes: pairs of a position and the node of the rest
     cdef long long* head_atom
     cdef int* head_rest
     cdef int head_used
@@ -35,7 +35,7 @@ cdef class Automaton(Positions):
     cdef IntMap interned
     cdef dict cuts
     cdef readonly set remnants
-    # scratch
+    # scratch: the threads of the current set and of the next one
     cdef long long* now_atom
     cdef int* now_rest
     cdef int now_count

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""States of the lazy automaton: hash-consed sets of threads, and the heads of grammar nodes they begin with.
+"""States of the lazy DFA: hash-consed sets of threads (subset construction over the heads of grammar nodes).
 
 Compiled where that is possible; ``states.pxd`` declares its C interface.
 """
@@ -18,43 +18,44 @@ if not cython.compiled:  # else they are declared
     from . import encoding
     from .positions import Positions
 
-#: Maximum number of threads of a state between two tokens; beyond it, those with the longest completions are dropped.
+#: Maximum number of threads of a state between two tokens; of more, those with the longest completions are dropped.
 MAX_THREADS = 2_048
 
-#: The same where the nodes of the store run short.
+#: The same limit while nodes are scarce.
 FEW_THREADS = 4
 
-#: Number of threads from which on those at the same position are joined.
+#: Number of threads from which threads at the same position are joined.
 MANY_THREADS = 16
 
 
 @cython.cclass
 class Automaton(Positions):
-    """A lazily built automaton over bytes (and control tokens).
+    """A lazy DFA over bytes (and control tokens). A state is a set of threads: pairs of a position and the node after
+    it.
 
     Args:
         source: ``source.nodes`` derives the heads of nodes, ``source.atom(node)`` returns the position at which an
-            atomic node begins, and ``source.nearest(state, few, most)`` the threads that are kept of too many.
-        given: the row states (see ``byte_rows.py``); their rows are derived as they are asked for.
-        local: rows of the free JSON string automaton, 256 local states each, for COUNTED atoms.
+            atomic node begins, and ``source.nearest(state, few, most)`` the threads to keep if there are too many.
+        byte_rows: the row states (see ``byte_rows.py``); their rows are derived on demand.
+        local: the transition table of the free JSON string (see ``free_string.py``), for COUNTED atoms.
     """
 
-    def __init__(self, source, given, local):
-        Positions.__init__(self, given, local)
+    def __init__(self, source, byte_rows, local):
+        Positions.__init__(self, byte_rows, local)
         self.source = source
         self.nodes = source.nodes
         self.node_room, self.node_atom = 128, longs(128)
         self.head_at, self.head_count, self.node_null = ints(128), ints(128), octets(128)
         self.head_room, self.head_atom, self.head_rest = 128, longs(128), ints(128)
-        self.head_used = 1  # 0 means that heads are not known
+        self.head_used = 1  # index 0 means that the heads are not known
         self.thread_room, self.thread_atom, self.thread_rest = 128, longs(128), ints(128)
         self.thread_used = 0
         self.state_room, self.state_accepts = 64, octets(64)
         self.state_at, self.state_count = ints(64), ints(64)
         self.state_used = 0
         self.interned = IntMap()
-        self.cuts = {}  # by state, what is left of it
-        self.remnants = set()  # those of them that lack some threads
+        self.cuts = {}  # by state, the cut state
+        self.remnants = set()  # the cut states that lack threads
         self.now_room, self.now_atom, self.now_rest = 64, longs(64), ints(64)
         self.next_room, self.next_atom, self.next_rest = 64, longs(64), ints(64)
         self.now_count = 0
@@ -98,7 +99,7 @@ class Automaton(Positions):
         if node < self.node_room and self.head_at[node] > 0:
             return None
         self.faults += 1
-        at: cython.int = self.nodes.lay_heads(node)
+        at: cython.int = self.nodes.head_index(node)
         nullable: cython.bint = self.nodes.nullable(node)
         size: cython.int = self.nodes._heads[at]
         self._grow_nodes(node + 1)
@@ -167,7 +168,7 @@ class Automaton(Positions):
     @cython.cfunc
     @cython.exceptval(check=False)
     def _sort(self) -> cython.void:
-        """Sort the next set (shell sort: sets are small) and drop duplicates: a canonical form."""
+        """Sort the next set (shell sort: sets are small) and drop duplicates, which makes it canonical."""
         n: cython.int = self.next_count
         gap: cython.int = n // 2
         i: cython.int
@@ -200,8 +201,8 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _merge(self) -> object:
-        """Join the threads of the next set, which is sorted, that are at the same position: the union of what follows
-        them follows. So the number of threads is bounded by that of positions, however ambiguous the text is."""
+        """Join threads of the next set (sorted) at the same position into one, followed by the union of their nodes. So
+        the number of threads is at most that of positions, even for ambiguous texts."""
         count: cython.int = 0
         i: cython.int = 0
         end: cython.int
@@ -273,7 +274,7 @@ class Automaton(Positions):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def own(self, state: cython.int) -> cython.int:
-        """Return a state from outside the module; raise IndexError if it is out of bounds."""
+        """Return a state given by a caller; raise IndexError if it is out of bounds."""
         if state < 0 or state >= self.state_used:
             raise IndexError("no such state")
         return state
@@ -306,7 +307,7 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _advance(self, byte: cython.int) -> object:
-        """Derive the next set from the current one by a byte."""
+        """Compute the next set: the transitions of the current one by a byte."""
         i: cython.int
         atom: cython.longlong
         self.next_count = 0
@@ -325,7 +326,7 @@ class Automaton(Positions):
             self._merge()
         return None
 
-    def depend(self, node: cython.int) -> object:
+    def dependent_position(self, node: cython.int) -> object:
         """Return the position of a dependent node."""
         return (cython.cast(cython.longlong, encoding.DYNAMIC) << encoding.TAG) | node
 
@@ -339,11 +340,11 @@ class Automaton(Positions):
     @cython.ccall
     @cython.exceptval(-1)
     def cut(self, state: cython.int) -> cython.int:
-        """Return a state with the threads of another that are nearest to the end, if it has too many; else the same.
+        """Return a state with the threads that have the shortest completions, if there are too many; else the same
+        state.
 
-        Each thread can be finished by itself, so what is left can be finished as briefly as before. States are cut only
-        between two tokens: then a mask, which is that of its state's threads, is what `advance` accepts. An open state
-        is not cut.
+        Each thread has a completion of its own, so the shortest completion stays as short. States are cut only between
+        two tokens, so that masks and `advance` agree. An open state is not cut.
         """
         n: cython.int = self.state_count[self.own(state)]
         if n <= FEW_THREADS:
@@ -371,13 +372,12 @@ class Automaton(Positions):
     @cython.ccall
     @cython.exceptval(-1)
     def advance(self, state: cython.int, data: bytes, whole: cython.bint = True) -> cython.int:
-        """Return the state after ``data``, or `REFUSED` if no text goes on so.
+        """Return the state after ``data``, or `REFUSED` if no text continues with it.
 
-        ``whole``: a token ends here, so that the state may be `cut`.
+        ``whole``: ``data`` ends with a token, so that the state may be `cut`.
 
-        If after byte ``n`` of it the state is *open*, which means that it has a thread at a dependent node, return
-        ``OPENED - n``:
-        `step` takes that byte, and `resolve` closes the state.
+        If the state after byte ``n`` is *open* (it has a thread at a dependent node), return ``OPENED - n``: the caller
+        takes that byte by `step`, and closes the state by `resolve`.
         """
         i: cython.int
         size: cython.int = len(data)
@@ -405,7 +405,7 @@ class Automaton(Positions):
 
     def resolve(self, state: cython.int, replaced: dict) -> int:
         """Return an open state with each thread of `open_threads` replaced by the node ``replaced[thread]``; `REFUSED`
-        if nothing is left. The new state may be open again."""
+        if no thread remains. The new state may be open again."""
         i: cython.int
         self._load(state)
         self.next_count = 0
@@ -428,7 +428,7 @@ class Automaton(Positions):
         return found
 
     def narrowed(self, state: cython.int, kept: object) -> int:
-        """Return a state with only the threads of another whose ``(atom, rest)`` is in ``kept``; `REFUSED` if there are
+        """Return the state of the threads of another that are in ``kept``, as ``(atom, rest)``; `REFUSED` if there are
         none."""
         i: cython.int
         self._load(state)
@@ -469,7 +469,8 @@ class Automaton(Positions):
         return [(self.thread_atom[at + i], self.thread_rest[at + i]) for i in range(self.state_count[state])]
 
     def forced(self, state: cython.int, limit: cython.int) -> bytes:
-        """Return the only possible continuation, at most ``limit`` bytes of it; stop where the text may end."""
+        """Return at most ``limit`` bytes of the only possible continuation, up to the first point where the text may
+        end."""
         out = bytearray()
         i: cython.int
         byte: cython.int
@@ -499,7 +500,7 @@ class Automaton(Positions):
         return bytes(out)
 
     def following(self, state: cython.int) -> bytes:
-        """Return the bytes that may come next, ascending; the text so far may forbid some at a dependent node."""
+        """Return the bytes that may come next, ascending, as if dependent nodes forbade nothing."""
         seen = bytearray(256)
         i: cython.int
         byte: cython.int
@@ -520,9 +521,9 @@ class Automaton(Positions):
         size = 2 * self.pool_room + 12 * (self.head_room + self.thread_room) + 17 * self.node_room + 9 * self.state_room
         return {
             "states": self.state_used,
-            "rows": len(self.given) - self.base_count,
+            "rows": len(self.byte_rows) - self.base_count,
             "threads": self.thread_used,
             "faults": self.faults,
             "cuts": len(self.remnants),
-            "bytes": size + self.given.byte_count(),
+            "bytes": size + self.byte_rows.byte_count(),
         }

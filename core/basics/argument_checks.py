@@ -1,4 +1,4 @@
-"""Checks of what the makers of `Grammar` are given: a wrong value is an error of ours at once, and named."""
+"""Checks of the arguments of the makers of `Grammar`: a wrong value raises an error that names it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def checked_text(value: Any, what: str) -> str:
     """Return a text; ``what`` names it in the error.
 
     Raises:
-        GrammarError: it is no text, or none that UTF-8 can hold.
+        GrammarError: it is not a string, or contains a lone surrogate.
     """
     if not isinstance(value, str):
         raise GrammarError(f"{what} is {value!r}, not a text", hint="pass a str")
@@ -22,10 +22,10 @@ def checked_text(value: Any, what: str) -> str:
 
 
 def checked_names(names: Any, what: str) -> list[str]:
-    """Return names, each once; ``what`` names them in the error.
+    """Return distinct names; ``what`` names them in the error.
 
     Raises:
-        GrammarError: they are no list of texts, none at all, or one comes twice.
+        GrammarError: they are not a list of strings, empty, or not distinct.
     """
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise GrammarError(f"{what} are {names!r}", hint="pass a list of names")
@@ -40,10 +40,10 @@ def checked_names(names: Any, what: str) -> list[str]:
 
 
 def checked_bounds(least: Any, most: Any, what: str) -> tuple[int, int | None]:
-    """Return bounds of a number of things; None is no upper bound.
+    """Return the bounds of a count; None: no upper bound.
 
     Raises:
-        GrammarError: they are no whole numbers from 0, or cross.
+        GrammarError: they are not integers from 0, or ``least`` exceeds ``most``.
     """
     for bound in (least,) if most is None else (least, most):
         if isinstance(bound, bool) or not isinstance(bound, int):
@@ -54,10 +54,10 @@ def checked_bounds(least: Any, most: Any, what: str) -> tuple[int, int | None]:
 
 
 def checked_words(texts: Any) -> tuple[str, ...]:
-    """Return the texts of ``excluding``.
+    """Return the words of the argument ``excluding``.
 
     Raises:
-        GrammarError: it is no list of texts, or one of them is empty.
+        GrammarError: it is not a list of strings, or one of them is empty.
     """
     if isinstance(texts, str):
         raise GrammarError("excluding must be a list of strings, not a string", hint=f"pass excluding=[{texts!r}]")
@@ -69,7 +69,7 @@ def checked_words(texts: Any) -> tuple[str, ...]:
 
 
 def alternatives(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the parts of a choice, given one by one or as one list.
+    """Return the parts of a choice, passed as arguments or as one list.
 
     Raises:
         GrammarError: there are none.

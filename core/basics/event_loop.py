@@ -1,7 +1,7 @@
-"""Event loop in a thread of its own, for asynchronous work on behalf of callers in any thread or event loop.
+"""Event loop in a separate thread, for asynchronous work of callers in any thread or event loop.
 
-Connections belong to an event loop, and callers come from threads and from event loops of their own, which may end
-before the next call. So connections stay here; blocking and awaiting callers cancel their work in the same way.
+A connection belongs to an event loop, and the event loop of a caller may end before the next call, so connections are
+made in this one. Blocking and awaiting callers cancel their work in the same way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: Interval in seconds at which a waiting caller's ``check`` is called.
 POLL = 0.05
 
-#: Maximum number of seconds that closing waits for work to end by itself, unless given.
+#: Default maximum time in seconds that closing waits for work to end by itself.
 CLOSING_SECONDS = 2.0
 
 
@@ -48,7 +48,7 @@ class EventLoop:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a collected model is closed at any time, also while this is held
+        self._lock = threading.RLock()  # reentrant: the garbage collector may close a model while it is held
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process = 0
@@ -59,7 +59,7 @@ class EventLoop:
         return self._loop is not None and self._process == os.getpid()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin some work, and return the future of its result; cancelling the future cancels the work."""
+        """Start work, and return the future of its result; cancelling the future cancels the work."""
         with self._lock:
             if self._loop is None or not self.is_running:
                 self._loop = asyncio.new_event_loop()
@@ -70,7 +70,7 @@ class EventLoop:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do some work, and wait for it."""
+        """Do work, and wait for its result."""
         future = self.submit(work)
         try:
             return future.result()
@@ -85,13 +85,13 @@ class EventLoop:
         wait: bool = True,
         patience: float = CLOSING_SECONDS,
     ) -> None:
-        """End the thread; work that goes on for long is cancelled. Closing twice is allowed.
+        """End the thread; work that takes longer than ``patience`` is cancelled. Closing twice is allowed.
 
         Args:
-            last: work to do first, for example closing connections; its errors are ignored. Without it, all other work
-                is cancelled at once.
-            wait: return when the thread has ended.
-            patience: maximum number of seconds to wait for other work to end by itself.
+            last: work to do first, for example closing connections; its errors are ignored. None: all other work is
+                cancelled at once.
+            wait: return after the thread has ended.
+            patience: maximum time in seconds to wait for other work to end by itself.
         """
         with self._lock:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
@@ -110,7 +110,7 @@ class EventLoop:
 
         Args:
             make: makes the generator.
-            check: called again and again while the caller waits; what it raises ends the work, and is raised.
+            check: called every `POLL` seconds while the caller waits; an error of it ends the work, and is raised.
         """
         items: queue.SimpleQueue[Union[T, _End]] = queue.SimpleQueue()
         future = self.submit(_pump(make, items.put))
@@ -136,7 +136,7 @@ class EventLoop:
         items: asyncio.Queue[Union[T, _End]] = asyncio.Queue()
 
         def put(item: Union[T, _End]) -> None:
-            with suppress(RuntimeError):  # the caller's loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the caller's loop is closed: nobody waits
                 own.call_soon_threadsafe(items.put_nowait, item)
 
         future = self.submit(_pump(make, put))
@@ -157,12 +157,12 @@ class EventLoop:
 
 
 async def _pump(make: Callable[[], AsyncGenerator[T, None]], put: Callable[[Union[T, _End]], None]) -> None:
-    """Hand every item of a generator to ``put``, and at last how it ended."""
+    """Pass every item of a generator to ``put``, and then its end (`_End`)."""
     try:
         async with aclosing(make()) as items:
             async for item in items:
                 put(item)
-    except BaseException as error:  # handed to the waiting side, whatever it is
+    except BaseException as error:  # passed to the waiting side
         put(_End(error))
         if isinstance(error, asyncio.CancelledError):
             raise
@@ -179,7 +179,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def _finish(last: Callable[[], Coroutine[Any, Any, Any]] | None, patience: float) -> None:
-    """Do the last work of a loop, end all other, and stop the loop."""
+    """Do the last work of a loop, end all other work, and stop the loop."""
     if last is not None:
         with suppress(Exception):
             await last()

@@ -18,12 +18,12 @@ def unescape(token: str) -> str:
 
 
 def to_pointer(steps: Iterable[object]) -> str:
-    """Return the pointer that goes through these names and indices; no steps give ``""``, the whole document."""
+    """Return the pointer of a path of names and indices; of an empty path ``""``, the whole document."""
     return "".join("/" + escape(step) for step in steps)
 
 
 def reference_steps(reference: str) -> list[str]:
-    """Return the names and indices that a local reference (``#``, ``#/$defs/name``) goes through.
+    """Return the path of names and indices of a local reference (``#``, ``#/$defs/name``).
 
     Raises:
         LookupError: the reference is neither ``#`` nor begins with ``#/``.
@@ -37,10 +37,10 @@ def reference_steps(reference: str) -> list[str]:
 
 
 def step_into(value: Any, step: str) -> Any:
-    """Return the member, or the item, that one step leads to.
+    """Return the member or item of a value for one step of a path.
 
     Raises:
-        LookupError: there is none.
+        LookupError: there is no such member or item.
     """
     if isinstance(value, Mapping):
         return value[step]
@@ -50,7 +50,7 @@ def step_into(value: Any, step: str) -> Any:
 
 
 def resolve_local(document: Any, reference: str) -> Any:
-    """Return the part of a document that a local reference (``#``, ``#/$defs/name``) leads to.
+    """Return the part of a document to which a local reference (``#``, ``#/$defs/name``) refers.
 
     Raises:
         LookupError: the reference leaves the document, or cannot be resolved in it.

@@ -1,8 +1,8 @@
-"""Loggers: ``toolgrammar`` and its children, one for each room; silent until an application configures ``logging``.
+"""Loggers: ``toolgrammar`` and its children, one for each package; silent until an application configures ``logging``.
 
-What is logged above ``DEBUG`` holds no data of users: no prompts, texts, arguments, schemas or words of a server, only
-counts, durations, names of models, forms and declared tools. ``DEBUG`` adds what was wrong with an answer and what a
-server said, which may quote all of these; keys are never shown.
+Messages above ``DEBUG`` have no data of users: no prompts, texts, arguments, schemas or responses of a server, only
+counts, durations, and names of models, forms and declared tools. ``DEBUG`` messages add the errors of an answer and the
+responses of a server, which may quote all of these. API keys are never logged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ logging.getLogger(ROOT).addHandler(logging.NullHandler())
 
 
 def report(logger: logging.Logger, message: str, *arguments: object) -> None:
-    """Log an error that must be seen: it goes to the console if the application has configured no logging."""
+    """Log an error that must be visible: to the console if the application has not configured logging."""
     logger.error(message, *arguments)
     above: logging.Logger | None = logger
     while above is not None:
@@ -28,7 +28,7 @@ def report(logger: logging.Logger, message: str, *arguments: object) -> None:
 
 
 def logger_of(room: str) -> logging.Logger:
-    """Return the logger ``toolgrammar.ROOM``.
+    """Return the logger ``toolgrammar.<room>``.
 
     Args:
         room: ``"models"``, ``"remote"``, ``"grammars"``, ...

@@ -1,4 +1,4 @@
-"""Names of options: the error for one that nothing reads, with the name that was meant."""
+"""Names of options: the error for an unknown one, with a suggestion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHAPE = "output_type=..., a Pydantic class, another Python type or a JSON Schem
 _TOKENS = "max_tokens=..."
 _STOP = "stop=[...]"
 
-#: Names that other libraries have for an option: the option, and what to write here.
+#: Names of an option in other libraries: the option here, and the hint.
 _ELSEWHERE: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("regex", "pattern", "guided_regex"), ("grammar", "grammar=Grammar.from_regex(...)")),
     **dict.fromkeys(("choices", "choice", "guided_choice"), ("output_type", 'output_type=["...", "..."]')),
@@ -60,15 +60,15 @@ _ELSEWHERE: Mapping[str, tuple[str, str]] = {
 
 
 def require_known(given: Iterable[str], known: Collection[str], wrong: str = "unknown option:") -> None:
-    """Refuse options that nothing would read.
+    """Raise an error for unknown options.
 
     Args:
         given: the names.
-        known: the names that are read.
-        wrong: the message before the names.
+        known: the known names.
+        wrong: the message before the unknown names.
 
     Raises:
-        UnknownOptionError: names the unknown ones, and what was meant.
+        UnknownOptionError: there are unknown names; it suggests known ones.
     """
     unknown = sorted(set(given) - set(known))
     if not unknown:
@@ -81,7 +81,7 @@ def require_known(given: Iterable[str], known: Collection[str], wrong: str = "un
 
 
 def _meant(name: str, known: Collection[str]) -> str | None:
-    """Return what an unknown name most likely means; None if nothing is near."""
+    """Return the most likely meaning of an unknown name; None if no known name is similar."""
     option, text = _ELSEWHERE.get(name, ("", ""))
     if option in known:
         return f"write {text}"

@@ -8,11 +8,11 @@ from ..errors import GrammarError
 
 Whitespace = Literal["compact", "single", "flexible"]
 
-#: In which order the members of an object are written: as the schema names them, or in any.
+#: Order of the members of an object: that of the schema, or any.
 PropertyOrder = Literal["schema", "any"]
 
-#: Treatment of keywords that cannot be enforced exactly: they are narrowed, or an error; or, where they cannot be
-#: narrowed, checked after generation.
+#: Treatment of keywords that cannot be enforced exactly: narrow them; raise an error; or, if they cannot be narrowed,
+#: check them after generation.
 OnUnsupported = Literal["narrow", "error", "validate"]
 
 
@@ -24,15 +24,15 @@ ENVELOPE_VERSION = 1
 
 
 def require_word(option: str, value: Any, words: Any) -> None:
-    """Check an option that takes one of a few words.
+    """Check an option with a fixed set of words.
 
     Args:
         option: its name, for the error.
-        value: what was given.
+        value: its value.
         words: the ``Literal`` type of the option.
 
     Raises:
-        GrammarError: it is none of them; lists them.
+        GrammarError: the value is not one of the words, which the message lists.
     """
     allowed = words.__args__
     if not isinstance(value, str) or value not in allowed:

@@ -1,8 +1,8 @@
-"""Pauses in long work: there other threads get to run, and work for a request that is over ends.
+"""Pauses in long work, at which other threads can run, and work for a cancelled request ends.
 
-A compiled function lets no other thread run until it returns or calls an interpreted one. So whatever may take long
-calls `pause` every few thousand steps: the stores of terms and nodes whenever they grow, and loops that add to neither.
-An error that is raised there leaves the stores as a `LimitError` does at the same place, so they go on serving others.
+A compiled function does not let other threads run until it returns or calls an interpreted one. So long work calls
+`pause` every few thousand steps: the stores of terms and nodes when they grow, and loops that add to neither. An error
+raised in a pause leaves the stores in a consistent state, as a `LimitError` at the same point does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def pause() -> None:
     """Let other threads run.
 
     Raises:
-        CancelledError: the request that the work is done for is over (see `ended_by`).
+        CancelledError: the request of the work is over (see `ended_by`).
     """
     check = _check.get()
     if check is not None:
@@ -27,10 +27,10 @@ def pause() -> None:
 
 @contextmanager
 def ended_by(check: Callable[[], object]) -> Iterator[None]:
-    """End the work in the block, in this thread, by the errors of a function that is called at each pause.
+    """Call a function at each pause of this thread in the block; its errors end the work.
 
     Args:
-        check: raises a `CancelledError` once the work is wanted no more; may be called thousands of times a second.
+        check: raises a `CancelledError` after the request was cancelled; may be called thousands of times a second.
     """
     token = _check.set(check)
     try:

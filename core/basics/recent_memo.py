@@ -1,4 +1,4 @@
-"""Memo of recent values, for any number of threads."""
+"""Memo with a bounded number of recently used values, for any number of threads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Value = TypeVar("Value")
 
 
 class RecentMemo(Generic[Value]):
-    """Memo of the values that were used last, for any number of threads.
+    """Bounded memo that drops the least recently used value, for any number of threads.
 
     Args:
-        most: maximum number of values; the least recently used one goes first.
+        most: maximum number of values.
     """
 
     __slots__ = ("_lock", "_most", "_values")
@@ -24,7 +24,7 @@ class RecentMemo(Generic[Value]):
         self._values: dict[Hashable, Value] = {}
 
     def get(self, key: Hashable) -> Value | None:
-        """Return the value of a key, or None."""
+        """Return the value of a key, or None; counts as a use."""
         with self._lock:
             value = self._values.pop(key, None)
             if value is not None:
@@ -39,6 +39,6 @@ class RecentMemo(Generic[Value]):
             self._values[key] = value
 
     def items(self) -> list[tuple[Hashable, Value]]:
-        """Return the keys and values, the least recently used ones first."""
+        """Return the keys and values, the least recently used first."""
         with self._lock:
             return list(self._values.items())

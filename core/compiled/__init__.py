@@ -1,6 +1,6 @@
-"""Support of the compiled modules: their one list, growable arrays, a hash table, and a stand-in for an absent Cython.
+"""Support of the compiled modules: the list of them, growable arrays, a hash table, and a stub for an absent Cython.
 
-Every module in the list also runs interpreted, with the same results and about ten times slower.
+Every compiled module also runs interpreted, with the same results, about ten times slower.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Arrays of numbers that grow, for what is compiled: memory that C reads where it is."""
+"""Growable arrays of numbers for compiled modules, which C code accesses without copying."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ try:
 except ImportError:  # interpreted, without Cython installed
     from . import standin as cython  # type: ignore[no-redef]
 
-#: To be repeated, which is the quickest way to an array of zeros.
+#: One zero of each type; repetition is the fastest way to an array of zeros.
 _ZERO = {code: array(code, [0]) for code in "BHIQhiq"}
 
 
 @cython.cfunc
 def grown(old: object, code: str, size: cython.Py_ssize_t) -> object:
-    """Return a copy of an array, or of a view of one, with room for ``size`` items, zero-filled; None: nothing but
-    zeros."""
+    """Return a copy of an array or view with ``size`` items, the new ones zero; of None, zeros only."""
     new = _ZERO[code] * size
     if old is not None:
         memoryview(new)[: len(old)] = memoryview(old)

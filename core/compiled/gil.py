@@ -4,15 +4,15 @@ Which thread may touch an object:
 
 - A *store* (`LazyAutomaton`: its terms, nodes, rows and states) and the `MaskEngine`s over it: only the thread that
   holds the store's lock. All grammars of a store share its states, so one derivation runs at a time.
-- A `VocabularyIndex`, its `NameTokens` included: every thread. Its trie never changes; a token set or survey does not
+- A `VocabularyIndex`, including its `NameTokens`: every thread. Its trie never changes; a token set or survey does not
   change once it is memoised. Memos with a bound are `RecentMemo`s, which have a lock of their own; the token sets that
   all grammars share are entries of a dictionary that are added one at a time and never removed.
 - A `Matcher`, a `MaskTable`: the one thread that uses it.
-- Everything else that threads share (`Grammar`, `Constraint`, `Vocabulary`, caches) is written under a lock of its own,
-  or by the assignment of one attribute.
+- Everything else that threads share (`Grammar`, `Constraint`, `Vocabulary`, caches) is written under its own lock, or
+  by the assignment of one attribute.
 
-One exception, with a GIL only: a mask or step that is memoised is looked up without the store's lock, in a single call
-of compiled code, during which no other thread runs. Without a GIL such a call takes the lock. Grammars with different
+One exception, only with a GIL: a memoised mask or step is looked up without the store's lock, in a single call of
+compiled code, during which no other thread runs. Without a GIL, such a call takes the lock. Grammars with different
 stores never wait for each other.
 """
 

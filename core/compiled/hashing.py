@@ -1,6 +1,6 @@
 """64-bit hash of a sequence of integers: FNV-1a by words, with a shift.
 
-Compiled modules have it in C, as ``hashing.pxd`` says; this is the same for interpreted ones.
+Compiled modules use ``hashing.pxd``; this is the interpreted form.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Hash table of integers (open addressing, Fibonacci hashing): the one behind all hash-consing and memoised steps."""
+"""Hash table of integers (open addressing, Fibonacci hashing), for all hash-consing and memoised steps."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _MIXER = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)  # 2**64 divided b
 class IntMap:
     """A map from 64-bit keys (not 0) to 32-bit values; entries are never removed.
 
-    A key may have several values. Hash-consing uses the hash of an item as the key and the numbers of the items with
-    that hash as the values; where the key is the item, it has one value at most. A search takes no lock: while it runs,
-    nothing gives way to another thread if this is compiled.
+    A key may have several values: hash-consing uses the hash of an item as the key, and the numbers of the items with
+    that hash as the values. A search takes no lock: the compiled form lets no other thread run during it.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,7 @@ class IntMap:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _slot(self, key: cython.ulonglong) -> cython.int:
-        """Return the slot where the search for a key begins."""
+        """Return the slot at which the search for a key begins."""
         mixed: cython.ulonglong = key * _MIXER
         if not cython.compiled:
             mixed &= 0xFFFFFFFFFFFFFFFF
@@ -89,7 +88,7 @@ class IntMap:
 
     @cython.cfunc
     def add(self, key: cython.ulonglong, value: cython.int) -> object:
-        """Add a value of a key, behind those that it has."""
+        """Add a value of a key, after its other values."""
         i: cython.int
         size: cython.int = self.mask + 1
         if 2 * self.count >= size:
@@ -117,5 +116,5 @@ class IntMap:
     @cython.cfunc
     @cython.exceptval(check=False)
     def byte_count(self) -> cython.longlong:
-        """Return the bytes that the table takes."""
+        """Return the size of the table in bytes."""
         return 12 * (cython.cast(cython.longlong, self.mask) + 1)

@@ -12,14 +12,14 @@ from types import ModuleType
 
 from .modules import COMPILED
 
-#: True if compiled modules shall run interpreted.
+#: True if compiled modules are to run interpreted.
 INTERPRETED = os.environ.get("TOOLGRAMMAR_INTERPRETED", "") not in ("", "0")
 
 _CORE = __name__.removesuffix(".compiled.interpreted")
 
 
 class InterpretedFinder:
-    """Finder for ``sys.meta_path`` that loads a compiled module from its source, not from the extension beside it."""
+    """Finder for ``sys.meta_path`` that loads a compiled module from its source instead of the extension."""
 
     _names = frozenset(f"{_CORE}.{name}" for name in COMPILED)
 
@@ -34,6 +34,6 @@ class InterpretedFinder:
 
 
 def use_sources() -> None:
-    """Import compiled modules from their sources from now on, in this process."""
+    """Let this process import compiled modules from their sources from now on."""
     if not any(isinstance(finder, InterpretedFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, InterpretedFinder())

@@ -1,7 +1,7 @@
-"""Memory for numbers of one type: what a compiled class holds as a pointer, and frees in its ``__dealloc__``.
+"""Memory for numbers of one type, which a compiled class has as a pointer and frees in its ``__dealloc__``.
 
-Compiled modules have these functions in C, as ``memory.pxd`` says, where an array costs one call of the allocator; this
-is the same for interpreted ones, with arrays. All memory begins as zeros.
+Compiled modules use the functions of ``memory.pxd``, which call the allocator once; this is the interpreted form, with
+arrays. All memory begins as zeros.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from array import array
 
 
 def free(old: array[int]) -> None:
-    """Release memory. (Compiled, nothing happens where there is none.)"""
+    """Release memory; the compiled form ignores a null pointer."""
 
 
 def octets(size: int) -> array[int]:
@@ -39,24 +39,23 @@ def ulongs(size: int) -> array[int]:
 
 
 def more(old: array[int], had: int, size: int) -> array[int]:
-    """Return memory for ``size`` numbers in place of some for ``had``, which it begins with; the old may not be used
-    again."""
+    """Return memory for ``size`` numbers that begins with the ``had`` ones of ``old``, which is released."""
     old.frombytes(bytes((size - had) * old.itemsize))
     return old
 
 
 def twin(old: array[int], used: int, size: int) -> array[int]:
-    """Return other memory for ``size`` numbers that begins with the first ``used`` ones of some."""
+    """Return new memory for ``size`` numbers that begins with a copy of the first ``used`` ones of ``old``."""
     return more(old[:used], used, size)
 
 
 def as_bytes(numbers: array[int], count: int) -> bytes:
-    """Return the first numbers of 32 bits as bytes."""
+    """Return the first ``count`` numbers of 32 bits as bytes."""
     return numbers[:count].tobytes()
 
 
 def read_bytes(numbers: array[int], data: bytes) -> int:
-    """Write the numbers that `as_bytes` made bytes of over the first ones; return their count."""
+    """Overwrite the first numbers with those that `as_bytes` encoded; return their count."""
     read = array("i", data)
     numbers[: len(read)] = read
     return len(read)

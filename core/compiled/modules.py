@@ -1,11 +1,11 @@
-"""The list of compiled modules: read by ``setup.py``, by the interpreted form, and by the tests.
+"""The list of compiled modules, for ``setup.py``, the interpreted form, and the tests.
 
 Names are relative to ``toolgrammar.core``.
 """
 
 from __future__ import annotations
 
-#: Modules in Cython's pure-Python mode, each compiled to an extension of the same name beside it.
+#: Modules in Cython's pure-Python mode, each compiled to an extension of the same name in the same folder.
 COMPILED = (
     "compiled.arrays",
     "compiled.int_map",
@@ -39,5 +39,5 @@ COMPILED = (
     "models.numpy_llama.block_rows",
 )
 
-#: Modules of integer constants, which compiled modules see as constants of C.
+#: Modules of integer constants, which are C constants for compiled modules.
 CONSTANTS = ("automaton.encoding", "language.node_kinds", "language.term_kinds")

@@ -1,5 +1,4 @@
-"""A stand-in for the ``cython`` module where Cython is not installed: the names that interpreted modules use, doing
-nothing."""
+"""Stub of the ``cython`` module if Cython is not installed: the names that interpreted modules use, without effect."""
 
 from __future__ import annotations
 
@@ -40,5 +39,5 @@ def cast(_: Any, value: T) -> T:
 
 
 def fused_type(*kinds: Any) -> Any:
-    """Return the first of the types: a name that does nothing."""
+    """Return the first of the types, which has no effect."""
     return kinds[0]

@@ -1,24 +1,24 @@
 """Dependent nodes: where a grammar depends on the text so far (names that must not repeat, `uniqueItems`).
 
-This is the one place where the text takes part (data-dependent grammars: Jim, Mandelbaum, Walker 2010, "Semantics and
-algorithms for data-dependent grammars"); the states of the automaton stay independent of it. The automaton and the
-masks ask three questions about a dependent node:
+Only this package uses the text so far (data-dependent grammars: Jim, Mandelbaum, Walker 2010, "Semantics and algorithms
+for data-dependent grammars"); the states of the automaton do not depend on it. The automaton and the masks ask three
+questions about a dependent node:
 
-- `Resolution.static`: which language bounds it, whatever the text?
-- `Resolution.resolve`: which language has it after this text?
-- `Written.endings`: after which continuations of this text is there no language, as they repeat a name?
+- `Resolution.static`: which language bounds it for every text?
+- `Resolution.resolve`: which language does it have after this text?
+- `Written.endings`: which continuations of this text does it forbid, because they repeat a name?
 
 The contract:
 
-- A state is *open* while it has a thread at a dependent node. Only `Resolution` meets open states; what it returns is
-  closed.
-- ``resolve(text)`` is a function of the text alone: it does not matter in which pieces the text was written, what was
-  undone before, or which fork asks. It returns a part of the static language.
-- Every closed state has a finishing text. A node that ends a name (`unless_repeated`) forbids it if it is a repeated
-  one; it stands only after names of a *roomy* language, of which others go on (see `is_roomy`). Other nodes forbid some
-  continuations of the text, of which others are left.
-- A node that ends a name adds no states: only tokens that end a repeated name are tried. Others add a state for each
-  set of earlier values, also for those that tokens of one mask would write.
+- A state is *open* if it has a thread at a dependent node, else *closed*. Only `Resolution` handles open states; it
+  returns closed ones.
+- ``resolve(text)`` is a function of the text alone, independent of the pieces in which it was written, of undone tokens
+  and of forks. It returns a subset of the static language.
+- Every closed state has a completion. A node that ends a name (`unless_repeated`) forbids it if it is repeated; it is
+  used only after names of a *roomy* language, in which every prefix has infinitely many continuations (`is_roomy`).
+  Other nodes forbid some continuations of the text, but never all.
+- A node that ends a name adds no states: only tokens that end a repeated name are tested. Other nodes add a state for
+  each set of earlier values, including those that the tokens of one mask would write.
 """
 
 from __future__ import annotations

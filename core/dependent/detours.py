@@ -1,8 +1,8 @@
-"""Detours: other strings than the planned one, where a dependent node forbids that.
+"""Detours: alternatives to the planned string of a completion, if a dependent node forbids that.
 
-A shortest completion is planned as if dependent nodes forbade nothing. Where one forbids the name or the item that was
-planned, the next longer ones are tried, one after the other. Each that is refused repeats a name or an item, which has
-its own part of the text, so the number of trials is bounded by the length of the text.
+A shortest completion is planned as if dependent nodes forbade nothing. If one forbids the planned name or item, longer
+ones are tried in order of length. Each refused string repeats a name or an item, which is a part of the text, so the
+length of the text bounds the number of trials.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from ..language.nodes import Nodes
 from .resolution import Resolution, States, Thread
 from .written import Written
 
-#: Maximum number of string beginnings for which the strings that follow are kept.
+#: Maximum number of sets of positions for which the strings from there are memoised.
 MAX_KEPT = 64
 
-#: Weight of a string whose spelling is not that of `json.dumps`: it comes after all others, since a name has
-#: exponentially many spellings, all of them repeated if one is.
+#: Weight of a string that `json.dumps` would spell differently. It is tried after all others, because a name has
+#: exponentially many spellings, and all of them repeat it.
 _UNUSUAL = 2.0**30
 
-#: Bytes in the order in which they are tried for names: letters first, so that names look like names.
+#: Bytes in the order in which they are tried for names, letters first.
 _UNRANKED = bytes([*range(0x61, 0x7B), *range(0x30, 0x3A), *range(0x30), *range(0x3A, 0x61), *range(0x7B, 0x100)])
 
-#: The quote in that order; the white space of JSON.
+#: The index of the quote in that order; the white space of JSON.
 _QUOTE, _SPACE = _UNRANKED.index(0x22), frozenset(SPACE.encode())
 
-#: The end of a string in the midst of an escape.
+#: Matches an incomplete escape at the end of a string.
 _ESCAPE = re.compile(rb"(?<!\\)(?:\\\\)*\\(u[0-9a-fA-F]{0,3})?\Z")
 
 #: The kinds of atoms that are strings.
 _STRINGS = ("row", "counted")
 
-#: The strings that are left to try, by the positions at which they begin: what is refused once is refused for the rest
-#: of the same object.
+#: The strings that were not tried yet, by the positions at which they begin; a refused string stays refused for the
+#: rest of the same object.
 Tried = dict[tuple[int, ...], Iterator[bytes]]
 
 
 class ThreadStates(States, Protocol):
-    """The automaton, as far as detours need it."""
+    """The part of `Automaton` that detours use."""
 
     def start(self, node: int) -> int:
         """Return the state before any text of a node."""
@@ -56,11 +56,11 @@ class ThreadStates(States, Protocol):
         """Return the bytes that may come next."""
 
     def unpack(self, atom: int) -> tuple[Any, ...]:
-        """Return a position in an atom, its kind first."""
+        """Return a position decoded, its kind first."""
 
 
 class Completions(Protocol):
-    """A lazy automaton that finds shortest texts."""
+    """The part of `LazyAutomaton` that detours use."""
 
     nodes: Nodes
     automaton: ThreadStates
@@ -70,13 +70,13 @@ class Completions(Protocol):
         """Return the closed state after ``data``, or `REFUSED`."""
 
     def fits(self, node: int, most: int) -> bool:
-        """Return True if a node has a text of at most ``most`` bytes, if dependent nodes forbid nothing."""
+        """Return True if a node has a text of at most ``most`` bytes, as if dependent nodes forbade nothing."""
 
     def within(self, state: int, most: int) -> int:
-        """Return a state with the threads of another that need at most ``most`` bytes to the end, or `REFUSED`."""
+        """Return the state of the threads whose completions have at most ``most`` bytes, or `REFUSED`."""
 
     def finish_atom(self, atom: int) -> bytes:
-        """Return the shortest bytes that complete an atom."""
+        """Return the shortest bytes that complete an atom, from a position."""
 
 
 class Detours:
@@ -91,14 +91,15 @@ class Detours:
         self._kept: dict[tuple[int, ...], tuple[list[bytes], Iterator[bytes]]] = {}
 
     def past(self, state: int, data: bytes, left: int, before: Written, tried: Tried) -> tuple[int, bytes]:
-        """Return the state after a dependent node and the bytes that lead there: ``data``, or others if it is refused.
+        """Return the state after a dependent node and the bytes that lead there: ``data``, or others if that is
+        refused.
 
         Args:
             state: the state of the text.
-            data: bytes that lead to the node.
-            left: the planned length of the text after it.
+            data: the planned bytes, which lead to the node.
+            left: the planned number of bytes after it.
             before: the text so far.
-            tried: what the detours of the same completion have tried.
+            tried: the strings that this completion has not tried yet.
         """
         source = self._source
         reached = self._through(state, data, left, before)
@@ -121,10 +122,10 @@ class Detours:
         raise AssertionError("a state from which the text cannot be finished")
 
     def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
-        """Return the state after a dependent node with only the threads that pass it; `REFUSED` if it is forbidden.
+        """Return the state of the threads that pass a dependent node; `REFUSED` if it forbids ``data``.
 
-        Threads that stay before the node (with another digit of a number, say) could look shorter again and again, so
-        that a completion would not end.
+        Threads that stay before the node (with another digit of a number, say) are dropped: they could look shorter
+        each time, and the completion would not end.
         """
         source, nodes = self._source, self._source.nodes
         opened = source.automaton.step(source.automaton.advance(state, data[:-1]), data[-1])
@@ -141,11 +142,11 @@ class Detours:
             before.suppose(b"")
 
     def _strings(self, atoms: tuple[int, ...], state: int) -> Iterator[bytes]:
-        """Yield the strings that begin in a state, those first that were found from the same positions before: each of
-        a hundred objects in an object has the same names.
+        """Yield the strings that begin in a state: first those memoised for the same positions (a hundred objects may
+        have the same names), then those of the state itself.
 
-        They do not depend on what follows the string, but where a string is put together of several nodes; so those of
-        the state itself come last.
+        The memoised strings may be incomplete if a string consists of several nodes, because the positions are those of
+        the first node only.
         """
         known = self._kept.get(atoms)
         if known is None:
@@ -166,18 +167,18 @@ class Detours:
 
 
 def _strings_from(source: Completions, state: int) -> Iterator[bytes]:
-    """Yield the bytes that lead from a state to a dependent node at the end of a string, the shortest first; those that
-    `json.dumps` would spell otherwise come last."""
+    """Yield the bytes from a state to the end of a string with a dependent node, the shortest first; strings that
+    `json.dumps` would spell differently come last."""
     automaton = source.automaton
     heap = [(0.0, b"", state, b"")]  # length, data (in the order of `_UNRANKED`), state, ending
     while heap:
         length, data, here, ending = heappop(heap)
         if ending:
             yield data.translate(_UNRANKED) + ending
-            heappush(heap, (length + 0.5, data, here, b""))  # longer ones that begin so
+            heappush(heap, (length + 0.5, data, here, b""))  # longer ones with this prefix
             continue
         following = set(automaton.following(here))
-        if 0x22 in following and _QUOTE not in data:  # white space before a string makes no other string of it
+        if 0x22 in following and _QUOTE not in data:  # white space before a string does not change the string
             following -= _SPACE
         for byte in range(0x100):
             if _UNRANKED[byte] not in following:
@@ -190,7 +191,7 @@ def _strings_from(source: Completions, state: int) -> Iterator[bytes]:
                 size, longer = 1.0 + len(data) + len(ending), data + bytes((byte,))
                 if length >= _UNUSUAL or _is_unusual(data.translate(_UNRANKED), _UNRANKED[byte]):
                     size += _UNUSUAL
-                if len(ending) == 1 and (not heap or heap[0][0] >= size):  # no other is shorter
+                if len(ending) == 1 and (not heap or heap[0][0] >= size):  # no other string is shorter
                     yield longer.translate(_UNRANKED) + ending
                     heappush(heap, (size + 0.5, longer, then, b""))
                 else:
@@ -198,7 +199,7 @@ def _strings_from(source: Completions, state: int) -> Iterator[bytes]:
 
 
 def _is_unusual(before: bytes, byte: int) -> bool:
-    """Return True if a byte goes on with an escape in a JSON string that `json.dumps` would not write there."""
+    """Return True if ``byte`` continues an escape in a JSON string that `json.dumps` would not write."""
     escape = _ESCAPE.search(before)
     if escape is None:
         return False

@@ -1,8 +1,9 @@
 """Doubts: the tokens of a mask that the text so far may forbid.
 
-A mask is made as if dependent nodes allowed everything that they may allow. The tokens that such a node may forbid are
-noted with the mask of the state; for each text, those that it does forbid are taken out. Most of them end a name that
-was begun, so they are found by the endings that would repeat one (`Written.endings`), and few have to be tried.
+A mask is computed as if each dependent node allowed all of its static language. The tokens that it may forbid are
+stored with the mask; for each text, the forbidden ones among them are cleared. Most of these tokens end a name that was
+begun before them, so they are found by the endings that would repeat a name (`Written.endings`), and few have to be
+tried.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from .written import Repeats, Written
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: An escape in a JSON string, followed by the quote that ends the string; the token may begin anywhere before it.
+#: A token with an escape of a JSON string and, after it, the quote that ends the string.
 _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 
-#: Maximum number of sets of tokens that one vocabulary keeps by their names.
+#: Maximum number of sets of tokens that a vocabulary memoises by names.
 MAX_BY_NAME = 256
 
 _NO_REPEATS = Repeats([], False)
@@ -54,12 +55,13 @@ class NameTokens:
         return self._closers
 
     def by_name(self, ids: tuple[int, ...], most: int) -> dict[bytes, list[int]]:
-        """Return tokens by the whole names in them, and under ``b""`` those that may hold other names too; memoised,
-        since most masks have the same such tokens. The caller must not change the result, which other threads share.
+        """Return the tokens by the whole names in them, and under ``b""`` the tokens that may have other names too.
+
+        Memoised, because most masks have the same such tokens. The caller must not change the result: threads share it.
 
         Args:
             ids: the tokens.
-            most: maximum number of quotes of a token that holds no part of a second name.
+            most: maximum number of quotes of a token without any part of a second name.
         """
         known = self._by_name.get((ids, most))
         if known is not None:
@@ -68,7 +70,7 @@ class NameTokens:
         for token in ids:
             spelled = self.tokens[token] or b""
             parts = spelled.split(b'"')
-            # With a bracket, perhaps a name of an object further out.
+            # After a closing bracket, a name may belong to an outer object.
             if len(parts) - 1 > most or b"\\" in spelled or b"}" in spelled or b"]" in spelled:
                 found[b""].append(token)
                 continue
@@ -79,29 +81,29 @@ class NameTokens:
 
 
 class Candidates(Protocol):
-    """The mask of a text, before the text takes part."""
+    """The mask of a text, before forbidden tokens are cleared."""
 
     def below(self, beginnings: Sequence[bytes]) -> Iterable[tuple[bytes, list[int]]]:
-        """Return those of some bytes that a token of the mask begins with, each with these tokens."""
+        """Return the ``beginnings`` with which tokens of the mask begin, each with these tokens."""
 
     def within(self, ids: npt.NDArray[np.int64]) -> list[int]:
-        """Return those of some tokens that are in the mask."""
+        """Return the tokens of ``ids`` that are in the mask."""
 
     def ends_a_name(self, data: bytes) -> bool:
         """Return True if ``data`` leads to the end of a name and nowhere else (see `Resolution.ends_a_name`)."""
 
     def refuses(self, data: bytes) -> bool:
-        """Return True if no text goes on with ``data``: an exact step."""
+        """Return True if no text continues with ``data``: an exact step."""
 
 
 class Doubts:
     """The tokens of a state's mask that the text so far may forbid.
 
     Args:
-        unsure: the tokens that only an exact step can decide.
-        named: the tokens that hold a whole name and go on after it: they are forbidden if it is a repeated one.
-        watched: some tokens end a name that was begun before them: they are forbidden if they begin with one of the
-            endings of `Written.endings`.
+        unsure: the tokens that only an exact step decides.
+        named: the tokens that have a whole name and bytes after it; forbidden if the name is repeated.
+        watched: some tokens end a name that was begun before them; forbidden if they begin with one of
+            `Written.endings`.
     """
 
     __slots__ = ("_by_name", "named", "unsure", "watched")
@@ -113,7 +115,7 @@ class Doubts:
         self._by_name: dict[bytes, list[int]] | None = None
 
     def forbidden(self, before: Written, mask: Candidates, names: NameTokens) -> list[int]:
-        """Return the tokens that a text forbids, some of them twice.
+        """Return the tokens that a text forbids; some may be repeated.
 
         Args:
             before: the text.
@@ -125,9 +127,9 @@ class Doubts:
             return []
         forbidden: list[int] = []
         trial = list(self.unsure)
-        if endings or is_partial:  # a token that closes the name, and spells some of it another way
+        if endings or is_partial:  # tokens that end the name, with escapes in it
             trial += mask.within(names.closers)
-        if is_partial:  # in the midst of an escape: whatever closes the name is worth a trial
+        if is_partial:  # the text ends within an escape: try every token that ends a name
             trial += mask.within(names.quoted)
         if endings:
             for ending, tokens in mask.below(endings):

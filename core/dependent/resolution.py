@@ -10,10 +10,10 @@ from ..language.node_kinds import DYNAMIC
 from ..language.nodes import Nodes
 from .written import Written
 
-#: Maximum number of continuations of a text, and of bytes in each, whose closed states are kept by the text.
+#: Maximum number of continuations of a text, and of bytes in each, whose closed states are memoised with the text.
 MAX_CLOSED, LONGEST_DATA = 256, 4_096
 
-#: Maximum number of open states whose dependent nodes, and closed states, are kept.
+#: Maximum number of open states whose dependent nodes and closed states are memoised.
 MAX_STATES = 4_096
 
 #: Estimated bytes of each of these entries, with its key.
@@ -35,7 +35,7 @@ def static_language(nodes: Nodes, node: int) -> int:
 
 
 class States(Protocol):
-    """The automaton, as far as open states take part."""
+    """The part of `Automaton` that `Resolution` uses."""
 
     def advance(self, state: int, data: bytes, whole: bool = True) -> int:
         """Return the state after ``data``, `REFUSED`, or ``OPENED - n`` if it is open after byte ``n``."""
@@ -44,7 +44,7 @@ class States(Protocol):
         """Return the state after one byte, which may be open, or `REFUSED`."""
 
     def cut(self, state: int) -> int:
-        """Return a state with the threads of another that are nearest to the end, if it has too many."""
+        """Return a state with the threads that have the shortest completions, if there are too many."""
 
     def open_threads(self, state: int) -> list[Thread]:
         """Return the threads of a state at dependent nodes."""
@@ -56,7 +56,7 @@ class States(Protocol):
         """Return True if the text may end in a state."""
 
     def resolve(self, state: int, replaced: Mapping[Thread, int]) -> int:
-        """Return an open state with each of these threads replaced by a node; `REFUSED` if nothing is left."""
+        """Return an open state with each of these threads replaced by a node; `REFUSED` if no thread remains."""
 
 
 class Resolution:
@@ -75,19 +75,19 @@ class Resolution:
         self._names_end: dict[tuple[int, bytes], bool] = {}
 
     def byte_count(self) -> int:
-        """Return the bytes that the kept results take (estimated)."""
+        """Return the bytes of the memoised results (estimated)."""
         return ENTRY_BYTES * (len(self._threads) + len(self._closed) + len(self._names_end))
 
     # -- the three questions -----------------------------------------------------------------------------------
 
     def static(self, node: int, rest: int) -> tuple[int, bool]:
-        """Return a bound of the language of a dependent node, followed by ``rest``, as a node; and True if the first
-        only forbids a repeated name."""
+        """Return the static language of a dependent node, followed by ``rest``, as a node; and True if the dependent
+        node only forbids a repeated name."""
         static, names_only = bound(self._nodes, node)
         return self._nodes.seq(static, rest), names_only
 
     def resolve(self, thread: Thread, before: Written) -> int:
-        """Return the node of the language that a thread has after a text; EMPTY if there is none."""
+        """Return the node of a thread's language after a text; EMPTY if it has no text."""
         node, rest = thread
         _, resolve, _ = self._nodes.args(node)
         return self._followed(resolve(before), rest)
@@ -97,8 +97,8 @@ class Resolution:
         return self._nodes.EMPTY if self._nodes.is_empty(after) else after
 
     def ends_a_name(self, state: int, data: bytes) -> bool:
-        """Return True if ``data`` leads from a state to the end of a name and nowhere else: then it is forbidden if it
-        is one of the endings that `Written.endings` returns."""
+        """Return True if ``data`` leads from a state to the end of a name and to no other position; then it is
+        forbidden iff it is one of `Written.endings`."""
         key = state, data
         known = self._names_end.get(key)
         if known is None:
@@ -127,7 +127,7 @@ class Resolution:
         Args:
             state: the state of the text.
             data: the bytes that continue it.
-            result: the automaton's result for them, which says after which of them a state is open.
+            result: the automaton's result for them, with the index of the byte after which the state is open.
             before: the text so far.
             behind: tentative text between ``before`` and ``data``.
         """
@@ -151,8 +151,8 @@ class Resolution:
             before.suppose(b"")
 
     def _close_after(self, state: int, before: Written, data: bytes) -> int:
-        """Do `close` after a text and ``data``."""
-        # The tokens of one mask meet the same few nodes, and so does the token that is then chosen.
+        """Return `close` of a state after a text and ``data``, memoised with the text."""
+        # The tokens of one mask, and the token chosen from it, reach the same few nodes.
         key = state, data
         closed = before.closed.get(key)
         if closed is None:
@@ -165,8 +165,7 @@ class Resolution:
         return closed
 
     def close(self, state: int, before: Written) -> int:
-        """Return an open state with each dependent node replaced by the language that it has after a text; or
-        `REFUSED`."""
+        """Return an open state with each dependent node replaced by its language after a text; or `REFUSED`."""
         while state != REFUSED:
             threads = self._threads.get(state)
             if threads is None:

@@ -1,4 +1,4 @@
-"""Roomy languages: those whose strings may be compared at their end alone."""
+"""Roomy languages: each prefix has infinitely many continuations, so repetition is tested at the end of a string."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def is_roomy(terms: Terms, term: int) -> bool:
     if any(is_finite(terms, part) for part in args) if kind == AND else is_finite(terms, term):
         return False
     rest = [part for part in args if not is_cofinite(terms, part)] if kind == AND else [term]
-    if len(rest) == 1 and _ends_in_loops(terms, rest[0]):  # infinitely many less finitely many
+    if len(rest) == 1 and _ends_in_loops(terms, rest[0]):  # roomy without finitely many words is roomy
         return not terms.is_empty(rest[0])
     if _admit_after_some_character(terms, rest):
         return True
-    # Whoever goes on from a state that no loop can be reached from comes to one from which nothing goes on.
+    # From a state that reaches no cycle, every path leads to a state without continuations.
     seen = {term}
     queue = [term]
     for state in queue:
@@ -59,7 +59,7 @@ def _ends_in_loops(terms: Terms, term: int) -> bool:
         if kind == SEQ:
             waiting.append(args[1])
         elif kind == REPEAT:
-            if terms.is_empty(args[0]) or (args[2] < 0 and terms.nullable(args[0])):  # of the empty string, perhaps
+            if terms.is_empty(args[0]) or (args[2] < 0 and terms.nullable(args[0])):  # perhaps (ε)*
                 return False
             if args[2] >= 0:
                 waiting.append(args[0])
@@ -74,8 +74,8 @@ def _ends_in_loops(terms: Terms, term: int) -> bool:
 
 
 def _admit_after_some_character(terms: Terms, languages: list[int]) -> bool:
-    """Return True if the languages are complements, and some character occurs in none of the complemented languages, by
-    the shapes of the terms: any string with that character is in all of the languages."""
+    """Return True if the languages are complements, and by their shapes some character occurs in none of the
+    complemented languages; then every string with this character is in all of the languages."""
     waiting: list[int] = []
     ranges: list[tuple[int, int]] = []
     seen = set(languages)

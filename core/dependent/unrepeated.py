@@ -1,4 +1,4 @@
-"""Names and items that must not repeat: a dependent node that forbids what was written before."""
+"""Names and items that must not repeat: the dependent node that forbids an earlier name or string."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from .written import Written
 
 
 def unless_repeated(nodes: Nodes) -> int:
-    """Return the node after a name of an object, or a string in an array, that forbids it if it is a repeated one.
+    """Return the dependent node that forbids the name of an object, or the string in an array, before it if it is
+    repeated.
 
-    It is sound only after strings of a roomy language (`is_roomy`): each prefix has infinitely many continuations, so
-    those that were written before leave no prefix without an end.
+    Use it only after strings of a roomy language (`is_roomy`): each prefix has infinitely many continuations, so the
+    finitely many earlier strings leave no prefix without a completion.
     """
 
     def check(before: Written) -> int:

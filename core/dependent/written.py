@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Text so far, and look-back into its JSON: the names of the innermost open object, the items of the innermost array.
 
-The JSON may follow other text (a tag, say), so it is read backwards from its end. That is unambiguous from any point
+The JSON may follow other text (a tag, say), so it is read backwards from its end. This is unambiguous from any point
 outside of strings: the nearest quote closes a string, which begins at the nearest quote before it that is not escaped
-by an odd number of backslashes (RFC 8259 section 7). Results are kept while the text before them stays, so that each
-part of a text is read about once for each bracket around it.
+by an odd number of backslashes (RFC 8259 section 7). Results are memoised as long as the text before them is unchanged,
+so each part of a text is read about once for each bracket around it.
 
-Compiled where that is possible (Cython in pure-Python mode): each mask within a name asks for it, and interpreted it
-takes some five times as long.
+Compiled where that is possible (Cython in pure-Python mode), because each mask inside a name needs it; interpreted, it
+takes about five times as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WHOLE = re.compile(
 )
 
 
-#: Maximum number of ends of the text whose names are kept.
+#: Maximum number of offsets in the text for which the names are memoised.
 _MAX_NAMED = cython.declare(cython.int, 8)
 
 #: By byte: 1 if it may stand in a JSON value outside of strings and is neither a bracket nor punctuation.
@@ -42,8 +42,8 @@ class Repeats(NamedTuple):
     """The continuations of a text that repeat a name (see `Written.endings`).
 
     Attributes:
-        endings: each continuation that is escaped as by `json.dumps`, and repeats a name, begins with one of them.
-        is_partial: continuations that are escaped otherwise, in the middle of a character, may repeat a name too.
+        endings: every continuation that repeats a name and has the escapes of `json.dumps` begins with one of them.
+        is_partial: the text ends within an escape, so other continuations may repeat a name too.
     """
 
     endings: list[bytes]
@@ -52,15 +52,15 @@ class Repeats(NamedTuple):
 
 @cython.cfunc
 def _decoded(spelled: bytes) -> object:
-    """Return the value of a JSON string; None if the bytes are no JSON string, since the text ended inside of one."""
-    if b"\\" not in spelled and spelled.isascii():  # as nearly all names are
+    """Return the value of a JSON string; None if the bytes are not one, because the text ends inside a string."""
+    if b"\\" not in spelled and spelled.isascii():  # nearly all names
         name: str = spelled[1 : len(spelled) - 1].decode("ascii")
         if name.isprintable() and len(spelled) > 1:
             return name
     return _decoded_any(spelled)
 
 
-@lru_cache(maxsize=4096)  # of the process, bounded: a pure function of names that come in every text
+@lru_cache(maxsize=4096)  # shared by the process and bounded: a pure function
 def _decoded_any(spelled: bytes) -> str | None:
     try:
         name: str = json.loads(spelled)
@@ -94,15 +94,15 @@ def _may_begin_name(text: bytearray, end: cython.Py_ssize_t) -> cython.bint:
 
 @cython.cclass
 class Bracket:
-    """An open object or array, read up to its last comma, or its bracket if it has none.
+    """An open object or array, read up to its last comma, or up to its bracket if it has none.
 
     Attributes:
         opening: index of the bracket.
         at: index up to which it is read.
-        names: its names up to there; of an array, the items that are strings.
-        spelled: the first of `names`, as `json.dumps` writes them.
-        commas: the indices of its commas up to there.
-        items: the items before the first of `commas`.
+        names: the names of an object before `at`; for an array, its items that are strings.
+        spelled: a prefix of `names`, as `json.dumps` writes them.
+        commas: the indices of its commas before `at`.
+        items: a prefix of the items of an array, as written.
     """
 
     at: cython.Py_ssize_t
@@ -123,11 +123,11 @@ class Bracket:
 
 @cython.cclass
 class _Names:
-    """The names of the innermost open object at some end of the text; of an array, the items that are strings.
+    """The names of the innermost open object at an offset of the text; for an array, its items that are strings.
 
     Attributes:
         names: the names, not to be changed.
-        bracket: the object, whose names come first; None if there is none.
+        bracket: the object or array, whose names are a prefix of `names`; None if there is none.
     """
 
     names: list
@@ -145,7 +145,7 @@ class _Names:
         if self._spelled is None:
             count: cython.Py_ssize_t = 0
             known: list = []
-            if self.bracket is not None:  # it may have read more since
+            if self.bracket is not None:  # its list may have grown since
                 known = self.bracket.spelled
                 count = min(len(self.bracket.names), len(self.names))
                 while len(known) < count:
@@ -175,12 +175,12 @@ class Written:
     def __init__(self, text: bytes = b""):
         self._data = bytearray(text)
         self._size = len(text)
-        #: Open brackets that were read, the innermost last.
+        #: The open brackets read so far, innermost last.
         self._open = []
         self._bracket = None
         self._closed = {}
         self._bytes = None
-        #: By end of the text: several tokens in a row ask for the same names.
+        #: Names by offset: several tokens in a row need the same.
         self._named = {}
 
     def __len__(self) -> int:
@@ -194,7 +194,7 @@ class Written:
 
     @property
     def closed(self) -> dict[tuple[int, bytes], int]:
-        """The owner's results for continuations of this text; emptied when it changes."""
+        """Memoised states of `Resolution` for continuations of this text; emptied when the text changes."""
         return self._closed
 
     def write(self, data: bytes) -> None:
@@ -218,7 +218,7 @@ class Written:
             self._open.pop()
 
     def suppose(self, data: bytes) -> None:
-        """Append ``data`` tentatively, in place of the last tentative text."""
+        """Replace the tentative text, which follows the text, by ``data``."""
         if len(self._data) > self._size:
             del self._data[self._size :]
             self._bytes = None
@@ -230,16 +230,17 @@ class Written:
 
     @cython.cfunc
     def _look_back(self, end: cython.Py_ssize_t) -> tuple:
-        """Read back from ``end``, outside of strings, to the innermost open bracket or the part of it read before.
+        """Read backwards from ``end``, outside of strings, to the innermost open bracket or its part that is already
+        read.
 
-        Set ``self._bracket`` to that bracket, or None; return the names (of an array: the items that are strings) and
+        Set ``self._bracket`` to that bracket, or None; return the names (for an array: the items that are strings) and
         the indices of the commas after that part.
         """
         text: bytearray = self._data
         names: list = []
-        items: list = []  # the strings that are no names, as the indices of their quotes
+        items: list = []  # the strings that are not names, as index ranges
         commas: list = []
-        ahead: list = []  # of each comma, the number of names after it, and of items
+        ahead: list = []  # for each comma, the numbers of names and items after it
         depth: cython.int = 0
         at: cython.Py_ssize_t = end - 1
         start: cython.Py_ssize_t
@@ -290,7 +291,7 @@ class Written:
                     ahead.append((len(names), len(items)))
                 colon = False
             elif not (byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D):
-                if not _IS_SCALAR[byte]:  # no JSON: the text ends inside a string
+                if not _IS_SCALAR[byte]:  # not JSON: the text ends inside a string
                     return [], []
                 colon = False
             at -= 1
@@ -304,7 +305,7 @@ class Written:
         self._bracket = bracket
         if bracket.at > self._size:  # in tentative text
             return names, commas
-        # Up to the last comma that is not tentative, the text stays.
+        # The text up to the last comma that is not tentative is final.
         kept: cython.Py_ssize_t = len(commas)
         while kept > 0 and commas[kept - 1] >= self._size:
             kept -= 1
@@ -316,13 +317,13 @@ class Written:
             bracket.at = commas[kept - 1] + 1
             names = names[count:]
             commas = commas[kept:]
-        del self._open[rank:]  # those further in are closed
+        del self._open[rank:]  # inner brackets are closed
         self._open.append(bracket)
         return names, commas
 
     @cython.cfunc
     def _names_at(self, end: cython.Py_ssize_t) -> _Names:
-        """Return the names at an end of the text."""
+        """Return the names at an offset of the text."""
         known = self._named.get(end)
         if known is not None:
             return known
@@ -330,15 +331,15 @@ class Written:
         if self._bracket is not None:
             names = self._bracket.names + names
         found: _Names = _Names(names, self._bracket)
-        if end <= self._size:  # else the text may change before it
+        if end <= self._size:  # tentative text may change
             if len(self._named) >= _MAX_NAMED:
                 self._named = {}
             self._named[end] = found
         return found
 
     def names(self) -> list[str]:
-        """Return the names in the innermost open object, also of a member without its value; in an array, the items
-        that are strings."""
+        """Return the names of the innermost open object, including a member whose value is missing; for an array, its
+        items that are strings."""
         return self._names_at(len(self._data)).names
 
     def last_name(self) -> tuple[str, list[str]]:
@@ -351,8 +352,8 @@ class Written:
         return name, self._names_at(start).names
 
     def items(self) -> list[bytes]:
-        """Return the items of the innermost open array as written; the text ends right after an item, or where the next
-        one may begin."""
+        """Return the items of the innermost open array as written. The text ends after an item, or at a point where the
+        next one may begin."""
         text: bytearray = self._data
         commas: list = self._look_back(len(text))[1]
         bracket: Bracket = self._bracket
@@ -376,7 +377,7 @@ class Written:
 
     def endings(self) -> Repeats:
         """Return the continuations that would repeat a name of the innermost open object, or a string of the innermost
-        open array; the text ends inside such a string, or where one may begin."""
+        open array. The text ends inside a name (a string of the array), or at a point where one may begin."""
         text: bytearray = self._data
         end: cython.Py_ssize_t = len(text)
         found: list = []
@@ -393,7 +394,7 @@ class Written:
         if text.find(0x5C, start) < 0:
             size: cython.Py_ssize_t = end - start
             last: cython.int = text[end - 1]
-            for spelled in known.spelled():  # none is as short: they are complete
+            for spelled in known.spelled():  # longer than the part written so far: complete strings only
                 if len(spelled) > size and spelled[size - 1] == last:
                     if written is None:
                         written = bytes(text[start:])
@@ -403,7 +404,7 @@ class Written:
         written = bytes(text[start:])
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')
-        if whole is None or beginning is None:  # not certainly the beginning of a string
+        if whole is None or beginning is None:  # perhaps not a prefix of a string
             return Repeats(found, True)
         names: list = [name for name in known.names if name.startswith(beginning)]
         if whole.end() < len(written):
@@ -413,7 +414,7 @@ class Written:
 
     def spelled_names(self) -> list[bytes]:
         """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
-        object (the strings of the innermost open array), whether the text ends inside a string or not."""
+        object (or the strings of the innermost open array). The text may end inside a string."""
         found: list = self._names_at(len(self._data)).spelled()
         start: cython.Py_ssize_t = string_start(self._data, len(self._data))
         return list(dict.fromkeys(found + self._names_at(start).spelled())) if start >= 0 else found

@@ -1,7 +1,7 @@
-"""The seam between decoding and a model that shows its logits.
+"""The protocols of local models, between the decoding loop and a model with logits.
 
-A `Backend` is a loaded model with its tokenizer; a `Session` is one sequence being written, with its key/value
-cache. Decoding needs nothing else, so a model is added by writing these two classes.
+A `Backend` is a loaded model with its tokenizer; a `Session` is one sequence with its key/value cache. Decoding needs
+nothing else, so these two classes add a model.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def closed_error(thing: Literal["model", "session"]) -> ModelError:
-    """Return the error for the use of something that was closed."""
+    """Return the error for the use of a closed object."""
     return ModelError(f"the {thing} is closed", hint="load it again" if thing == "model" else "start a new one")
 
 
 class Session(Protocol):
     """One sequence and its key/value cache.
 
-    Laws: the logits depend only on the token ids now in the sequence, not on how they came there; an error leaves the
-    sequence as it was.
+    Laws: the logits depend only on the current token ids, not on the calls that made them; an error does not change the
+    sequence.
     """
 
     @property
@@ -38,7 +38,7 @@ class Session(Protocol):
 
     @property
     def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused from an earlier sequence, and not computed again."""
+        """Number of its first tokens that were reused from an earlier sequence."""
         ...
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
@@ -51,10 +51,10 @@ class Session(Protocol):
         ...
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length``, without a forward pass.
+        """Remove all tokens after the first ``length``, without a forward pass.
 
         Raises:
-            ModelError: the sequence is not that long.
+            ModelError: the sequence is shorter.
         """
         ...
 
@@ -64,21 +64,21 @@ class Session(Protocol):
 
 
 class TreeSession(Session, Protocol):
-    """A `Session` that can look ahead along several branches in one forward pass."""
+    """A `Session` that can evaluate a tree of continuations in one forward pass."""
 
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
-        """Return the logits after each token of a tree that follows the sequence, which stays as it is.
+        """Return the logits after each token of a tree that continues the sequence, without changing the sequence.
 
         Args:
             token_ids: the tokens, each after its parent; at least one.
-            parents: for each the index of the token before it on its branch; -1 where that is the end of the sequence.
+            parents: for each token the index of its parent; -1: it follows the sequence.
 
         Returns:
             Logits, shape ``[n, V]``: those of `extend` with the tokens of each branch, up to rounding. None if this
             model cannot read a tree.
 
         Raises:
-            ContextOverflowError: the tokens do not fit in the context window beside each other.
+            ContextOverflowError: the tokens of all branches together do not fit in the context window.
         """
         ...
 
@@ -107,44 +107,43 @@ class Backend(Protocol):
 
     @property
     def tool_format(self) -> str | None:
-        """Wire format in which this model writes tool calls; None: its chat template and vocabulary show it."""
+        """Wire format of this model's tool calls; None: detect it from the chat template and vocabulary."""
         ...
 
     @property
     def chat_template(self) -> str | None:
-        """Text of the model's chat template, empty if the model came without one.
+        """Text of the model's chat template; empty if it has none; None: the backend renders history itself.
 
-        Where the template knows no calls, `encode_prompt` gets history with calls and results rendered as text. None:
-        the backend renders history itself.
+        If the template does not support calls, `encode_prompt` receives history with calls and results as text.
         """
         ...
 
     @property
     def takes_thinking(self) -> bool:
-        """True if `encode_prompt` takes the keyword ``thinking``, for a template that asks whether to reason."""
+        """True if `encode_prompt` takes the keyword ``thinking``, for a template with an option to reason."""
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids that the tokenizer writes for ``text``, without control tokens."""
+        """Return the tokenizer's token ids of ``text``, without control tokens."""
         ...
 
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
     ) -> list[int]:
-        """Return the token ids of a conversation, up to where the assistant's turn begins.
+        """Return the token ids of a conversation, up to the beginning of the assistant's turn.
 
-        With `takes_thinking` there is a fourth argument ``thinking: bool | None``: whether the caller asked to reason.
+        With `takes_thinking` there is a fourth argument ``thinking: bool | None``: if the caller asked for reasoning.
 
         Args:
-            messages: the conversation; may hold tool calls and results while ``tools`` is empty. An empty one has only
-                the token that every sequence begins with, if there is one.
+            messages: the conversation; may have tool calls and results even if ``tools`` is empty. The result for an
+                empty one is the token that begins every sequence, if there is one.
             tools: OpenAI-style tool dicts, for the model's own chat template.
-            tool_prompt: text that describes the tools, for a model without such a template.
+            tool_prompt: a description of the tools, for a model without such a template.
         """
         ...
 
     def start(self) -> Session:
-        """Open a fresh, empty sequence."""
+        """Open an empty sequence."""
         ...
 
     def close(self) -> None:
@@ -156,22 +155,23 @@ class Backend(Protocol):
 class BatchBackend(Protocol):
     """A `Backend` that can append tokens to several sequences in one forward pass.
 
-    Its methods, and those of the sessions that `begin` opens, are called by one thread at a time.
+    Its methods, and those of the sessions of `begin`, are called by one thread at a time.
     """
 
     def can_batch(self) -> bool:
-        """Return True if this model can do so; may try it on a few tokens. If not, nothing else is called."""
+        """Return True if this model supports it (it may test this on a few tokens). If False, no other method is
+        called."""
         ...
 
     def begin(self, prompt: Sequence[int]) -> Session:
-        """Open a sequence that may hold a beginning of ``prompt`` already, all but its last token at most.
+        """Open a sequence that may already have a prefix of ``prompt`` (without its last token), from a cache.
 
-        Its `length` tells how much; the rest of the prompt is appended by `extend_many`, perhaps in pieces.
+        Its `length` is that of the prefix; the rest of the prompt is appended by `extend_many`, perhaps in pieces.
         """
         ...
 
     def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
-        """Append tokens to several sequences in one forward pass; an error leaves all of them as they were.
+        """Append tokens to several sequences in one forward pass; an error changes none of them.
 
         Args:
             rows: pairs of a session of `begin` and its new token ids, at least one; no session twice. The numbers of
@@ -183,6 +183,6 @@ class BatchBackend(Protocol):
 
         Raises:
             ContextOverflowError: the tokens of a sequence do not fit in the context window.
-            ModelError: a sequence gets no token, or is closed.
+            ModelError: a sequence has no new token, or is closed.
         """
         ...

@@ -1,10 +1,10 @@
-"""Finite places of a text: the few words that may follow, spelled by the tokenizer, and how likely each of them is.
+"""Choices among finitely many words: the words that may follow in a text, their tokens, and their probabilities.
 
-Under a mask a model chooses a value by its first token, which several values may share, and which may lead to a value
-that the model finds unlikely. Where finitely many words may follow (the name of a tool, a value of an ``enum``, a
-constant that tells alternatives apart, a boolean, a small integer), each can be scored whole: its tokens form a tree,
-which the model reads in one forward pass. A choice by these scores follows the model's own distribution given that the
-text is one of them (grammar-aligned decoding, Park and others 2024, exact where the language is finite).
+Under a mask, a model chooses a value by its first token, which several values may share, and which may lead to a value
+that the model considers unlikely. If finitely many words may follow (the name of a tool, a value of an ``enum``, a
+discriminating constant, a boolean, a small integer), each can be scored as a whole: their tokens form a tree, which the
+model reads in one forward pass. A choice by these scores follows the model's own distribution conditioned on these
+words (grammar-aligned decoding, Park and others 2024, which is exact if the language is finite).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 from .retokenise import Speller
 
-#: Maximum number of words at a place, of bytes in one, and of tokens in the tree of their spellings.
+#: Maximum number of words, of bytes in one, and of tokens in the tree of their spellings.
 MAX_WORDS, MAX_WORD_BYTES, MAX_TREE = 64, 256, 256
 
-#: Maximum number of bytes that may come next inside a word; where there are more, the text is free.
+#: Maximum number of possible next bytes inside a word; with more, the text is free.
 MAX_BRANCHES = 64
 
-#: Number of bytes that end a word for which its spelling is tried.
+#: Maximum number of bytes after a word with which its tokenization is tested.
 _ENDS_TRIED = 4
 
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-") | frozenset(
@@ -40,19 +40,19 @@ _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 )
 _QUOTES = frozenset(b"\"'")
 
-#: Bytes after which a quote opens a string, and does not close one.
+#: Bytes after which a quote opens a string instead of closing one.
 _BEFORE_QUOTE = frozenset(b"{[(,:=<")
 
 
 @dataclass(frozen=True)
 class Word:
-    """One of the words that may come next.
+    """One of the possible next words.
 
     Attributes:
-        text: its bytes from the present place on.
-        ends: the bytes that may come after it, of those that do not belong to a word.
-        may_stop: the whole text may end after it.
-        goes_on: another word begins with it.
+        text: its bytes from the current position.
+        ends: the bytes that may follow it and are not part of a word.
+        may_stop: the text may end after it.
+        goes_on: it is a prefix of another word.
     """
 
     text: bytes
@@ -63,10 +63,10 @@ class Word:
 
 @dataclass(frozen=True)
 class Place:
-    """A place where finitely many words may follow.
+    """A position at which finitely many words may follow.
 
     Attributes:
-        before: the beginning of all words, which is written already.
+        before: the common prefix of the words that is already written.
         words: at least two.
     """
 
@@ -75,26 +75,25 @@ class Place:
 
     @property
     def quote(self) -> bytes:
-        """The quote that all words begin with; empty if there is none."""
+        """The quote with which all words begin; empty if there is none."""
         starts = {(self.before + word.text)[:1] for word in self.words}
         return starts.pop() if len(starts) == 1 and _QUOTES.issuperset(b"".join(starts)) else b""
 
     def names(self) -> list[str]:
-        """Return the words as they read: without that quote."""
+        """Return the whole words, without their quote."""
         size = len(self.quote)
         return [(self.before + word.text)[size:].decode("utf-8", "replace") for word in self.words]
 
 
 def place_at(matcher: Matcher, tail: bytes) -> Place | None:
-    """Return the words that may come next: up to the closing quote inside a string, else up to what is no word byte.
+    """Return the possible next words: up to the closing quote inside a string, else up to a byte that is not in words.
 
     Args:
-        matcher: after the text so far; left as it was.
+        matcher: after the text so far; unchanged at the end.
         tail: the end of that text.
 
     Returns:
-        None if they are not finitely many, only one, or more than `MAX_WORDS`, or if something else than a word may
-        follow.
+        None if there are infinitely many, only one, or more than `MAX_WORDS`, or if anything but a word may follow.
     """
     first = matcher.next_bytes()
     if not first or len(first) > MAX_BRANCHES:
@@ -108,7 +107,7 @@ def place_at(matcher: Matcher, tail: bytes) -> Place | None:
     path = b""
     while waiting:
         text, closing = waiting.pop()
-        # The probe has taken one step for each byte of the path.
+        # The matcher has taken one step for each byte of the path.
         common = common_prefix(path, text)
         probe.rollback(len(path) - common)
         path = path[:common]
@@ -117,7 +116,7 @@ def place_at(matcher: Matcher, tail: bytes) -> Place | None:
                 break
             path += bytes((byte,))
         if path != text:
-            continue  # the text so far forbids it
+            continue  # forbidden by the text so far
         following = probe.next_bytes()
         if len(following) > MAX_BRANCHES or len(text) > MAX_WORD_BYTES:
             return None
@@ -132,7 +131,7 @@ def place_at(matcher: Matcher, tail: bytes) -> Place | None:
         stops = probe.is_accepting
         if ends or stops or not following:
             if not text and not before and not quote:
-                return None  # what follows may be no word at all
+                return None  # the continuation may be another one than a word
             words.append(Word(text, ends, stops, bool(inner)))
         if len(words) + len(waiting) + len(inner) > MAX_WORDS:
             return None
@@ -141,7 +140,7 @@ def place_at(matcher: Matcher, tail: bytes) -> Place | None:
 
 
 def _begun(tail: bytes) -> tuple[bytes, bytes]:
-    """Return the part of the next word that a text ends with, its opening quote included; and that quote."""
+    """Return the part of the next word at the end of a text, including its opening quote; and the quote."""
     at = max(string_start(tail, len(tail), quote) for quote in (b'"', b"'"))
     if at >= 0:
         head = tail[:at].rstrip()
@@ -155,11 +154,11 @@ def _begun(tail: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True)
 class _Spelled:
-    """A word in tokens.
+    """A tokenized word.
 
     Attributes:
-        ids: the tokens that are certain, whatever comes after the word.
-        rest: the bytes of the word after them, which a token writes together with what follows.
+        ids: the tokens that do not depend on the text after the word.
+        rest: the remaining bytes of the word, which a token may write together with the following text.
     """
 
     ids: tuple[int, ...]
@@ -167,11 +166,11 @@ class _Spelled:
 
 
 class SpelledWords:
-    """The words of a place in tokens.
+    """The tokenized words of a `Place`.
 
     Args:
-        place: the place.
-        spelled: the words in tokens.
+        place: the words.
+        spelled: the tokens of each word.
 
     Attributes:
         tree: the tokens that the model reads to score all words.
@@ -180,7 +179,7 @@ class SpelledWords:
     def __init__(self, place: Place, spelled: Sequence[_Spelled]) -> None:
         self.place = place
         self._spelled = spelled
-        # The last token of a word is read only where what follows it counts.
+        # The model reads the last token of a word only if the probability of what follows is needed.
         self.tree = TokenTree(
             one.ids if one.rest or word.goes_on else one.ids[:-1]
             for word, one in zip(place.words, spelled, strict=True)
@@ -189,16 +188,17 @@ class SpelledWords:
     def logprobs(
         self, rows: Sequence[npt.NDArray[np.float64]], vocabulary: Vocabulary
     ) -> tuple[npt.NDArray[np.float64], list[dict[int, float]]]:
-        """Return the logarithm of the probability of each word, and where a word may go on that of each end of it.
+        """Return the log-probability of each word, and for words that may go on, of each of their ends.
 
         Args:
-            rows: log-probabilities of all tokens: at the present place, then after each node of the tree.
-            vocabulary: of the tokens.
+            rows: log-probabilities of all tokens: at the current position, then after each node of the tree.
+            vocabulary: the vocabulary of the tokens.
 
         Returns:
-            One number for each word: the sum over its tokens; where another word begins with it, or its last bytes are
-            written with what follows, times the probability of what may follow. And for each word that others begin
-            with the log-probabilities of the bytes that end it; -1 is the end of the text.
+            For each word, the sum of the log-probabilities of its tokens; if the word is a prefix of another, or if a
+            token may write its last bytes together with the following text, plus the log-probability of the possible
+            continuations. And for each word that is a prefix of another, the log-probabilities of the bytes that end
+            it; -1 stands for the end of the text.
         """
         totals = np.zeros(len(self._spelled))
         ends: list[dict[int, float]] = []
@@ -221,18 +221,18 @@ class SpelledWords:
 def spelled_words(
     place: Place, speller: Speller, vocabulary: Vocabulary, context: Sequence[int], held: bytes
 ) -> SpelledWords | None:
-    """Return the words of a place in the tokens with which the tokenizer writes them.
+    """Return the words of a `Place` in the tokenizer's own tokens.
 
     Args:
-        place: the place.
+        place: the words.
         speller: the tokenizer.
-        vocabulary: of the tokens.
-        context: the last tokens before.
-        held: text after them that is certain, and not written yet.
+        vocabulary: the vocabulary of the tokens.
+        context: the last tokens before the pending text.
+        held: the pending text (certain, but not written in tokens yet).
 
     Returns:
-        None if the tokenizer does not write one of the words exactly, a word that may go on ends with a control token,
-        or there are more tokens than `MAX_TREE`.
+        None if the tokenizer cannot write one of the words exactly, if a word that may go on ends with a control token,
+        or if there are more than `MAX_TREE` tokens.
     """
     spelled: list[_Spelled] = []
     for word in place.words:
@@ -262,5 +262,5 @@ def spelled_words(
 
 
 def _mass(row: npt.NDArray[np.float64], ids: npt.NDArray[np.intp]) -> float:
-    """Return the logarithm of the probability of some tokens together."""
+    """Return the log-probability of a set of tokens."""
     return float(np.logaddexp.reduce(row[ids])) if len(ids) else -np.inf

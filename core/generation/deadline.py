@@ -1,4 +1,4 @@
-"""Deadline of one answer: when its timeout is over, and the one error that says so."""
+"""Deadline of one answer, and the error after it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Deadline:
     """The end of the time that one answer may take.
 
     Attributes:
-        seconds: the timeout that was asked for; None if there is none.
-        end: when it is over, on the monotonic clock.
+        seconds: the requested timeout; None if there is none.
+        end: the time at which it is over, on the monotonic clock.
     """
 
     seconds: float | None = None
@@ -26,10 +26,10 @@ class Deadline:
         return cls() if seconds is None else cls(seconds, time.monotonic() + seconds)
 
     def check(self, progress: str = "") -> None:
-        """Raise once the time is over.
+        """Raise an error after the deadline.
 
         Args:
-            progress: how far the answer came, for the message, for example ``"after 12 tokens"``.
+            progress: the progress of the answer, for the message, for example ``"after 12 tokens"``.
 
         Raises:
             GenerationTimeoutError: the time is over.

@@ -1,8 +1,8 @@
-"""What drives a generation: it runs the model, and sends the logits back.
+"""Drivers of a generation: they run the model, and send the logits.
 
-A generation (`Work`) is a generator that yields events, a `Forward` whenever it needs logits, and the whole
-`Generation` last. It knows no session: its driver opens one at its first `Forward` and frees it at `Released`, at its
-end, or when it is abandoned. `run_one` drives one generation alone; a `Scheduler` drives many together.
+A generation (`Work`) is a generator that yields events, a `Forward` when it needs logits, and the complete `Generation`
+last. Its driver owns the session: it opens one at the first `Forward`, and frees it at `Released`, at the end, or if
+the generation is abandoned. `run_one` drives a single generation; a `Scheduler` drives many together.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     Logits = npt.NDArray[np.float32]
     Work = Generator[Union["Item", "Forward", "Released"], Union[Logits, None], None]
 
-#: Minimum time between two looks, in long work, at whether a request is over.
+#: Minimum time in seconds between two checks, in long work, if a request is over.
 CHECK_SECONDS = 0.05
 
-#: Items of a request: its events, then the whole of it.
+#: Items of a request: its events, then the complete generation.
 Item = Union[Event, Generation]
 
 
 @dataclass(frozen=True)
 class Released:
-    """The sequence is over and can be freed; a later `Forward` begins a new one."""
+    """The session is not needed any more; a later `Forward` begins a new one."""
 
 
 class ForwardLock:
@@ -66,13 +66,13 @@ class ForwardLock:
             raise closed_error("model")
 
     def close(self) -> None:
-        """Wait for the forward pass that is running, and refuse all others."""
+        """Wait for the running forward pass, and refuse all later ones."""
         with self._lock:
             self._is_closed = True
 
 
 def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
-    """Run a generation; a long step of it ends early if the request is cancelled, or its time is over."""
+    """Run a generation; a long step ends early if the request is cancelled, or after its deadline."""
     if cancel is None and deadline.seconds is None:
         yield from work
         return
@@ -101,9 +101,9 @@ def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -
 
 
 def look_ahead(session: Session, forward: Forward) -> Logits:
-    """Return the logits after each token of a tree, in one forward pass where the session can do so, else in many.
+    """Return the logits after each token of a tree, in one forward pass if the session supports it, else in several.
 
-    The sequence stays as it is. The tokens of ``forward`` are in the order of a walk along the branches.
+    The sequence does not change. The tokens of ``forward`` are in depth-first order.
     """
     parents = forward.parents or ()
     read = getattr(session, "branches", None)
@@ -125,12 +125,12 @@ def look_ahead(session: Session, forward: Forward) -> Logits:
 
 
 def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Generator[Item, None, None]:
-    """Run one generation; yield its events, then the whole of it.
+    """Run one generation; yield its events, then the complete generation.
 
     Args:
         work: the generation.
         start: opens a sequence.
-        lock: held during each forward pass, and not between them.
+        lock: held during each forward pass only.
     """
     session: Session | None = None
     logits: Logits | None = None
@@ -157,7 +157,7 @@ def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Gene
                 freed, session = session, None
                 freed.close()
     finally:
-        # Closed here and not when collected: the traceback of an error would keep the session alive.
+        # Closed here, not by the garbage collector: the traceback of an error would keep the session alive.
         work.close()
         if session is not None:
             session.close()

@@ -1,4 +1,4 @@
-"""Exact choice: where finitely many words may follow, one is chosen by the probability of each whole word."""
+"""Exact choice: if finitely many words may follow, one is chosen by the probabilities of the whole words."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChosenWord:
-    """A word that was chosen, and of which no token is written yet.
+    """A chosen word of which no token is written yet.
 
     Attributes:
-        logprob: of the word among those that were possible.
+        logprob: its log-probability among the possible words.
         count: number of possible words.
-        mass: logarithm of the probability of all of them together.
+        mass: log-probability of all possible words together.
     """
 
     logprob: float
@@ -43,15 +43,15 @@ class ExactChoice:
     """Chooses whole words, and adds them to the pending text.
 
     Args:
-        backend: the model; its context window bounds the tokens that it reads ahead.
+        backend: the model; its context window bounds the tokens of the tree.
         speller: its tokenizer.
         sequence: the tokens before the pending text.
         pending: the pending text.
-        sampler: draws a word as it would draw a token.
+        sampler: draws words by the same parameters as tokens.
 
     Attributes:
-        made: the choices so far; their positions are bytes of the output.
-        end: number of bytes of the output up to the end of the last chosen word.
+        made: the choices so far, with positions in bytes of the output.
+        end: the end of the last chosen word, in bytes of the output.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ExactChoice:
         self.end = 0
 
     def take_word(self) -> ChosenWord | None:
-        """Return the chosen word of which no token is written yet, once."""
+        """Return the chosen word of which no token is written yet, and forget it."""
         word, self._word = self._word, None
         return word
 
@@ -84,8 +84,8 @@ class ExactChoice:
             fits: returns True if the output can still be completed.
 
         Returns:
-            The number of denied words. None if there are not finitely many, if their spellings are not certain or too
-            long, or if the model finds none of them possible.
+            The number of denied words. None if there are infinitely many words, if their tokens are not certain or too
+            many, or if the model gives none of them a probability above 0.
         """
         vocabulary, pending, sequence = self._backend.vocabulary, self._pending, self._sequence
         if pending.removed or self._word is not None or matcher.is_finished:

@@ -1,4 +1,4 @@
-"""JSON that a grammar enforces in part or not at all: asked for in words, validated, converted, asked for again."""
+"""JSON answers that a grammar enforces partly or not at all: instructions, validation, conversion, retries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOG = logger_of("models")
 
-#: Maximum number of times that a model is asked again when its JSON is not valid.
+#: Maximum number of retries after invalid JSON.
 MAX_RETRIES = 2
 
 
@@ -37,18 +37,18 @@ def ask_until_valid(
     name: str,
     convert: bool,
 ) -> Generator[Forward | Released, Logits | None, Generation]:
-    """Write answers until one is valid JSON, telling the model each time what was wrong.
+    """Write answers until one is valid JSON; each retry tells the model the errors.
 
     Args:
         write: writes one answer to a conversation, without its events.
         messages: the conversation.
-        mode: how strictly the grammar is enforced.
+        mode: the options of the JSON answer.
         rules: the JSON Schema that the value must satisfy.
         name: the model's name, for the log.
-        convert: the value must also be an instance of the Python type that ``mode.schema`` is.
+        convert: the value must also be valid for the Python type ``mode.schema``.
 
     Returns:
-        The first valid answer, with the token counts and the traces of all.
+        The first valid answer, with the token counts and the traces of all answers.
 
     Raises:
         InvalidArgumentsError: no answer was valid.
@@ -122,10 +122,10 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
 
 
 def read_value(text: str) -> Any:
-    """Return the JSON value of an answer that a grammar wrote.
+    """Return the JSON value of a constrained answer.
 
     Raises:
-        InvalidArgumentsError: the grammar is not one of JSON.
+        InvalidArgumentsError: the grammar is not one of JSON texts.
     """
     try:
         return json.loads(text)
@@ -150,7 +150,8 @@ def check_text(text: str, schema: Any) -> None:
 
 
 def converts(shape: Any) -> bool:
-    """Return True for a Python type, whose validators may refuse what its schema takes; False for a JSON Schema."""
+    """Return True for a Python type, whose validators may reject values that its schema allows; False for a JSON
+    Schema."""
     return callable(getattr(shape, "model_validate_json", None)) or is_python_type(shape)
 
 
@@ -159,7 +160,7 @@ def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
 
     Args:
         value: the JSON value.
-        shape: a Pydantic class, another Python type, or a JSON Schema, which changes nothing.
+        shape: a Pydantic class or another Python type; for a JSON Schema the value is returned unchanged.
     """
     if not converts(shape):
         return value, []
@@ -169,7 +170,7 @@ def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
     from pydantic import ValidationError
 
     try:
-        return check(json.dumps(value)), []  # strict fields take a date from JSON, and not from a string of Python's
+        return check(json.dumps(value)), []  # strict fields accept a date from JSON text, but not from a Python string
     except ValidationError as error:
         return None, [
             f"at {'/'.join(map(str, problem['loc'])) or '(root)'}: {problem['msg']}"

@@ -1,4 +1,4 @@
-"""Places of a JSON text: which value, and which name, each character belongs to."""
+"""Positions in a JSON text: the value and the role of each character."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..basics.json_pointer import to_pointer
 if TYPE_CHECKING:
     from ..conversation.trace import TokenRole
 
-#: Tokens of JSON, commas and colons aside. The last string may be unfinished.
+#: Tokens of JSON except commas and colons. The last string may be incomplete.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|[{}\[\]]|[^\s"{}\[\],:]+', re.DOTALL)
 
-#: Characters with which a token may begin before the value that it belongs to.
+#: Characters at the beginning of a token that precede the value to which it belongs.
 _BEFORE = re.compile(r"[\s,:]*")
 
 
 @dataclass
 class Value:
-    """One value of a JSON text: the place where it is written, and the steps that lead to it.
+    """One value of a JSON text: its range in the text, and its path.
 
     Attributes:
-        parent: the object or array around it.
-        step: its name or index there.
-        start: its first character.
-        end: the character after its last; the end of the text where it is unfinished.
+        parent: the object or array that has it.
+        step: its name or index in the parent.
+        start: the index of its first character.
+        end: the index after its last character; the end of the text if it is incomplete.
         size: number of its members or items.
         names: first characters of the names of its members.
     """
@@ -51,7 +51,7 @@ class Value:
 
 
 def values_of(text: str) -> list[Value]:
-    """Return the values in a JSON text, in the order in which they begin; the text may break off anywhere."""
+    """Return the values in a JSON text, in the order of their beginnings; the text may be truncated anywhere."""
     values: list[Value] = []
     parent: Value | None = None
     key: str | None = None
@@ -80,7 +80,7 @@ def values_of(text: str) -> list[Value]:
 
 
 def _string(token: str) -> str:
-    """Return the string of a JSON token; an unfinished one as it is."""
+    """Return the string of a JSON token; an incomplete one unchanged."""
     try:
         return str(json.loads(token))
     except ValueError:
@@ -91,10 +91,10 @@ class Places:
     """Finds the value and the role of characters of a JSON text.
 
     Args:
-        text: the text, which may break off anywhere.
+        text: the text, which may be truncated anywhere.
 
     Attributes:
-        values: its values, in the order in which they begin.
+        values: its values, in the order of their beginnings.
     """
 
     def __init__(self, text: str) -> None:
@@ -104,10 +104,10 @@ class Places:
         self._pointers: dict[int, str] = {}
 
     def at(self, offset: int) -> tuple[str, TokenRole]:
-        """Return the JSON pointer and the role of what is written from a character on.
+        """Return the JSON pointer and the role of the text at a character.
 
         Args:
-            offset: the character; white space, commas and colons from there on are skipped.
+            offset: index of the character; white space, commas and colons from there are skipped.
 
         Returns:
             The pointer of the innermost value, and one of ``name`` (of a member of that value), ``string``, ``number``,

@@ -1,4 +1,4 @@
-"""Log-probabilities of the tokens that are allowed at one place."""
+"""Log-probabilities of the allowed tokens at one position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class LogProbs:
-    """The model's distribution over the tokens that are allowed: before bias, penalty and temperature.
+    """The model's distribution over the allowed tokens, before bias, penalty and temperature.
 
     Args:
         logits: the model's logits, shape ``[V]``.
@@ -24,7 +24,8 @@ class LogProbs:
 
     @classmethod
     def of_whole(cls, token_id: int, logprob: float) -> LogProbs:
-        """Return those of a token that stands for a word, chosen as a whole with this log-probability."""
+        """Return the distribution for the first token of a word that was chosen as a whole with this
+        log-probability."""
         made = cls(np.zeros(token_id + 1, np.float32), np.array([token_id], np.intp))
         made._values = np.array([logprob])
         return made
@@ -34,7 +35,7 @@ class LogProbs:
         return float(self._values[np.searchsorted(self._allowed, token_id)])
 
     def likeliest(self, count: int) -> tuple[tuple[int, float], ...]:
-        """Return the likeliest tokens with their log-probabilities, likeliest first; those that are never drawn not."""
+        """Return the likeliest tokens with their log-probabilities, likeliest first, without those of probability 0."""
         if not count:
             return ()
         places = np.argsort(-self._values, kind="stable")[:count]
@@ -44,14 +45,14 @@ class LogProbs:
 
 
 def log_mass(logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> float:
-    """Return the logarithm of the probability of some tokens together; a logit that is NaN counts as never."""
+    """Return the log-probability of a set of tokens; a NaN logit counts as probability 0."""
     if len(allowed) == len(logits):
         return 0.0
     return min(0.0, _log_sum(logits.take(allowed)) - _log_sum(logits))
 
 
 def _log_sum(values: npt.NDArray[np.float32]) -> float:
-    """Return the logarithm of the sum of powers; each is right to single precision, and so is the sum."""
+    """Return the logarithm of a sum of exponentials, to single precision."""
     best = np.fmax.reduce(values)
     if not np.isfinite(best):
         return float(best)
@@ -61,7 +62,7 @@ def _log_sum(values: npt.NDArray[np.float32]) -> float:
 
 
 def log_softmax(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Return the logarithms of the probabilities that numbers stand for, in double precision."""
+    """Return the log-softmax of numbers, in double precision."""
     wide = values.astype(np.float64)
     best = wide.max()
     result: npt.NDArray[np.float64] = wide - best - np.log(np.exp(wide - best).sum())

@@ -1,16 +1,16 @@
-"""The decoding loop: the model chooses among the tokens that a matcher allows, and is not asked for forced text.
+"""The decoding loop: a model chooses among the tokens that a matcher allows; forced text is written without it.
 
-The matcher may be ahead of the tokens: text that the grammar forces, and words that the model chose as a whole, are
-*pending* until their tokens are known (`PendingText`).
+The matcher may be ahead of the tokens: forced text, and words that the model chose as a whole, are *pending* until
+their tokens are known (`PendingText`).
 
-Invariant: at every step the shortest completion of the text fits in the remaining budget, so the text can always be
-finished validly. A choice of the model that would break it is *denied*: the model may choose again among the rest, a
-few times, and then the shortest completion goes on. Where it takes all of the remaining budget, it is written without
-asking the model.
+Invariant: at every step, the shortest completion of the text fits in the remaining budget, so the text can always be
+completed validly. A choice of the model that would violate this is *denied*: the model chooses again among the other
+tokens, a few times; then the next token is that of the shortest completion. If the completion needs all of the
+remaining budget, it is written without asking the model.
 
-The loop runs no model. It asks for logits (`Forward`) and is sent them, so a driver can run one sequence or many
-together. Each turn of the loop writes at least one byte or one control token within the budget, or makes text pending,
-so it ends.
+The loop does not run the model. It yields requests for logits (`Forward`) and receives them, so a driver can run one
+sequence or many. It terminates, because each turn writes at least one byte or one control token within the budget, or
+makes text pending.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ if TYPE_CHECKING:
     from .backend import Backend
     from .params import GenerateParams
 
-#: The budget when none is given, in tokens.
+#: Default budget, in tokens.
 DEFAULT_BUDGET = 2048
 
-#: Maximum number of choices of the model at one place when they do not fit in the budget.
+#: Maximum number of choices of the model for one token, if they do not fit in the budget.
 MAX_CHOICES = 8
 
-#: Maximum number of choices of the model at one place when the tokenizer would not write them.
+#: Maximum number of choices of the model for one token, if the tokenizer would not write them.
 MAX_SPELLINGS = 32
 
-#: Bytes that may both come next only in free text or a free string, where nearly every token is allowed.
+#: Bytes of which both may come next only in free text or a free string, in which nearly every token is allowed.
 _PROBES = (b"e", b" ")
 
 
@@ -64,12 +64,12 @@ class Step:
 
     Attributes:
         token_id: the token.
-        data: the bytes that it added (fewer than its own where it replaced the token before it).
-        forced: the grammar left no choice, or the budget did not.
-        choices: number of tokens that were allowed, when they were counted.
-        reasoning: the token is a part of the reasoning, its markers included.
-        logprob: of the token among those that were allowed, with ``params.logprobs``; 0 where there was no choice.
-        likeliest: the likeliest tokens there with theirs, as many as ``params.logprobs`` says.
+        data: the bytes that it added (not all of its bytes if it replaced the previous token).
+        forced: the grammar or the budget left no choice.
+        choices: number of allowed tokens, if they were counted.
+        reasoning: the token is a part of the reasoning, including its markers.
+        logprob: its log-probability among the allowed tokens, with ``params.logprobs``; 0 if there was no choice.
+        likeliest: the ``params.logprobs`` likeliest tokens at its position, with their log-probabilities.
     """
 
     token_id: int
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 
 
 class Turn(Enum):
-    """What a stage of the loop did: see `Decoding._write`."""
+    """Result of a stage of the loop: see `Decoding._write`."""
 
     PASS = "nothing: the state is another stage's"
     AGAIN = "text was written, added or taken back: the loop looks at the new state"
@@ -100,10 +100,10 @@ class Reasoning:
     """The reasoning before a text.
 
     Attributes:
-        matcher: at the beginning of the reasoning, which ends by itself.
-        budget: maximum number of tokens; None: all that the text leaves.
-        instead: a matcher of the text without reasoning, if the model chooses whether to reason.
-        marker: size of the start marker in bytes and control tokens; after it the choice is certain.
+        matcher: at the beginning of the reasoning, whose grammar includes its end marker.
+        budget: maximum number of tokens; None: all tokens that the answer does not need.
+        instead: a matcher of the text without reasoning, if the model may choose not to reason.
+        marker: size of the start marker in bytes and control tokens, after which the choice is made.
     """
 
     matcher: Matcher
@@ -114,25 +114,25 @@ class Reasoning:
 
 @dataclass
 class Decoding:
-    """One generation. Run `steps` once; then the other attributes say how it went.
+    """One generation. Run `steps` once; then the other attributes describe the result.
 
     Args:
         backend: the model.
         prompt: the ids of the prompt, at least one.
         matcher: at the beginning of the text.
-        params: how to generate.
+        params: the options.
         reasoning: the reasoning before that text; None: no reasoning.
-        heal: number of tokens at the end of the prompt that may be replaced, since it may end inside one (token
+        heal: number of tokens at the end of the prompt that may be replaced, because it may end inside a token (token
             healing).
         speller: the backend's tokenizer; generations may share one.
         deadline: the end of the time for the answer; by default ``params.timeout`` seconds after `steps` begins.
 
     Attributes:
-        reason: why it ended.
-        closed_at: number of bytes written when the budget first denied the model a choice; None if it never did.
+        reason: the reason of its end.
+        closed_at: number of bytes before the first choice that the budget denied; None if it denied none.
         reasoning_tokens: number of tokens of the reasoning.
-        repeated: the unit of the loop that was closed first; None if no loop was.
-        stop_requested: set it to end the generation after the present step.
+        repeated: the repeated unit of the first loop that was closed; None if there was none.
+        stop_requested: set it to end the generation after the current step.
         tracer: collects the trace or the masses, with ``params.trace`` or ``params.masses``.
     """
 
@@ -162,12 +162,12 @@ class Decoding:
         self._budget = Budget(self.matcher)
         self._emitted = 0  # bytes in the steps so far
         self._reasons = False
-        self._logprobs: LogProbs | None = None  # at the position of the next token, if they are wanted
+        self._logprobs: LogProbs | None = None  # at the position of the next token, if requested
         self._tokens, self._eos = vocabulary.tokens, vocabulary.eos
 
     @property
     def token_ids(self) -> list[int]:
-        """The tokens written so far, without the end-of-text token."""
+        """The output tokens so far, without the end-of-text token."""
         return self._sequence.token_ids
 
     @property
@@ -177,28 +177,28 @@ class Decoding:
 
     @property
     def cached_tokens(self) -> int:
-        """Number of tokens of the prompt that were not computed again."""
+        """Number of tokens of the prompt that were reused from a cache."""
         return self._sequence.cached_tokens
 
     @property
     def forced_tokens(self) -> int:
-        """Number of tokens that were not the model's choice."""
+        """Number of tokens that the model did not choose."""
         return self._sequence.forced_tokens
 
     @property
     def choices(self) -> list[ChoiceMade]:
-        """The choices among whole words, with ``params.exact_choice``; their positions are bytes."""
+        """The choices among whole words, with ``params.exact_choice``; positions in bytes."""
         return self._words.made
 
     def steps(self) -> Steps:
-        """Write the text, step by step; whenever it yields a `Forward`, send it the logits.
+        """Write the text step by step; send the logits for each `Forward` that it yields.
 
         Raises:
             BudgetError: the shortest valid output does not fit in the budget, or with ``on_budget="error"`` the
                 model's own output does not.
-            ContextOverflowError: the prompt leaves no room.
-            GenerationTimeoutError: the timeout passed.
-            DecodingError: the model's logits cannot be used, or the vocabulary cannot write what the grammar wants.
+            ContextOverflowError: the prompt fills the context window.
+            GenerationTimeoutError: the timeout is over.
+            DecodingError: the model's logits cannot be used, or the vocabulary cannot write the text.
         """
         steps = self._until_cancelled()
         return steps if self.tracer is None else self.tracer.timed(steps)
@@ -208,7 +208,7 @@ class Decoding:
             yield from self._steps()
         except GenerationTimeoutError:
             raise
-        except (Unanswered, CancelledError) as error:  # while it waited for logits, or in long work
+        except (Unanswered, CancelledError) as error:  # while waiting for logits, or in long work
             if isinstance(error, Unanswered) and self.reason != "cancelled":
                 size = self.backend.vocabulary.size
                 raise DecodingError(
@@ -236,10 +236,10 @@ class Decoding:
     def _decide(
         self, reasoning: Reasoning, text: Matcher, budget: int
     ) -> Generator[Step | Forward, npt.NDArray[np.float32] | None, bool]:
-        """Let the model begin to reason or begin the text; return True if it reasons.
+        """Let the model begin either the reasoning or the text; return True if it reasons.
 
-        A token may be the beginning of both (a ``<`` of the marker, or of the text), so both go on as long as what is
-        written may be either. The steps come when that is known.
+        Both may begin with the same tokens (``<`` of the marker, or of the text), so both matchers advance until only
+        one is possible. The steps are yielded then.
         """
         needed, _ = self._budget.needed()
         thought, thought_budget = reasoning.matcher, Budget(reasoning.matcher)
@@ -280,7 +280,7 @@ class Decoding:
         return thinks
 
     def _reason(self, reasoning: Reasoning, budget: int) -> Steps:
-        """Write the reasoning, with the least number of tokens of the text kept back."""
+        """Write the reasoning, within a budget that leaves the minimum number of tokens for the text."""
         text = self._switch(reasoning.matcher)
         self._reasons = True
         least = len(self.token_ids) + self._budget.needed()[0]
@@ -290,13 +290,13 @@ class Decoding:
         yield from self._write(most)
         self.reasoning_tokens = self._pending.settled = len(self.token_ids)
         self._reasons = False
-        self.closed_at = None  # a closed reasoning is no closed text
-        if self.reason == "length":  # a draft may end anywhere
+        self.closed_at = None  # of the text only, not of the reasoning
+        if self.reason == "length":  # a draft may be truncated anywhere
             self.reason = "stop"
         self._switch(text)
 
     def _switch(self, matcher: Matcher) -> Matcher:
-        """Go on with another matcher; return the one before."""
+        """Continue with another matcher; return the previous one."""
         before, self.matcher = self.matcher, matcher
         self._budget = Budget(matcher)
         return before
@@ -324,14 +324,15 @@ class Decoding:
         return budget
 
     def _write(self, budget: int) -> Steps:
-        """Write until the matcher is finished, or no more than ``budget`` tokens in all.
+        """Write until the matcher is finished, or until there are ``budget`` tokens in all.
 
-        Each turn of the loop is one stage's, the first whose state it is:
+        Each turn of the loop is the first of these stages whose condition holds:
 
-        1. `_settle_pending`: text is forced or pending, and its spelling is open. Tokens follow, or `spellings`.
+        1. `_settle_pending`: text is forced or pending, and its tokens are not known. It appends tokens, or sets
+           `spellings`.
         2. `_choose_word`: finitely many words may follow. One becomes pending.
         3. `_close_loop`: the model repeats itself. The end of the value becomes pending.
-        4. `_choose_token`: the model chooses a token, or the budget closes the text.
+        4. `_choose_token`: the model chooses a token, or the budget completes the text.
         """
         bound = 0 if self._reasons else self.params.max_repetition
         guard = LoopGuard(self.backend.vocabulary, bound, budget)
@@ -353,7 +354,7 @@ class Decoding:
                 return
 
     def _settle_pending(self, budget: int) -> Stage:
-        """Write forced and pending text, as far as its spelling is certain."""
+        """Write the part of forced and pending text whose tokens are certain."""
         if self._pending.spellings is not None:
             return Turn.PASS
         forced = self._forced_text()
@@ -362,7 +363,7 @@ class Decoding:
         return Turn.AGAIN if ids else Turn.PASS
 
     def _choose_word(self, budget: int) -> Stage:
-        """Let the model choose a whole word where finitely many may follow (`ExactChoice`)."""
+        """Let the model choose a whole word, if finitely many may follow (`ExactChoice`)."""
         if self._reasons or not self.params.exact_choice:
             return Turn.PASS
         denied = yield from self._words.choose(
@@ -375,10 +376,10 @@ class Decoding:
         return Turn.AGAIN
 
     def _close_loop(self, guard: LoopGuard, budget: int) -> Turn:
-        """Close the string or list in which the model repeats itself, as the budget would; a text that may end is over.
+        """Close the string or list in which the model repeats itself, or end a text that may end here.
 
         Raises:
-            BudgetError: it is closed, with ``on_budget="error"``.
+            BudgetError: there is a loop, with ``on_budget="error"``.
         """
         loop = None if self._pending.text else guard.find(self.matcher, self.token_ids)
         if loop is None:
@@ -401,7 +402,7 @@ class Decoding:
         return Turn.END
 
     def _choose_token(self, budget: int) -> Stage:
-        """Let the model choose a token; the budget may decide otherwise (`_close`)."""
+        """Let the model choose a token; if it does not fit in the budget, another one is written (`_close`)."""
         remaining = self._remaining(budget)
         among = allowed = self._pending.spellings
         token_id = None if among is not None else (yield from self._draw_first())
@@ -426,9 +427,9 @@ class Decoding:
         return (yield from self._close(token_id, remaining, seen))
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
-        """Write another token than a chosen one that does not fit: another choice, or the shortest completion's."""
+        """Write a token in place of a choice that does not fit: another choice, or the next one of the completion."""
         path = self._budget.completion(self.token_ids, self._pending.text)
-        if not path:  # the text is complete as it is
+        if not path:  # the text is complete
             self.reason = "length"
             return Turn.END
         whole = False
@@ -441,7 +442,7 @@ class Decoding:
                 return Turn.AGAIN
         while path:
             if not self._pending.accept(self.matcher, path[0]):
-                # There were too many readings, and those that it completes were dropped.
+                # The readings for which it is a completion were dropped, because there were too many.
                 path = self._budget.completion(self.token_ids, self._pending.text)
                 assert self._pending.accept(self.matcher, path[0])
             whole = whole and self._budget.follows(self.token_ids, path[0], self._pending.text)
@@ -450,30 +451,30 @@ class Decoding:
         return Turn.AGAIN
 
     def _heal(self, budget: int) -> Steps:
-        """Spell the end of the prompt again with the text that comes next (`PendingText.heal`)."""
+        """Retokenize the end of the prompt with the following text (`PendingText.heal`)."""
         ids = self._pending.heal(self.matcher, self._forced_text(), lambda more: self._fits(budget + more))
         if ids is not None:
             yield from self._appended(ids)
 
     def _forced_text(self) -> bytes:
-        """Return the text that the grammar forces; empty without ``jump_forward``."""
+        """Return the forced text; empty without ``jump_forward``."""
         return forced_text(self.matcher) if self.params.jump_forward else b""
 
     def _write_emitted(self) -> None:
-        """Record tokens for bytes that steps had before their token was taken back: the generation ends here."""
+        """At the end of a generation, record tokens for bytes that were emitted and whose tokens were taken back."""
         if self.token_ids and self._pending.emitted:
             self._appended(self._pending.unwritten())
         self._pending.text = b""
 
     def _remaining(self, budget: int) -> int:
-        """Return the number of tokens that are left."""
+        """Return the number of remaining tokens."""
         return budget - len(self.token_ids)
 
     def _must_stop(self) -> bool:
         """Return True if the generation is stopped or cancelled.
 
         Raises:
-            GenerationTimeoutError: the timeout passed.
+            GenerationTimeoutError: the timeout is over.
         """
         if self.stop_requested:
             return True
@@ -487,7 +488,7 @@ class Decoding:
     # -- choosing ----------------------------------------------------------------------------------------------
 
     def _allowed(self, matcher: Matcher | None = None) -> npt.NDArray[np.intp]:
-        """Return the ids of the tokens that a matcher (by default the present one) allows, ascending.
+        """Return the ids of the tokens that a matcher (by default the current one) allows, ascending.
 
         Raises:
             DecodingError: there are none.
@@ -504,11 +505,11 @@ class Decoding:
     def _choose_canonical(
         self, first: int, allowed: npt.NDArray[np.intp]
     ) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
-        """Return a chosen token, or another choice where the tokenizer would not write it after the text so far.
+        """Return a chosen token, or another choice if the tokenizer would not write it after the text so far.
 
-        A token that it would not write is left out, and the model chooses among the rest: so a draw has the model's
-        distribution over those that it would. After `MAX_SPELLINGS` choices, or where there are no others, the first
-        choice stays.
+        Such a token is excluded, and the model chooses among the others, so that a draw has the model's distribution
+        over the tokens that the tokenizer would write. After `MAX_SPELLINGS` choices, or if no token is left, the first
+        choice is returned.
         """
         token_id = first
         for _ in range(MAX_SPELLINGS):
@@ -521,12 +522,13 @@ class Decoding:
         return first
 
     def _is_canonical(self, token_id: int) -> bool:
-        """Return True if the tokenizer would write a token after the last one; also where that cannot be told."""
+        """Return True if the tokenizer would write a token after the last one, or if that is unknown."""
         data = self._tokens[token_id]
         return not data or self._pending.is_canonical(token_id, data)
 
     def _draw_first(self) -> Choice:
-        """Draw a token before the mask is computed; return None where that does not pay or it is not allowed."""
+        """Draw a token before the mask is computed; return None if the token is not allowed, or if this would not be
+        faster."""
         if not all(may_say(self.matcher, probe) for probe in _PROBES):
             return None
         token_id = self._sampler.draw_first((yield from self._sequence.read()))
@@ -536,7 +538,8 @@ class Decoding:
         return token_id
 
     def _observe(self, allowed: npt.NDArray[np.intp] | None) -> Observation | None:
-        """Note the log-probabilities at a place, if they are wanted; return what a trace holds of it, if any."""
+        """Record the log-probabilities at the current position, if requested; return the observation of a trace, or
+        None."""
         if allowed is None:
             return None
         logits = self._sequence.logits if len(allowed) > 1 else None
@@ -545,7 +548,7 @@ class Decoding:
         return None if self.tracer is None else self.tracer.observe(logits, allowed, self.matcher, self._pending.text)
 
     def _append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
-        """Record a token that was accepted; return the step with the bytes that no earlier step had."""
+        """Record an accepted token; return the step with its bytes that were not emitted before."""
         forced = how != "sampled"
         word = None if how == "closed" else self._words.take_word()
         if word is not None:
@@ -553,7 +556,7 @@ class Decoding:
             self._logprobs = LogProbs.of_whole(token_id, word.logprob)
             seen = replace(seen or Observation(choices), kept=word.mass)
         elif seen is not None and self._emitted - self._pending.emitted < self._words.end:
-            seen = replace(seen, kept=None)  # the choice of the word has counted how it may end
+            seen = replace(seen, kept=None)  # the choice of the word includes its end
         if self.tracer is not None:
             healed = sum(size_of(self.backend.vocabulary, token) for token in self._pending.removed)
             self.tracer.add(token_id, how, seen, reasoning=self._reasons, healed=healed)
@@ -567,7 +570,7 @@ class Decoding:
         return [self._append(token_id, "jumped") for token_id in ids]
 
     def _logprobs_of(self, token_id: int, how: How) -> tuple[float | None, tuple[tuple[int, float], ...]]:
-        """Return the log-probability of the token that is written now, and the likeliest tokens at its place."""
+        """Return the log-probability of the current token, and the likeliest tokens at its position."""
         wanted = self.params.logprobs
         known, self._logprobs = self._logprobs, None
         if wanted is None:
@@ -579,7 +582,7 @@ class Decoding:
     # -- the budget --------------------------------------------------------------------------------------------
 
     def _try(self, token_id: int, remaining: int) -> bool:
-        """Accept a token if the text can still be completed after it; else leave everything as it was."""
+        """Accept a token if the text can still be completed after it; else change nothing."""
         before = self._pending.mark()
         if not self._pending.accept(self.matcher, token_id):
             raise AssertionError("the mask allows a token that the matcher refuses")
@@ -591,7 +594,7 @@ class Decoding:
         return False
 
     def _choose_again(self, denied: int, remaining: int) -> Choice:
-        """Accept and return another choice of the model that fits; None if a few choices find none."""
+        """Accept and return another choice of the model that fits in the budget; None after `MAX_CHOICES` choices."""
         allowed = self._fitting(remaining) if self._pending.spellings is None else self._pending.spellings
         for _ in range(MAX_CHOICES - 1):
             allowed = allowed[allowed != denied]
@@ -610,7 +613,7 @@ class Decoding:
         return np.flatnonzero(flags(mask))
 
     def _deny(self) -> None:
-        """Record that the budget decides against the model."""
+        """Record that the budget denied a choice of the model."""
         if self.params.on_budget == "error" and not self._reasons:
             raise BudgetError(
                 f"the token budget ran out after {len(self.token_ids)} tokens, before the output was complete",

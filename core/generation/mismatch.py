@@ -1,4 +1,4 @@
-"""How far a text goes under a grammar, and what was expected where it stops, in words."""
+"""The longest prefix of a text that a grammar allows, and a description of what was expected after it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .json_places import Places
 from .partial import partial
 from .tracer import describe
 
-#: Maximum number of continuations that are named, and their length in characters.
+#: Maximum number of continuations in a description, and their length in characters.
 MAX_NAMED = 8
 MAX_LENGTH = 40
 
-#: Number of characters before the place that are shown.
+#: Number of characters before the position that are shown.
 _SHOWN = 24
 
 
 @dataclass(frozen=True)
 class Match:
-    """How far a text goes.
+    """Result of matching a text with a grammar.
 
     Attributes:
         matches: it is a text of the grammar.
-        size: number of its first characters with which a text of the grammar may begin.
-        expected: what may come there, in words.
-        pointer: JSON pointer of the value there; None if the text is no JSON up to there.
+        size: number of characters of its longest prefix that is a prefix of a text of the grammar.
+        expected: a description of the possible continuations after that prefix.
+        pointer: JSON pointer of the value at the end of that prefix; None if the prefix is not JSON.
     """
 
     matches: bool
@@ -39,7 +39,7 @@ class Match:
 
 
 def match_text(grammar: Grammar, text: str) -> Match:
-    """Return how far a text goes under a grammar."""
+    """Match a text with a grammar."""
     matcher = grammar.bind(single_bytes()).matcher()
     size = 0
     for character in text:
@@ -54,19 +54,19 @@ def match_text(grammar: Grammar, text: str) -> Match:
 
 _SPACE = frozenset(b" \t\r\n")
 
-#: White space other than a single one, as it is named in a list of what may come.
+#: Names of white space, other than a single space, in a description.
 _SIGNS = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def _expected(matcher: Matcher) -> str:
-    """Return what may come next, in words: whole continuations where there are few."""
+    """Return a description of the possible continuations: the whole ones if there are few."""
     allowed = matcher.allowed_tokens()
     ends = ["the end of the text"] if matcher.is_accepting else []
     letters = [token for token in allowed if token < 256]
     if len(letters) > MAX_NAMED:
         return ", or ".join([describe(bytes(letters)), *ends])
     words = []
-    # White space may come nearly anywhere, and is nothing to wait for.
+    # White space is allowed nearly everywhere, so it is not worth mentioning.
     for letter in [letter for letter in letters if letter not in _SPACE] or letters:
         matcher.accept(letter)
         data = bytes((letter,)) + matcher.forced_bytes()
@@ -77,14 +77,15 @@ def _expected(matcher: Matcher) -> str:
 
 
 def where_it_stops(text: str, schema: Any) -> str:
-    """Return where a JSON text leaves a schema, and what is expected there, for a model to read.
+    """Return a description, for a model, of the position at which a JSON text violates a schema, and of what is
+    expected.
 
     Args:
-        text: what a model wrote; the JSON begins at its first bracket.
+        text: the answer of a model; the JSON begins at its first bracket.
         schema: JSON Schema of the value.
 
     Returns:
-        A clause; empty if the text is one of the schema, or that cannot be said.
+        A clause; empty if the text is valid, or if there is no such description.
     """
     places = [at for at in (text.find("{"), text.find("[")) if at >= 0]
     body = text[min(places, default=0) :]

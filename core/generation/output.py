@@ -1,4 +1,4 @@
-"""Output of one generation: decoding steps to typed events and to the whole result."""
+"""Output of one generation: typed events and the complete result, from decoding steps."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from ..conversation.trace import Trace
     from ..vocabulary.vocabulary import Vocabulary
 
-#: Minimum number of characters that are taken for the beginning of a marker; of a longer one, more than half.
+#: Minimum number of characters that count as the beginning of a marker; of a longer marker, more than half.
 LEAST_MARKER = 3
 
 
 class Output:
-    """Turns the steps of one generation into typed events, and collects them.
+    """Converts the steps of one generation to typed events, and collects them.
 
     Args:
         decoding: the generation.
-        parser: of the wire format; None for plain text.
-        barred: markers that may not come: a text that ends inside one is over before it.
-        stop: strings that end a text; looked for in text alone, never in calls.
-        is_json: the text is JSON, so that values closed by force can be named.
+        parser: the parser of the wire format; None for plain text.
+        barred: forbidden markers; an incomplete one at the end of a text is removed.
+        stop: strings that end a text; searched in text only, not in calls.
+        is_json: the text is JSON, so that truncated values can be listed.
         reasoning: the text of the markers before and after the reasoning.
 
     Laws: the concatenated deltas are the text, the reasoning and the arguments of `generation`; the events do not
@@ -73,15 +73,15 @@ class Output:
         self._has_thought = False
         self._at_answer_start = False  # newlines between reasoning and answer belong to neither
         self._answer_from = 0  # index in `raw` of its first character
-        self._arguments_from = 0  # the arguments of the present call do not begin before
-        self._step_from = 0  # index in `raw` of the first character of the present step
+        self._arguments_from = 0  # the arguments of the current call do not begin before this index
+        self._step_from = 0  # index in `raw` of the first character of the current step
         self._tracer = decoding.tracer
-        self._bytes = 0  # of the text, those of the present step included
-        self._is_own = True  # the budget has had no say in the text so far
-        self._whole: list[str] = []  # the present call's arguments while that is so
+        self._bytes = 0  # number of bytes of the text, including the current step
+        self._is_own = True  # the budget has denied no choice so far
+        self._whole: list[str] = []  # the current call's arguments, as long as `_is_own`
         self._stopped_by: str | None = None
         self._unequal = None if decoding.params.equal_calls else UnequalCalls()
-        self._is_over = False  # a stop string came, or a call for a second time
+        self._is_over = False  # after a stop string, or after a repeated call
         self._built = MessageBuilder()
         self._control = decoding.backend.vocabulary.derived(_markup)
         self._raw: list[str] = []
@@ -99,7 +99,7 @@ class Output:
         self._raw_size += len(text)
 
     def feed(self, step: Step) -> list[Event]:
-        """Return the events of one step. A control token writes no text; a parser of calls is given its name."""
+        """Return the events of one step. A control token has no text; its name is passed to the parser of calls."""
         closed = self._decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
         self._is_own = closed is None or before < closed >= self._bytes
@@ -143,11 +143,11 @@ class Output:
         )
 
     def generation(self, finish: Finish, tokens: Sequence[TokenWritten] = ()) -> Generation:
-        """Return the whole result.
+        """Return the complete result.
 
         Args:
             finish: the last event.
-            tokens: the tokens with their log-probabilities, if these are wanted.
+            tokens: the tokens with their log-probabilities, if requested.
         """
         token_ids = tuple(self._decoding.token_ids)
         return Generation(
@@ -166,17 +166,17 @@ class Output:
         )
 
     def _choices(self) -> Iterator[ChoiceMade]:
-        """Yield the choices of the loop, whose places are bytes, with their places in `raw`."""
+        """Yield the choices of the loop, with positions converted from bytes to characters of `raw`."""
         data = self.raw.encode("utf-8", "surrogatepass") if self._decoding.choices else b""
         for made in self._decoding.choices:
             yield replace(made, start=len(data[: made.start].decode("utf-8", "ignore")))
 
     def trace(self, prompt_tokens: int, schemas: Mapping[str | None, Any]) -> Trace | None:
-        """Return the trace of the answer; None if none was asked for.
+        """Return the trace of the answer; None if it was not requested.
 
         Args:
             prompt_tokens: number of tokens of the prompt.
-            schemas: schemas of the arguments of each tool, and under None that of a JSON answer.
+            schemas: schemas of the arguments of each tool, and under None the schema of a JSON answer.
         """
         if self._tracer is None:
             return None
@@ -191,7 +191,7 @@ class Output:
         return [call.name for call in self._built.message().tool_calls]
 
     def _json_from(self) -> int:
-        """Return where a JSON answer that is no call begins in `raw`; -1 without one."""
+        """Return the index in `raw` of a JSON answer that is not a call; -1 if there is none."""
         return self.raw.find(self._built.text, self._answer_from) if self._is_json and self._built.text else -1
 
     # -- events ------------------------------------------------------------------------------------------------
@@ -208,16 +208,16 @@ class Output:
         return collected
 
     def _end_repetition(self, event: Event) -> None:
-        """End the answer at a call that was left out: a model that repeats a call has said all."""
+        """End the answer at a call that was dropped because it repeats an earlier one."""
         self._is_over = self._decoding.stop_requested = True
         if self._tracer is not None and isinstance(event, CallEnd):
             self._tracer.forget(event.index)
 
     def _rest(self) -> Iterator[Event]:
-        if self._thoughts is not None:  # cancelled while it was thinking
+        if self._thoughts is not None:  # cancelled during the reasoning
             yield from _reasoning(self._thoughts.close())
         if self._decoding.reason == "cancelled":
-            # Half a character, and a call that was not finished, are no events.
+            # An incomplete character or call is not an event.
             if self._held and not self._is_over:
                 yield TextDelta(self._held)
             return
@@ -230,17 +230,17 @@ class Output:
         self._held = ""
 
     def _before_marker(self, events: list[Event]) -> list[Event]:
-        """Return the last events without the beginning of a barred marker: the model wanted a call, and may not.
+        """Return the last events without an incomplete forbidden marker at the end (the model tried to begin a call).
 
-        A parser holds such a beginning back, so that it is whole in the last event. Alone it stays: a text has at least
-        one character, and frameworks fail on an empty answer.
+        A parser holds back such a prefix, so it is a part of the last event. If it is the whole text, it stays, because
+        frameworks fail on an empty answer.
         """
         if not events or not isinstance(last := events[-1], TextDelta):
             return events
         sizes = (
             size
             for marker in self._barred
-            if not marker[0].isalnum()  # a word may end any text
+            if not marker[0].isalnum()  # a marker that is a word may be ordinary text
             for size in range(max(LEAST_MARKER, len(marker) // 2 + 1), len(marker))
             if last.text.endswith(marker[:size])
         )
@@ -251,7 +251,7 @@ class Output:
         return [*events[:-1], *([TextDelta(text)] if text else [])]
 
     def _marker(self, name: str) -> Iterator[Event]:
-        """Read a control token, which is no part of ``raw``."""
+        """Read a control token, which is not a part of ``raw``."""
         if self._parser is not None and not self._is_over:
             yield from self._emit(self._parser.feed(name))
 
@@ -292,7 +292,7 @@ class Output:
             yield self._with_truncated(event) if isinstance(event, CallEnd) else event
 
     def _read_text(self, text: str) -> Iterator[Event]:
-        """Read free text; hold back a possible beginning of a stop string."""
+        """Read free text; hold back a possible prefix of a stop string."""
         if not self._stop:
             yield TextDelta(text)
             return
@@ -319,17 +319,17 @@ class Output:
         offset = self._closed_at()
         if offset is not None:
             return truncated_pointers(text, offset - self._answer_from)
-        # A number has no end of its own: one that used up the budget may be the beginning of another.
+        # A number has no terminator: one at the end of the budget may be truncated.
         whole = self._decoding.reason != "length" or text.lstrip()[0] not in "-0123456789"
         return () if whole else ("",)
 
     def _with_truncated(self, event: CallEnd) -> CallEnd:
-        """Return the event with the values of the call that were closed by force."""
+        """Return the event with the pointers of the call's truncated values."""
         raw = event.call.raw
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
         offset = self._closed_at()
         if raw is None or start < 0:
-            # Not written as JSON: the text does not show where its values are, but the parser's events do.
+            # Arguments in another notation than JSON: the parser's events have the positions of values.
             return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._open_arguments(raw)))
         self._arguments_from = start + len(raw)
         if self._tracer is not None:
@@ -339,16 +339,17 @@ class Output:
         return CallEnd(event.index, replace(event.call, cut=truncated_pointers(raw, offset - start)))
 
     def _open_arguments(self, raw: str | None) -> tuple[str, ...]:
-        """Return the arguments that were not whole before the budget decided; all of them where that is unknown."""
+        """Return the arguments that were incomplete when the budget first denied a choice; all of them if that is
+        unknown."""
         whole = "".join(self._whole)
         if raw is None or not raw.startswith(whole):
             return ("",)
         pointers = truncated_pointers(raw, len(whole))
-        # The object is open wherever one of its values is.
+        # The object is open if one of its values is.
         return pointers[1:] if len(pointers) > 1 and pointers[0] == "" else pointers or ("",)
 
     def _closed_at(self) -> int | None:
-        """Return the first character that the budget decided; None if it decided none."""
+        """Return the index of the first character after a denied choice; None if none was denied."""
         closed = self._decoding.closed_at
         if closed is None:
             return None
@@ -356,7 +357,7 @@ class Output:
 
 
 def _markup(vocabulary: Vocabulary) -> Mapping[int, str]:
-    """Return the names of the control tokens by their ids, without those that end the text."""
+    """Return the names of the control tokens by id, without end-of-text tokens."""
     return {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
 
 

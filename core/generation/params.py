@@ -1,7 +1,7 @@
 """Options of a generation, and the protocols of tool sets and output parsers.
 
-`core` knows no tool: a tool set reaches it through the `ToolInterface` protocol, which
-``toolgrammar.tools.ToolSet`` implements.
+`core` does not know tools: it uses tool sets by the `ToolInterface` protocol, which ``toolgrammar.tools.ToolSet``
+implements.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class OutputParser(Protocol):
-    """Turns a model's raw output, in pieces cut anywhere, into typed deltas.
+    """Converts a model's raw output, in arbitrary pieces, to typed deltas.
 
-    Law: the deltas do not depend on how the text was cut (after joining neighbouring deltas of one kind).
+    Law: the deltas do not depend on the pieces (after joining adjacent deltas of one kind).
     """
 
     def feed(self, text: str) -> list[Event]:
-        """Take the next piece; return the events that are certain now (no `Finish`)."""
+        """Read the next piece; return the events that are certain now (no `Finish`)."""
         ...
 
     def close(self) -> list[Event]:
-        """End the text; return the rest. A call inside of which it ends has an error."""
+        """End the text; return the remaining events. An incomplete call has an error."""
         ...
 
 
@@ -55,26 +55,26 @@ class ToolInterface(Protocol):
         ...
 
     def parser(self, format: Any = "hermes", *, response_schema: Any = None, bare_json: bool = False) -> OutputParser:
-        """Return a fresh streaming parser for a wire format; with a response schema, text is JSON; with ``bare_json``,
+        """Return a new streaming parser for a wire format; with a response schema, text is JSON; with ``bare_json``,
         JSON that names a tool is a call."""
         ...
 
     def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
-        """Return the tools as OpenAI-style dicts with full schemas; with ``closed``, objects that allow no other
-        properties say so, as in the check of calls."""
+        """Return the tools as OpenAI-style dicts with full schemas; with ``closed``, objects without additional
+        properties declare it, as in the check of calls."""
         ...
 
     def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
-        """Return an unconstrained call, with ``error`` set if it is not valid; ``repair`` repairs it where possible."""
+        """Return an unconstrained call, with ``error`` set if it is invalid; with ``repair``, repaired if possible."""
         ...
 
     def wire_format(self, name: str | None, template: str, special: Collection[str]) -> Any:
-        """Return the wire format of a name, or (None) the one that chat template and control tokens show; it is the
-        ``format`` of the other methods."""
+        """Return the wire format with a name, or (None) the one detected from chat template and control tokens, for the
+        argument ``format`` of the other methods."""
         ...
 
     def shown_format(self, template: str, special: Collection[str]) -> Any:
-        """Return the wire format that a chat template shows; None if it shows none."""
+        """Return the wire format detected from a chat template; None if there is none."""
         ...
 
     def render_history(self, messages: Sequence[Message], format: Any = "hermes") -> Sequence[Message]:
@@ -97,9 +97,9 @@ class JsonMode:
         grammar: a ready `Grammar` instead of a schema.
         constrained_decoding: False writes freely, then validates (and repairs, if asked).
         whitespace: the white space that the model may write in JSON.
-        reasoning_first: properties that explain (``reasoning``, ``explanation``, ...) come before the others.
-        additional_properties: an object of a Python type may have members that are no fields of it, as a JSON Schema
-            has it unless it says otherwise. By default only a class that says so (``extra="allow"``) has any.
+        reasoning_first: explaining properties (``reasoning``, ``explanation``, ...) come before the others.
+        additional_properties: an object of a Python type may have members that are not its fields, as in JSON Schema by
+            default. False: only a class that allows it (``extra="allow"``).
     """
 
     schema: Any = None
@@ -114,64 +114,64 @@ class JsonMode:
 
 @dataclass(frozen=True)
 class GenerateParams:
-    """How to generate.
+    """Options of a generation.
 
     Attributes:
-        max_tokens: token budget of the output; None means what the context window leaves (at most 2,048).
+        max_tokens: token budget of the output; None: the rest of the context window (at most 2,048).
         temperature: 0 is greedy.
         top_p: keep the smallest set of tokens with this much probability.
         top_k: keep this many tokens; 0 keeps all.
         min_p: drop tokens below this share of the most likely one's probability.
         repetition_penalty: divides the positive logits, and multiplies the others, of tokens in the prompt or the
             output (1 changes nothing; more makes repeating less likely).
-        logit_bias: added to the logits of these token ids; -100 all but bans one. No bias brings back what the
-            grammar forbids.
+        logit_bias: added to the logits of these token ids; -100 practically bans one. No bias allows what the grammar
+            forbids.
         seed: makes sampling reproducible.
-        thinking: reasoning before the answer: True, or its budget in tokens, the markers included; False: none;
-            ``"auto"``: if the model begins to. None: as the prompt has it, so that a model whose template begins to
-            reason may finish.
-        thinking_markers: its start and end marker; None lets the model's vocabulary decide.
-        draft: the model first writes freely, at most this many tokens, and then the answer after it: for models without
-            reasoning markers. The draft comes as reasoning. Not beside ``thinking`` or a prefix; where the prompt has
-            begun to reason already, there is none.
-        prefix: the beginning of the assistant's turn; the answer goes on from there, and leaves it out. A token that
-            the prefix ends inside of is written as the tokenizer would (token healing). With an empty conversation it
-            is a text that the model goes on with, no chat template around it (text completion).
-        stop: strings that end a text answer; never looked for inside a tool call.
-        output_type: the shape of the answer. JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
-            ``TypedDict``, ``Literal[...]``), a list of values of which one is taken, or a JSON Schema. Any other text:
-            a `Grammar`, or its text in GBNF or Lark. It replaces ``json_mode``, ``grammar`` or (beside tools)
-            ``response_schema``; only one of these may be given.
-        json_mode: the answer is JSON; True is any JSON.
-        grammar: the answer is a text of this grammar: a `Grammar`, or anything that `Grammar.from_any` takes.
-        tools: a tool set (``toolgrammar.tools.ToolSet``), or what one can be made of: functions, classes, tool
-            dicts, or a list of these. A set that is made once keeps its grammar from request to request.
+        thinking: reasoning before the answer: True, or its budget in tokens, including the markers; False: none;
+            ``"auto"``: the model chooses. None: as in the prompt, so that a model whose template begins the reasoning
+            can finish it.
+        thinking_markers: its start and end marker; None: those of the model's vocabulary.
+        draft: for models without reasoning markers: the model first writes free text, at most this many tokens, and
+            then the answer. The draft is returned as reasoning. Not with ``thinking`` or a prefix; ignored if the
+            prompt has begun the reasoning.
+        prefix: the beginning of the assistant's turn; the answer continues it, without repeating it. If it ends inside
+            a token, that token is written as the tokenizer would write it (token healing). With an empty conversation
+            it is a text for the model to continue without a chat template (text completion).
+        stop: strings that end a text answer; not searched inside a tool call.
+        output_type: the shape of the answer. For JSON: a Pydantic class, a Python type (``list[int]``, a dataclass, a
+            ``TypedDict``, ``Literal[...]``), a list of values to choose from, or a JSON Schema. For other text: a
+            `Grammar`, or its text in GBNF or Lark. It replaces ``json_mode``, ``grammar`` or (with tools)
+            ``response_schema``; only one of these is allowed.
+        json_mode: the answer is JSON; True: any JSON.
+        grammar: the answer is a text of this grammar: a `Grammar`, or an argument of `Grammar.from_any`.
+        tools: a tool set (``toolgrammar.tools.ToolSet``), or its sources: functions, classes, tool dicts, or a list of
+            these. A tool set that is reused keeps its grammar between requests.
         tool_choice: ``"auto"``, ``"required"`` (``"any"`` is the same), ``"none"`` or a tool's name.
         parallel_tool_calls: several calls in one turn are allowed.
-        equal_calls: calls may be equal to earlier ones of the same turn: same tool, same arguments as they are written.
-            False: such a call is left out, and the answer ends there (a remote model's goes on).
-        response_schema: beside tools: a text answer must be JSON of this schema.
-        tool_format: wire format of calls; None lets the model's tokenizer decide.
-        on_budget: near the budget, ``"close"`` the output validly (and name the cut values) or raise (``"error"``).
-        max_repetition: inside a string that the grammar leaves open, among the items of a list and in free text, this
-            many bytes of a short text again and again are a loop: the string or list is closed and named among the cut
-            values, and a text ends. None: as many as the budget has tokens, at least 384 (in lists 1,536); 0: no
-            bound.
-        jump_forward: append text that the grammar fixes without asking the model, as far as the tokenizer spells it
-            the same way whatever follows.
-        canonical: choose only tokens with which the tokenizer itself would go on writing the text, as in all that the
-            model has read. Where none is allowed, the others are.
-        exact_choice: where finitely many words may follow (a tool's name, a value of an ``enum``, a boolean, a small
-            integer), choose by the probability of each whole word, and not by its first token; one more forward pass
-            at most for each, and its probabilities are in ``Generation.choices``.
-        logprobs: also yield `TokenWritten` events with log-probabilities, and put them into the `Generation`; this many
-            of the likeliest tokens at each place come with theirs. None: no log-probabilities.
-        masses: tell for each value how much of the model's probability the grammar left, in ``Generation.masses`` and
-            the `Finish`.
-        trace: also yield `TokenWritten` events, and put a `Trace` into the `Generation` and its `Finish`.
-        cancel: polled at each step, and now and then in a long one; returning True ends the generation.
-        timeout: seconds that one answer may take, from its beginning, all attempts included; then generating, streamed
-            or not, raises `GenerationTimeoutError` (a `TimeoutError`).
+        equal_calls: calls may repeat earlier ones of the same turn (same tool, same arguments as written). False: such
+            a call is dropped, and the answer ends there (that of a remote model continues).
+        response_schema: with tools: a text answer must be JSON of this schema.
+        tool_format: wire format of calls; None: detect it from the model's tokenizer.
+        on_budget: near the budget, complete the output validly and list the truncated values (``"close"``), or raise
+            (``"error"``).
+        max_repetition: maximum number of bytes in which a short unit may be repeated, inside a free string, among the
+            items of a list and in free text. Then the string or list is closed and listed as truncated; a text ends.
+            None: the budget's number of tokens, at least 384 (in lists 1,536); 0: no bound.
+        jump_forward: append forced text without asking the model, as far as its tokens do not depend on the text after
+            it.
+        canonical: choose only tokens that the tokenizer itself would write after the text, as in the model's training
+            texts. If the grammar allows none of these, the others are used.
+        exact_choice: if finitely many words may follow (a tool's name, a value of an ``enum``, a boolean, a small
+            integer), choose by the probabilities of the whole words, not of their first tokens; at most one more
+            forward pass for each choice. The probabilities are in ``Generation.choices``.
+        logprobs: also yield `TokenWritten` events with log-probabilities, and add them to the `Generation`, with those
+            of this many likeliest tokens at each position. None: no log-probabilities.
+        masses: report for each value the share of the model's probability that the grammar allows, in
+            ``Generation.masses`` and the `Finish`.
+        trace: also yield `TokenWritten` events, and add a `Trace` to the `Generation` and its `Finish`.
+        cancel: called at each step, and repeatedly in a long one; True ends the generation.
+        timeout: maximum time of one answer in seconds, including all retries; then the generation, streamed or not,
+            raises `GenerationTimeoutError` (a `TimeoutError`).
     """
 
     max_tokens: int | None = None

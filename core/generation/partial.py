@@ -1,4 +1,4 @@
-"""Partial values: what a JSON text that is still being written has so far, and what it still needs."""
+"""Partial values: the value of an incomplete JSON text, and what is missing."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .truncation import unfinished_pointers
 
 @dataclass(frozen=True)
 class Partial:
-    """What the beginning of a JSON text has so far.
+    """The value of an incomplete JSON text.
 
     Attributes:
-        value: the value so far: strings as far as they are written, and without a name whose value has not begun; None
-            if nothing has begun.
-        missing: JSON pointers of the values that the grammar still demands and that have not begun, in their order;
-            not of what is inside of them. Where the text may go on in several ways, those of the shortest.
-        open: JSON pointer of the innermost value that has begun, and has no end yet; None if there is none.
-        is_whole: the text is one of the grammar as it is. (A number at its end may go on.)
-        edits: what had to be changed, where the text is no beginning of the grammar's.
+        value: the value so far: with incomplete strings, and without names whose values have not begun; None if no
+            value has begun.
+        missing: JSON pointers of the required values that have not begun, in order, without values inside of them. If
+            the text has several continuations, those of the shortest.
+        open: JSON pointer of the innermost incomplete value; None if there is none.
+        is_whole: the text is complete. (A number at its end may continue.)
+        edits: the changes that made the text a prefix of one of the grammar.
     """
 
     value: Any
@@ -34,24 +34,24 @@ class Partial:
 
 
 class PartialReader:
-    """Reads a JSON text piece by piece, and tells after each what it has so far.
+    """Reads a JSON text in pieces, and returns its partial value after each.
 
-    The pieces are those of a stream: ``TextDelta`` events, or the ``ArgumentsDelta`` of one call. A text that leaves
-    the grammar, because no grammar held it, is read as the nearest one that does not (`repair`); from there on each
-    piece takes the time of a repair.
+    The pieces are those of a stream: ``TextDelta`` events, or the ``ArgumentsDelta`` of one call. An unconstrained text
+    that violates the grammar is read as the nearest one that does not (`repair`); from then on, each piece takes the
+    time of a repair.
 
     Args:
-        grammar: of JSON texts; best one that allows white space and any order of members, as `of_schema` makes it.
+        grammar: a grammar of JSON texts, preferably with any white space and order of members, as `of_schema` makes.
         seconds: maximum time of a repair.
 
-    Law: for each beginning of a text of the grammar, ``missing`` and ``open`` are empty exactly if it is whole.
+    Law: for each prefix of a text of the grammar, ``missing`` and ``open`` are empty iff it is complete.
     """
 
     def __init__(self, grammar: Grammar, *, seconds: float = SECONDS) -> None:
         self._grammar = grammar
         self._seconds = seconds
         self._matcher = grammar.bind(single_bytes()).matcher()
-        self._follows = True  # the grammar, so far
+        self._follows = True  # the text is a prefix of one of the grammar
         self._text = ""
 
     @classmethod
@@ -65,10 +65,10 @@ class PartialReader:
         return cls(Grammar.from_json_schema(schema, **options), seconds=seconds)
 
     def feed(self, text: str) -> Partial:
-        """Take the next piece of the text; return what is there so far.
+        """Read the next piece of the text; return the partial value.
 
         Raises:
-            ParseError: the text is no beginning of the grammar's, and none is near.
+            ParseError: the text is not a prefix of one of the grammar, and no near text is.
         """
         self._text += text
         self._follows = self._follows and self._matcher.accept_bytes(text.encode("utf-8", "surrogatepass"))
@@ -80,18 +80,18 @@ class PartialReader:
 
 
 def partial(text: str, grammar: Grammar, *, seconds: float = SECONDS) -> Partial:
-    """Return what the beginning of a JSON text has so far, and what it still needs; see `PartialReader`."""
+    """Return the partial value of an incomplete JSON text; see `PartialReader`."""
     return PartialReader(grammar, seconds=seconds).feed(text)
 
 
 def _partial(text: str, completion: str, is_whole: bool, edits: tuple[Edit, ...] = ()) -> Partial:
-    """Return what a text has so far.
+    """Return the partial value of a text.
 
     Args:
-        text: a beginning of a text of the grammar.
+        text: a prefix of a text of the grammar.
         completion: its shortest completion.
-        is_whole: it needs none.
-        edits: that made it.
+        is_whole: the text is complete.
+        edits: the changes that made the text such a prefix.
     """
     from pydantic_core import from_json
 
@@ -102,6 +102,6 @@ def _partial(text: str, completion: str, is_whole: bool, edits: tuple[Edit, ...]
         except ValueError as error:
             if "recursion" in str(error):
                 raise ParseError("the JSON is nested too deeply", hint="read it when it is whole") from None
-            # Half an escape, a minus sign: nothing has begun.
+            # An incomplete escape or a minus sign is not a value yet.
     innermost, missing = unfinished_pointers(text + completion, len(text))
     return Partial(value, missing, None if is_whole else innermost, is_whole, edits)

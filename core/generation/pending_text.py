@@ -1,16 +1,16 @@
-"""Certain text that no token has written yet, and its way into tokens: forced text, held words, token healing.
+"""Pending text: certain text whose tokens are not known yet (forced text, chosen words, token healing).
 
 The matcher may be ahead of the tokens. In ``tokens · text``, the matcher is after the text, and the text is *pending*:
-the grammar forces it, or the model has chosen it as a whole word, but its tokens are not all known, because the
-tokenizer may join its end with what follows. There are three states:
+the grammar forces it, or the model has chosen it as a whole word, but not all of its tokens are known, because the
+tokenizer may join its end with the following text. There are three states:
 
-- empty: the tokens write all that the matcher has read;
-- pending, ``spellings`` is None: forced text has been added, or a token has written a part of it; `settle` says which
-  tokens write its beginning for certain;
-- pending, ``spellings`` is set: the model must choose one of these tokens. Each writes the text, a beginning of it, or
-  the text and something that may follow it.
+- empty: the tokens write everything that the matcher has read;
+- pending, ``spellings`` is None: text was added, or a token has written a part of it; `settle` returns the tokens that
+  certainly begin it;
+- pending, ``spellings`` is set: the model must choose one of these tokens. Each writes the text, a prefix of it, or the
+  text and a possible continuation.
 
-So at each choice the model reads a text that is spelled as its tokenizer spells it.
+So at each choice the model reads its tokenizer's own tokenization of the text.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from .backend import Backend
     from .token_sequence import TokenSequence
 
-#: Maximum length of the forced text that is added at a time, in bytes.
+#: Maximum length of forced text that is added at once, in bytes.
 MAX_JUMP = 2048
 
-#: Maximum number of tokens at the end of a prompt that are spelled again with the output.
+#: Maximum number of tokens at the end of a prompt that are retokenized with the output.
 MAX_HEALED = 4
 
 
 @dataclass(frozen=True)
 class Mark:
-    """State of a `PendingText`, to go back to."""
+    """State of a `PendingText`, for `PendingText.reset`."""
 
     text: bytes
     step: bytes
@@ -51,19 +51,19 @@ class PendingText:
     """Text between the last token and the position of the matcher.
 
     Args:
-        backend: its tokenizer spells the text.
-        speller: the same tokenizer, with its memory of spellings.
+        backend: the backend of the tokenizer.
+        speller: the same tokenizer, with memoised tokenizations.
         sequence: the tokens before the text.
-        healable: number of tokens at the end of the prompt that may be spelled again (token healing).
+        healable: number of tokens at the end of the prompt that may be retokenized (token healing).
 
     Attributes:
         text: the bytes.
-        step: the bytes of the last step of the matcher, if they end the text; empty if they are unknown.
-        spellings: the tokens that may come next, ascending; None if that is open, see above.
-        settled: number of the first output tokens that are never spelled again.
-        emitted: number of first bytes of the text that steps or the prompt had already, before their tokens were taken
-            back.
-        removed: tokens that were taken from the end of the prompt, until a token of the output replaces them.
+        step: the bytes of the last step of the matcher, if they end the text; empty if unknown.
+        spellings: the possible next tokens, ascending; None if not known (see above).
+        settled: number of output tokens that are never retokenized.
+        emitted: length of the prefix of the text that was already emitted, or in the prompt, before its tokens were
+            taken back.
+        removed: tokens that were removed from the end of the prompt, until a token of the output replaces them.
     """
 
     def __init__(self, backend: Backend, speller: Speller, sequence: TokenSequence, healable: int) -> None:
@@ -79,20 +79,20 @@ class PendingText:
         self.removed: list[int] = []
 
     def mark(self) -> Mark:
-        """Return the present state of the text."""
+        """Return the current state of the text."""
         return Mark(self.text, self.step, self.spellings, self.settled)
 
     def reset(self, mark: Mark) -> None:
-        """Go back to a state; the matcher and the sequence are the caller's to restore."""
+        """Restore a state; the caller restores the matcher and the sequence."""
         self.text, self.step, self.spellings, self.settled = mark.text, mark.step, mark.spellings, mark.settled
 
     def context(self) -> list[int]:
-        """Return the last text tokens of the sequence, with those of the prompt that may be spelled again."""
+        """Return the last text tokens of the sequence, including those of the prompt that may be retokenized."""
         ids = [*self._prompt_end, *self._sequence.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
         return text_end(ids, self._backend.vocabulary)
 
     def is_canonical(self, token_id: int, data: bytes) -> bool:
-        """Return True if the tokenizer would write a token after the last one, or writes neither exactly.
+        """Return True if the tokenizer would write a token after the last one, or cannot write both exactly.
 
         Args:
             token_id: the token.
@@ -105,7 +105,7 @@ class PendingText:
     # -- adding text -----------------------------------------------------------------------------------------------
 
     def add(self, matcher: Matcher, data: bytes) -> None:
-        """Add text that the grammar forces: one step of the matcher."""
+        """Add forced text, as one step of the matcher."""
         if not matcher.accept_bytes(data):
             raise AssertionError("the matcher refuses the text that it forces")
         self.text += data
@@ -116,8 +116,8 @@ class PendingText:
 
         Args:
             matcher: after the text.
-            word: its bytes from the present position on.
-            end: the byte after it; -1: the whole output ends there; None: the byte is open.
+            word: its bytes from the current position.
+            end: the byte after it; -1: the output ends after it; None: not decided.
             fits: returns True if the output can still be completed.
         """
         data = word if end is None or end < 0 else word + bytes((end,))
@@ -138,8 +138,8 @@ class PendingText:
     # -- writing it in tokens --------------------------------------------------------------------------------------
 
     def accept(self, matcher: Matcher, token_id: int) -> bool:
-        """Advance by a token, over the text and then the matcher; return False, and change nothing, if it is not
-        allowed."""
+        """Accept a token, which writes pending text and then advances the matcher; return False, and change nothing, if
+        it is not allowed."""
         if not self.text:
             if not matcher.accept(token_id):
                 return False
@@ -153,27 +153,28 @@ class PendingText:
             return False
         self.text = text[len(data) :]
         if self.spellings is not None and len(data) <= len(text):
-            # The model has chosen where this token ends: it is not joined with the text after it.
+            # The model has chosen the end of this token: do not join it with the text after it.
             self.settled = len(self._sequence.token_ids) + 1
         self.spellings = None
         return True
 
     def wrote(self, data: bytes) -> bytes:
-        """Note the bytes of a token that was appended; return those that were not emitted yet."""
+        """Remove the bytes of an appended token from the text; return those that were not emitted yet."""
         emitted = min(self.emitted, len(data))
         self.emitted -= emitted
         self.removed.clear()
         return data[emitted:]
 
     def jump(self, matcher: Matcher, forced: bytes, fits: Callable[[int], bool]) -> list[int]:
-        """Add forced text; return the tokens that write its beginning for certain, for the caller to append.
+        """Add forced text; return the tokens that certainly begin it, for the caller to append.
 
-        The model has not read the last token yet. So where the tokenizer would join it with the forced text, it is
-        replaced at no cost. Nothing changes if the tokenizer does not write the forced text, or if it does not fit.
+        The model has not read the last token yet, so if the tokenizer would join that with the forced text, it is
+        replaced at no cost. Nothing changes if the tokenizer cannot write the forced text exactly, or if it does not
+        fit.
 
         Args:
             matcher: after the text.
-            forced: text that the grammar forces next; it may be empty.
+            forced: the forced text; may be empty.
             fits: see `settle`.
         """
         if not forced and not self.text:
@@ -190,22 +191,22 @@ class PendingText:
         if forced:
             self.text, self.step = before, b""
             matcher.rollback(1)
-        if before:  # it has to be written, in whatever tokens
+        if before:  # it must be written, in any tokens
             self.spellings = np.array(spell_somehow(self._backend, before)[:1], dtype=np.intp)
         return []
 
     def settle(self, matcher: Matcher, again: int, fits: Callable[[int], bool]) -> list[int] | None:
-        """Return the tokens with which the tokenizer begins the text, whatever follows it; the rest stays pending.
+        """Return the tokens with which the tokenizer begins the text for every continuation; the rest stays pending.
 
         Args:
             matcher: after the text.
-            again: number of last tokens, not read by the model, that are spelled again with the text. Those that come
-                out differently are taken back.
-            fits: returns True if the output can be completed with a number of tokens more than there are.
+            again: number of last tokens, not read by the model, that are retokenized with the text; those that change
+                are taken back.
+            fits: returns True if the output can be completed after a number of additional tokens.
 
         Returns:
-            The tokens, for the caller to append. None, with nothing changed, if the tokenizer does not write this text
-            exactly, or the rest would not fit in the budget.
+            The tokens, for the caller to append. None, without changes, if the tokenizer cannot write this text
+            exactly, or if the rest would not fit in the budget.
         """
         vocabulary = self._backend.vocabulary
         context = self.context()
@@ -236,18 +237,18 @@ class PendingText:
     # -- token healing ---------------------------------------------------------------------------------------------
 
     def heal(self, matcher: Matcher, forced: bytes, fits: Callable[[int], bool]) -> list[int] | None:
-        """Take back the tokens at the end of the prompt that the tokenizer may spell otherwise, with the output.
+        """Take back the tokens at the end of the prompt that the tokenizer may write differently with the output.
 
         A prompt that ends inside a token (with a space, or a quote) has a last token that the tokenizer would not write
-        there. The model has never read it so: what it would say begins inside another token, a few tokens back.
+        before most continuations, so the model has rarely read it there. The likely token begins a few tokens earlier.
 
         Args:
             matcher: at the beginning of the output.
-            forced: text that the grammar forces there; it may be empty.
+            forced: the forced text there; may be empty.
             fits: see `settle`.
 
         Returns:
-            As `settle`; None if the prompt stays as it is.
+            As `settle`; None if the prompt does not change.
         """
         again = min(MAX_HEALED, len(self.context()), len(self._sequence.prompt) - 1)
         if again <= 0:
@@ -262,7 +263,7 @@ class PendingText:
         return ids
 
     def keeps_prompt(self, token_id: int) -> bool:
-        """Return True if the model chose the token that the prompt had here, which is then no token of the output."""
+        """Return True if the model chose the removed token of the prompt again, which then does not count as output."""
         if not self.removed or token_id != self.removed[0]:
             return False
         size = size_of(self._backend.vocabulary, token_id)
@@ -274,10 +275,10 @@ class PendingText:
         return True
 
     def unwritten(self) -> list[int]:
-        """Return tokens for the emitted bytes of the text: a generation that ends here must write them."""
+        """Return tokens for the emitted bytes of the text, which a generation that ends here must write."""
         return spell_somehow(self._backend, self.text[: self.emitted])
 
 
 def forced_text(matcher: Matcher) -> bytes:
-    """Return the text that the grammar forces next, in whole characters and at most `MAX_JUMP` bytes."""
+    """Return the forced text: complete characters, at most `MAX_JUMP` bytes."""
     return b"" if matcher.is_finished else whole_characters(matcher.forced_bytes()[:MAX_JUMP])

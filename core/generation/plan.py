@@ -26,16 +26,16 @@ from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import RANGES, check_ranges
 from .tool_choice import tool_choice_of, tool_set_of
 
-#: A text of the user, a message, or a conversation; a dict is a message in OpenAI's chat form.
+#: A text of the user, a message, or a conversation; a dict is a message in OpenAI's format.
 Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]]]
 
-#: Maximum number of grammars of schemas that a planner keeps.
+#: Maximum number of grammars of schemas that a planner memoises.
 CACHED_GRAMMARS = 64
 
 
 _LOG = logger_of("models")
 
-#: Finds a rule in a text of GBNF, EBNF or Lark.
+#: Matches a rule of GBNF, EBNF or Lark.
 _RULE = re.compile(r"^\s*[?!]?[\w-]+\s*(?:::=|:(?!//))", re.MULTILINE)
 
 
@@ -44,13 +44,13 @@ class ReasoningPlan:
     """The reasoning that is written before an answer.
 
     Attributes:
-        grammar: from the start marker (or the end of the prompt, if that has begun to reason) to the answer.
-        text_before: text of the start marker, control tokens left out.
-        text_after: text between the reasoning and the answer, control tokens left out.
-        budget: maximum number of tokens; None is as many as the answer leaves.
-        optional: the model chooses whether to reason.
-        marker_size: size of the start marker in bytes and control tokens; there the choice is certain.
-        is_draft: it is free text without markers, and a line of its own.
+        grammar: from the start marker (or the end of the prompt, if that has begun the reasoning) to the answer.
+        text_before: text of the start marker, without control tokens.
+        text_after: text between the reasoning and the answer, without control tokens.
+        budget: maximum number of tokens; None: all tokens that the answer does not need.
+        optional: the model may choose not to reason.
+        marker_size: size of the start marker in bytes and control tokens, after which the choice is made.
+        is_draft: it is free text without markers, in lines of its own.
     """
 
     grammar: Grammar
@@ -64,19 +64,19 @@ class ReasoningPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """How one answer is written and read.
+    """The plan of one answer: its language, its parser, and its prompt.
 
     Attributes:
         grammar: the language of the answer.
-        make_parser: makes a parser of tool calls; None when the answer is text.
-        barred: markers that begin calls, where no call is allowed: a text is over before an unfinished one.
-        stop: strings that end the answer; empty where they could break it.
+        make_parser: makes a parser of tool calls; None if the answer is text.
+        barred: markers of calls, if no call is allowed: an incomplete one at the end of a text is removed.
+        stop: strings that end the answer; empty if they could make it invalid.
         is_json: the text of the answer is JSON.
         check: a JSON Schema that the grammar does not enforce and the answer must satisfy; None if there is none.
         params: the options of the request.
         prompt: token ids of the conversation.
-        prefix: token ids of ``params.prefix``; the answer goes on from there.
-        reasoning: the reasoning before the answer; None without.
+        prefix: token ids of ``params.prefix``, which the answer continues.
+        reasoning: the reasoning before the answer; None: no reasoning.
     """
 
     grammar: Grammar
@@ -92,7 +92,7 @@ class Plan:
 
 
 class Planner:
-    """Chooses the language of answers, and keeps the grammars of schemas."""
+    """Chooses the language of answers, and memoises the grammars of schemas."""
 
     def __init__(self) -> None:
         self._grammar_of_text = lru_cache(maxsize=CACHED_GRAMMARS)(lambda text: _json_grammar(*json.loads(text)))
@@ -102,11 +102,11 @@ class Planner:
 
         Args:
             params: options of the request.
-            tool_format: the wire format of calls, as the tool set names it; None if a server reads the calls.
+            tool_format: the wire format of calls (`ToolInterface.wire_format`); None if a server parses the calls.
 
         Raises:
-            ModelError: two things that were asked for exclude each other.
-            SchemaError: the schema cannot be taken.
+            ModelError: two options exclude each other.
+            SchemaError: the schema cannot be enforced.
         """
         tools, mode = params.tools, params.json_mode
         if params.grammar is not None and (mode is not None or params.response_schema is not None):
@@ -117,7 +117,7 @@ class Planner:
             if params.tool_choice != "none":
                 return self._with_tools(params, tools, tool_format)
             if tool_format is not None and params.response_schema is None and mode is None and params.grammar is None:
-                # Text as the model writes it beside calls: no call may begin in it.
+                # Text without calls: no call may begin in it.
                 return self._with_tools(params, tools, tool_format)
         if params.tool_choice not in ("auto", "none"):
             raise ModelError(
@@ -129,7 +129,7 @@ class Planner:
         if mode is not None and mode.constrained_decoding:
             return self._json(mode, params)
         if params.grammar is not None:
-            # Keywords of its schema that it does not enforce are checked afterwards.
+            # Keywords that the grammar does not enforce are checked afterwards.
             check = params.grammar.schema if params.grammar.unenforced else None
             return Plan(params.grammar, check=check, params=params)
         return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop), params=params)
@@ -167,12 +167,12 @@ class Planner:
         from ..schema.read.dated import of_today, text_names_a_day
 
         try:
-            # Not sorted: the order of properties is the order in which they are written.
+            # Not sorted: the order of properties matters.
             text = json.dumps([schema, whitespace, strict])
             if text_names_a_day(text):
                 text = json.dumps([of_today(schema), whitespace, strict])
         except (TypeError, ValueError, RecursionError):
-            return _json_grammar(schema, whitespace, strict)  # it says what is wrong better than we could
+            return _json_grammar(schema, whitespace, strict)  # it raises the more precise error
         return self._grammar_of_text(text)
 
 
@@ -189,14 +189,14 @@ def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
 
 
 def json_params(params: GenerateParams, schema: Any) -> GenerateParams:
-    """Return the parameters that ask for a JSON value.
+    """Return the parameters of a request for a JSON value.
 
     Args:
         params: options of the request.
-        schema: schema of the value; None is that of ``params.json_mode``, or any JSON.
+        schema: schema of the value; None: that of ``params.json_mode``, or any JSON.
 
     Raises:
-        ModelError: they ask for tool calls too, or for two shapes.
+        ModelError: they also request tool calls, or two shapes.
     """
     if params.tools is not None:
         raise ModelError("generate_json gives a value, not calls", hint="use generate(..., tools=..., output_type=...)")
@@ -209,13 +209,13 @@ def json_params(params: GenerateParams, schema: Any) -> GenerateParams:
 
 
 def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) -> GenerateParams:
-    """Return the parameters with the overrides put in, checked: tools as a tool set, and ``output_type`` as the option
+    """Return the parameters with overrides, checked; tools become a tool set, and ``output_type`` becomes the option
     that it replaces.
 
     Raises:
-        UnknownOptionError: an option is not known.
-        ModelError: a value of the wrong type or out of range; names the option and the value.
-        SchemaError: something among the tools is none.
+        UnknownOptionError: an option is unknown.
+        ModelError: a value has a wrong type or is out of range; the message names the option and the value.
+        SchemaError: a tool cannot be read.
     """
     _require_known(overrides)
     if not isinstance(params, (GenerateParams, NoneType)):
@@ -241,7 +241,7 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
 
 
 def _require_known(given: Collection[str]) -> None:
-    """Refuse unknown options; a field of `JsonMode` belongs into one."""
+    """Raise an error for unknown options, with a hint for fields of `JsonMode`."""
     known = {option.name for option in fields(GenerateParams)}
     mode = sorted(({option.name for option in fields(JsonMode)} - known - {"schema"}) & set(given))
     if mode and set(given) <= {*known, *mode}:
@@ -275,7 +275,7 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
     """Return a prompt as a conversation; a text is one message of the user.
 
     Args:
-        prompt: beside a prefix it may be empty: then the prefix is a text to go on with.
+        prompt: may be empty with a prefix, which is then a text to continue.
         prefix: the beginning of the assistant's turn.
 
     Raises:
@@ -294,7 +294,7 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
 
 
 def _are_literals(shape: Any) -> bool:
-    """Return True for a list of values, one of which is to be the answer."""
+    """Return True for a list of values, of which the answer is one."""
     return (
         isinstance(shape, (list, tuple))
         and bool(shape)
@@ -313,13 +313,13 @@ def schema_of_mode(mode: JsonMode, *, is_written: bool = False) -> Any:
 
 
 def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bool = False) -> Any:
-    """Return the JSON Schema of a shape: a schema itself, a Pydantic class, any Python type, or a list of values of
-    which one is taken; None is any JSON.
+    """Return the JSON Schema of a shape: a schema itself, a Pydantic class, any Python type, or a list of values to
+    choose from; None: any JSON.
 
     Args:
         shape: the shape.
-        additional_properties: objects of Python types take members that are no fields of theirs.
-        is_written: it is for a grammar; see `json_schema_of`.
+        additional_properties: objects of Python types may have members that are not fields.
+        is_written: the schema is for a grammar; see `json_schema_of`.
 
     Raises:
         ModelError: the type has no JSON Schema.

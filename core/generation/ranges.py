@@ -1,4 +1,4 @@
-"""Ranges of options: which values an option may have, and the error for any other."""
+"""Ranges of options: the allowed values of each option, and the error for others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import ModelError
 from ..grammar import Grammar
 from .params import JsonMode
 
-#: For each option: a check of a value, and the allowed values in words.
+#: By option: a check of a value, and a description of the allowed values.
 Ranges = Mapping[str, tuple[Callable[[Any], bool], str]]
 
 
@@ -21,19 +21,19 @@ def is_number(value: Any) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    """Return True if a value is a whole number; booleans are not."""
+    """Return True if a value is an integer; booleans are not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-#: The range of options that are on or off.
+#: The range of Boolean options.
 FLAG = (lambda value: isinstance(value, bool), "True or False")
 
 
 def check_ranges(given: Mapping[str, Any], ranges: Ranges) -> None:
-    """Check the values of options; those that have no range pass.
+    """Check the values of options; options without a range may have any value.
 
     Raises:
-        ModelError: an option has a value that is not allowed; names the option and the value.
+        ModelError: a value is not allowed; the message names the option and the value.
     """
     for name, value in given.items():
         is_good, wanted = ranges.get(name, (lambda _: True, ""))
@@ -56,7 +56,7 @@ def _is_thinking(value: Any) -> bool:
     return value is None or value == "auto" or isinstance(value, bool) or (is_whole(value) and value >= 0)
 
 
-#: Ranges of the fields of `GenerateParams`, each by itself; `Planner.plan` checks that they go together.
+#: Ranges of the fields of `GenerateParams`; `Planner.plan` checks their combinations.
 RANGES: Ranges = {
     "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "a whole number from 1, or None"),
     "temperature": (lambda value: is_number(value) and value >= 0, "a number from 0 (greedy)"),

@@ -1,4 +1,4 @@
-"""Loops of a model in a string, a list or a text: a short unit again and again, until the token budget ends it."""
+"""Detection and closing of loops: a model repeats a short unit in a string, a list or a text until its budget ends."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
     from .pending_text import PendingText
 
-#: Minimum number of bytes of a repetition, by default: longer than any of 2,819 source files and licence texts has.
+#: Default minimum number of bytes of a loop: longer than any repetition in 2,819 source files and licence texts.
 LEAST_BYTES = 384
 
-#: The same between the items of a list, where equal values (zeros of a matrix) are ordinary.
+#: The same for the items of a list, in which equal values (zeros of a matrix) are frequent.
 LEAST_LIST = 4 * LEAST_BYTES
 
-#: Maximum length of the unit that is repeated, in bytes.
+#: Maximum length of the repeated unit, in bytes.
 MAX_UNIT = 64
 
-#: Number of tokens from one check to the next.
+#: Number of tokens between two checks.
 EVERY = 16
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop that a model is in.
+    """A loop at the end of the output.
 
     Attributes:
-        unit: the bytes that it repeats.
-        size: minimum number of bytes of these repetitions.
+        unit: the repeated bytes.
+        size: minimum number of bytes of the repetitions.
         in_text: the output may end here.
-        in_string: nearly any byte may come next: it is in a string or in free text, not between items.
+        in_string: nearly any byte may come next: the loop is in a string or in free text, not between items.
     """
 
     unit: bytes
@@ -52,9 +52,9 @@ class LoopGuard:
     """Finds and closes loops in the output of one generation.
 
     Args:
-        vocabulary: of the tokens.
+        vocabulary: the vocabulary of the tokens.
         wanted: `GenerateParams.max_repetition`.
-        budget: of the answer, in tokens.
+        budget: the budget of the answer, in tokens.
     """
 
     def __init__(self, vocabulary: Vocabulary, wanted: int | None, budget: int) -> None:
@@ -64,7 +64,7 @@ class LoopGuard:
         self._next_check = EVERY  # number of tokens
 
     def find(self, matcher: Matcher, token_ids: Sequence[int]) -> Loop | None:
-        """Return the loop that the output ends in; None if there is none, or it cannot be closed here.
+        """Return the loop at the end of the output; None if there is none, or if it cannot be closed here.
 
         Args:
             matcher: after the output, with no text pending.
@@ -77,7 +77,7 @@ class LoopGuard:
             return None
         size = max(self._bound, LEAST_LIST) if self._is_default and not in_string else self._bound
         unit = repeated_unit(self._vocabulary, token_ids, size)
-        # In a list the position may be inside an escape: the next token is better.
+        # In a list, the position may be inside an escape: check after the next token.
         self._next_check = len(token_ids) + (EVERY if in_string or not unit else 1)
         if not unit or (in_string and not in_text and b'"' in unit):
             return None
@@ -85,26 +85,26 @@ class LoopGuard:
 
 
 def bound_of(wanted: int | None, budget: int) -> int:
-    """Return the length from which on a repetition is a loop, in bytes; 0: there is no bound.
+    """Return the minimum length of a loop, in bytes; 0: no detection.
 
     Args:
         wanted: `GenerateParams.max_repetition`.
-        budget: of the answer, in tokens.
+        budget: the budget of the answer, in tokens.
     """
     return max(LEAST_BYTES, budget) if wanted is None else wanted
 
 
 def close_value(matcher: Matcher, pending: PendingText, in_string: bool, fits: Callable[[], bool]) -> bool:
-    """Add the end of the present string, or of the list around the present item, to the pending text.
+    """Add the end of the current string, or of the list of the current item, to the pending text.
 
     Args:
         matcher: after the output, with no text pending.
         pending: the pending text, which is empty.
-        in_string: whether a string is to end, or a list.
+        in_string: True: end a string; False: end a list.
         fits: returns True if the output can still be completed.
 
     Returns:
-        False, with nothing changed, if the shortest completion has no such end in its first bytes.
+        False, without changes, if the shortest completion does not begin with such an end.
     """
     before = pending.mark()
     completion = matcher.shortest_completion()
@@ -120,7 +120,8 @@ def close_value(matcher: Matcher, pending: PendingText, in_string: bool, fits: C
 
 
 def repeated_unit(vocabulary: Vocabulary, token_ids: Sequence[int], size: int) -> bytes:
-    """Return the unit that the last ``size`` bytes of a text repeat, at least twice; empty if there is no short one."""
+    """Return the unit that is repeated, at least twice, in the last ``size`` bytes of a text; empty if there is no
+    short one."""
     tail = vocabulary.decode(token_ids[-size:])[-size:]
     if len(tail) < size:
         return b""

@@ -1,8 +1,8 @@
-"""Spelling of text in tokens: as the tokenizer itself writes it, as far as that does not depend on the text to come.
+"""Tokenization of text, as far as it does not depend on the following text.
 
-A model has only seen the tokenizer's own spelling of a text. Whoever appends text that the model did not choose must
-therefore know which tokens the tokenizer writes for it *whatever follows*: ``": `` may be ``":`` and a space, or
-``":`` and the beginning of `` true``. `Speller.settle` answers that.
+A model was trained on the tokenizer's own tokenization. To append text that the model did not choose, the loop needs
+the tokens that the tokenizer writes for it *for every continuation*: ``": `` may be ``":`` and a space, or ``":`` and
+the beginning of `` true``. `Speller.settle` returns them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
     from .backend import Backend
 
-#: Number of tokens before a text that are spelled together with it, as a tokenizer would.
+#: Number of tokens before a text that are retokenized together with it.
 CONTEXT_TOKENS = 12
 
-#: Minimum number of tokens and bytes at the end of a text in which its last tokens are tried with what may follow.
+#: Minimum number of tokens and bytes at the end of a text that are tested with possible continuations.
 _EDGE_TOKENS, _EDGE_BYTES = 4, 16
 
-#: Number of tokens before an edge that must come out as they are written, for the spelling after it to count.
+#: Number of tokens before the tested end that must stay unchanged for a tokenization to count.
 _AGREEING = 2
 
-#: Maximum number of longer tokens that are tried at one place; if there are more, one of them is assumed to fit.
+#: Maximum number of longer tokens that are tested at one position; if there are more, one is assumed to be possible.
 _TRIALS = 64
 
-#: Number of spelled texts, and of tables of longer tokens, that are remembered.
+#: Number of memoised tokenizations, and of memoised tables of longer tokens.
 _REMEMBERED_TEXTS, _REMEMBERED_HEADS = 8_192, 4_096
 
-#: Characters of each kind that pre-tokenizers tell apart (GPT-2, Qwen, Llama 3, o200k); the first that may come next
-#: stands for its kind.
+#: Characters of each kind that pre-tokenizers distinguish (GPT-2, Qwen, Llama 3, o200k); the first allowed one
+#: represents its kind.
 _KINDS = (
     *("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789", " ", "\t", "\n", "\r", "'", '"'),
     *(",.:;!?-_/\\()[]{}<>@#$%^&*+=|~`", "éñöяλ", "ÉÑÖЯΛ", "中日한", "\u00a0\u3000", "\u0301\u0900", "٣²½", "—€→😀"),
@@ -54,12 +54,12 @@ _NONE = np.zeros(0, dtype=np.intp)
 
 @dataclass(frozen=True)
 class Settled:
-    """How far the spelling of a text is certain.
+    """The certain part of the tokenization of a text.
 
     Attributes:
-        ids: the tokens with which the tokenizer begins the text, whatever follows it.
-        among: the tokens that may come after them, ascending: what is left of the text, or a part of it, or all of it
-            and some of what follows. None if nothing is left.
+        ids: the tokens with which the tokenizer begins the text for every continuation.
+        among: the tokens that may come after them, ascending: each writes the rest of the text, a prefix of the rest,
+            or the rest and the beginning of a continuation. None if nothing is left.
     """
 
     ids: list[int]
@@ -67,10 +67,10 @@ class Settled:
 
 
 class Speller:
-    """The tokenizer of a backend, for spellings that do not depend on what follows. May be shared between threads.
+    """The tokenizer of a backend, for tokenizations that do not depend on the following text. Thread-safe.
 
     Args:
-        backend: its tokenizer and vocabulary are used.
+        backend: the backend of the tokenizer and vocabulary.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -83,7 +83,7 @@ class Speller:
         return self._backend.vocabulary
 
     def after(self, before: Sequence[int], data: bytes) -> tuple[int, ...] | None:
-        """Return the tokens with which the tokenizer writes ``data`` after some text tokens; None if it has none."""
+        """Return the tokenizer's tokens of ``data`` after text tokens; None if it cannot write it exactly."""
         spelled = self._after(before, data)
         return None if spelled is None else spelled[1]
 
@@ -91,21 +91,22 @@ class Speller:
         return tuple(spell(self._backend, data))
 
     def settle(self, before: Sequence[int], data: bytes, matcher: Matcher, ahead: bytes = b"") -> Settled | None:
-        """Return how the tokenizer begins to write ``data``, whatever follows it.
+        """Return the tokens with which the tokenizer begins ``data`` for every continuation.
 
         Args:
-            before: text tokens that come before it and stay as they are.
+            before: text tokens before it, which do not change.
             data: the text, not empty.
-            matcher: after the text; it says what may follow, and is left as it was.
+            matcher: after the text; it defines the continuations, and is unchanged at the end.
             ahead: the bytes of the matcher's last step, if they end the text.
 
         Returns:
-            None if the tokenizer does not write this text exactly.
+            None if the tokenizer cannot write this text exactly.
 
-        Law: for each text ``x`` that may follow, the tokenizer writes ``data + x`` (after ``before``) with the tokens
-        ``ids`` first and then, if ``among`` is not None, one of ``among``. This is found by trial, for tokenizers
-        whose encoding of a text begins as that of its beginning up to a token's end does, a character of look-ahead
-        aside: BPE and Unigram under any of the usual pre-tokenizers.
+        Law: for each continuation ``x``, the tokenizer writes ``data + x`` (after ``before``) with the tokens ``ids``
+            first and then, if ``among`` is not None, one of ``among``. This is tested with sample continuations. It
+            holds for tokenizers with this property: up to the end of a token and one character of look-ahead, the
+            tokenization of a text begins with that of its prefix (BPE and Unigram with any of the usual
+            pre-tokenizers).
         """
         spelled = self._after(before, data)
         if spelled is None:
@@ -119,13 +120,13 @@ class Speller:
         while size < len(whole) and self.spell(self._vocabulary.decode(whole[-size:])) != whole[-size:]:
             size += 1
         edge = whole[-size:]
-        kept = max(0, size - len(ids))  # tokens of the edge that are written already
+        kept = max(0, size - len(ids))  # tokens of the tested end that are already written
         count, among = self._edge(edge, kept, matcher, ahead)
         left = size - count
         return Settled(list(ids[: len(ids) - left]), among if left else None)
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Return the tokens before a text with which it was spelled, and its spelling after them."""
+        """Return the tokens before a text with which it was tokenized, and its tokens after them."""
         tokens = self._vocabulary.tokens
         context = list(before[-CONTEXT_TOKENS:])
         for size in sorted({len(context), min(1, len(context)), 0}, reverse=True):
@@ -141,11 +142,11 @@ class Speller:
     def _edge(
         self, ids: tuple[int, ...], kept: int, matcher: Matcher, ahead: bytes
     ) -> tuple[int, npt.NDArray[np.intp] | None]:
-        """Return how many of the tokens at the end of a text are certain, and what may come after those.
+        """Return the number of tokens at the end of a text that are certain, and the tokens that may come after those.
 
-        Each way in which the text may go on gives one beginning of its spelling: (a) the text ends here, or goes on
-        with a token of its own; (b) what a character that follows does to the tokens before it; (c) a longer token
-        begins in the text and ends after it. The common beginning of all of these is certain.
+        The certain tokens are the common prefix of the tokenizations for all kinds of continuations: (a) the text ends
+        here, or a new token begins here; (b) the next character changes the tokens before it; (c) a longer token begins
+        in the text and ends after it.
         """
         tokens = self._vocabulary.tokens
         text = self._vocabulary.decode(ids)
@@ -159,7 +160,7 @@ class Speller:
             longer = self._longer(text[start:], following)
             if not len(longer):
                 continue
-            if text[start] & 0xC0 == 0x80:  # in the midst of a character, where nothing can be spelled
+            if text[start] & 0xC0 == 0x80:  # inside a character, which cannot be tokenized
                 vague = True
                 way = self.spell(text[: _character_start(text, start)])[:-1]
                 ways.add(way if len(way) >= kept else ids[:kept])
@@ -178,7 +179,7 @@ class Speller:
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
 
     def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
-        """Return True if the tokenizer may write one of some tokens after a text."""
+        """Return True if the tokenizer may write one of the longer tokens after a text."""
         spelled = self.spell(head)
         if head and not spelled:
             return True
@@ -189,7 +190,7 @@ class Speller:
         return len(longer) > _TRIALS
 
     def _longer(self, head: bytes, following: _Following) -> npt.NDArray[np.intp]:
-        """Return the tokens that begin with ``head`` and go on with text that may come next."""
+        """Return the tokens that consist of ``head`` and the beginning of a continuation."""
         ordered, numbers = self._vocabulary.derived(_sorted_tokens)
         begin = bisect_right(ordered, head)
         if begin == len(ordered) or not ordered[begin].startswith(head):
@@ -210,7 +211,8 @@ class Speller:
         return np.concatenate(chosen)
 
     def _find_longer(self, head: bytes, byte: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return the tokens that begin with ``head`` and a byte; and for each the token after ``head``, or -1."""
+        """Return the tokens that begin with ``head`` and a byte; and for each the token of its rest after ``head``, or
+        -1."""
         ordered, numbers = self._vocabulary.derived(_sorted_tokens)
         ids_of, _ = self._vocabulary.derived(_ids_of)
         data = head + bytes((byte,))
@@ -224,9 +226,9 @@ class _Following:
     """The possible continuations of a text.
 
     Args:
-        vocabulary: of the tokens.
-        matcher: after the text; left as it was.
-        ahead: the bytes of its last step; empty if they are unknown.
+        vocabulary: the vocabulary of the tokens.
+        matcher: after the text; unchanged at the end.
+        ahead: the bytes of its last step; empty if unknown.
     """
 
     def __init__(self, vocabulary: Vocabulary, matcher: Matcher, ahead: bytes) -> None:
@@ -236,14 +238,15 @@ class _Following:
 
     @cached_property
     def mask(self) -> npt.NDArray[np.bool_]:
-        """The tokens that may come next, one flag for each."""
+        """The allowed tokens, as flags by id."""
         return mask_of(self.matcher, self._vocabulary)
 
     def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
-        """Return the tokens that may come where ``tail``, the end of the text, begins; None if that is unknown.
+        """Return the allowed tokens at the beginning of ``tail``, the end of the text, as flags; None if they are
+        unknown.
 
-        Where a text had too many readings, some were dropped between ``tail`` and what follows it: a token that spans
-        both may need one of them, and the matcher, which goes on after ``tail``, would refuse it.
+        They are unknown if readings of the text were dropped: a token that spans ``tail`` and its continuation may need
+            a dropped reading, and the matcher, which is after ``tail``, would refuse it.
         """
         if not self._ahead.endswith(tail) or self.matcher.has_dropped:
             return None
@@ -255,11 +258,11 @@ class _Following:
 
     @cached_property
     def next_bytes(self) -> list[int]:
-        """The bytes that may come next."""
+        """The possible next bytes."""
         return [byte for byte in self.matcher.next_bytes() if may_say(self.matcher, bytes((byte,)))]
 
     def characters(self) -> Iterator[bytes]:
-        """Yield one character of each kind that may come next."""
+        """Yield one possible next character of each kind."""
         for kind in _KINDS:
             for character in kind:
                 data = character.encode()
@@ -269,9 +272,9 @@ class _Following:
 
 
 def spell(backend: Backend, data: bytes) -> list[int]:
-    """Return the tokenizer's own spelling of ``data``; empty if it has none that is exact.
+    """Return the tokenizer's own tokens of ``data``; empty if it cannot write it exactly.
 
-    It has none for half a character, and for text that its normaliser changes.
+    It cannot write an incomplete character, or text that its normaliser changes.
 
     Law: ``vocabulary.decode(spell(backend, data))`` is ``data`` or empty.
     """
@@ -283,14 +286,14 @@ def spell(backend: Backend, data: bytes) -> list[int]:
 
 
 def spell_somehow(backend: Backend, data: bytes) -> list[int]:
-    """Return ``data`` in tokens: as the tokenizer writes it where that is exact, else in as few tokens as possible.
+    """Return tokens of ``data``: the tokenizer's own if they are exact, else as few as possible.
 
     Raises:
         DecodingError: the vocabulary cannot write it.
 
     Law: ``vocabulary.decode(spell_somehow(backend, data)) == data``.
     """
-    # A text that begins inside a character is spelled from its first whole one.
+    # A text that begins inside a character is tokenized from its first complete one.
     begin = next((index for index in range(min(4, len(data))) if data[index] & 0xC0 != 0x80), 0)
     rest = spell(backend, data[begin:])
     return [*_fewest(backend.vocabulary, data[:begin]), *rest] if rest else _fewest(backend.vocabulary, data)
@@ -307,8 +310,8 @@ def may_say(matcher: Matcher, data: bytes) -> bool:
 def _fewest(vocabulary: Vocabulary, data: bytes) -> list[int]:
     """Return ``data`` in as few tokens as possible."""
     ids, longest = vocabulary.derived(_ids_of)
-    counts = [0] + [len(data) + 1] * len(data)  # fewest tokens up to each place
-    sizes = [0] * (len(data) + 1)  # length of the last of them
+    counts = [0] + [len(data) + 1] * len(data)  # fewest tokens up to each offset
+    sizes = [0] * (len(data) + 1)  # length of the last one of these
     for end in range(1, len(data) + 1):
         for size in range(1, min(longest, end) + 1):
             if counts[end - size] + 1 < counts[end] and data[end - size : end] in ids:
@@ -347,19 +350,20 @@ def begun_with(vocabulary: Vocabulary, head: bytes) -> npt.NDArray[np.intp]:
 
 
 def _successor(head: bytes) -> bytes:
-    """Return the first string that sorts after all that begin with ``head``, which is UTF-8: no byte of it is 255."""
+    """Return the first string after all strings with prefix ``head``, in order; ``head`` is UTF-8, so no byte is
+    255."""
     return head[:-1] + bytes((head[-1] + 1,))
 
 
 def mask_of(matcher: Matcher, vocabulary: Vocabulary) -> npt.NDArray[np.bool_]:
-    """Return the tokens that a matcher allows, one flag for each."""
+    """Return the tokens that a matcher allows, as flags by id."""
     mask = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
     matcher.fill_mask(mask)
     return flags(mask)
 
 
 def whole_characters(data: bytes) -> bytes:
-    """Return ``data`` without an unfinished UTF-8 character at its end; empty if it is not UTF-8 otherwise."""
+    """Return ``data`` without an incomplete UTF-8 character at its end; empty if the rest is not UTF-8."""
     for missing in range(min(4, len(data) + 1)):
         head = data[: len(data) - missing]
         try:
@@ -390,7 +394,7 @@ def no_token(what: str) -> DecodingError:
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the longest common beginning of two sequences."""
+    """Return the length of the longest common prefix of two sequences."""
     size = min(len(one), len(other))
     return next((index for index in range(size) if one[index] != other[index]), size)
 
@@ -401,7 +405,7 @@ def _count_within(ids: Sequence[int], tokens: Sequence[bytes | None], size: int)
 
 
 def _character_start(text: bytes, index: int) -> int:
-    """Return the first byte of the character that ``index`` is inside of."""
+    """Return the index of the first byte of the character at ``index``."""
     while text[index] & 0xC0 == 0x80:
         index -= 1
     return index

@@ -1,17 +1,16 @@
-"""Choosing a token: mask, bias, penalty, temperature, top-k, top-p, min-p, and a seeded draw, in this order.
+"""Sampling of a token: mask, bias, penalty, temperature, top-k, top-p, min-p, and a seeded draw, in this order.
 
-The order is that of transformers and vLLM, with the grammar's mask before everything: probabilities are renormalised
-over the tokens that the grammar allows, so the draw has the model's own distribution given that the output is valid.
+The order is that of transformers and vLLM, after the grammar's mask: probabilities are renormalised over the allowed
+tokens.
 
-The draw inverts the distribution function, in the order of token ids. Top-k, top-p and min-p need no sorting of a
-vocabulary: top-k by partition, min-p by comparison, and top-p by sums over ever narrower ranges of weight
-around the one in which its mass is reached.
+The draw inverts the cumulative distribution function, in the order of token ids. The vocabulary is never sorted: top-k
+uses a partition, min-p a comparison, and top-p sums over successively narrower ranges of weights around its border.
 
-Where nearly everything is allowed it is cheaper to *draw first* and ask the grammar afterwards. For a greedy choice
-that is plainly the same. For a draw from the whole distribution it is, too: with ``A`` the allowed tokens, and a second
-draw from those alone when the first is not among them, a token of ``A`` is drawn with probability
-``p(t) + (1 - p(A)) p(t) / p(A) = p(t) / p(A)``. With top-k, top-p or min-p it is not the same, for what these keep
-depends on what is allowed; then the mask comes first.
+If nearly all tokens are allowed, it is faster to *draw first* and test the grammar afterwards. For a greedy choice the
+result is the same. For a draw from the whole distribution too: let ``A`` be the allowed tokens, and draw again from
+``A`` if the first token is not in it; then a token of ``A`` is drawn with probability ``p(t) + (1 - p(A)) p(t) / p(A) =
+p(t) / p(A)``. With top-k, top-p or min-p it is not the same, because the kept tokens depend on the allowed ones; then
+the mask comes first.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
     from .params import GenerateParams
 
-#: Maximum number of positions that are sorted; more are split by ranges of weight first.
+#: Maximum number of positions that are sorted; larger sets are narrowed by ranges of weights first.
 FEW = 256
 
-#: Number of ranges of weight.
+#: Number of ranges of weights.
 RANGES = 2048
 
-#: Maximum of biases and penalties that differ in their effect; greater ones would leave the range of single precision.
+#: Maximum effective bias and penalty; greater ones would overflow single precision.
 _LARGEST = 1e15
 
 
@@ -43,7 +42,7 @@ class Sampler:
     """Draws tokens for one generation.
 
     Args:
-        params: temperature, top_k, top_p, min_p, seed, repetition_penalty and logit_bias are read.
+        params: the options; uses temperature, top_k, top_p, min_p, seed, repetition_penalty and logit_bias.
 
     Law: with temperature 0 the likeliest allowed token, the lowest id among equals; else the softmax of the allowed
     logits over the temperature, cut to top_k, then top_p, then min_p, and renormalised. Before that, logits have their
@@ -66,7 +65,7 @@ class Sampler:
             self._seen.update(token_ids)
 
     def forget(self, token_id: int) -> None:
-        """Record a token that was taken out of the sequence."""
+        """Record a token that was removed from the sequence."""
         if self._params.repetition_penalty != 1.0:
             self._seen -= Counter((token_id,))
 
@@ -78,7 +77,7 @@ class Sampler:
             allowed: ids of the allowed tokens, ascending, at least one.
 
         Raises:
-            DecodingError: an allowed token has no logit, one is NaN or +inf, or all are -inf (which means never).
+            DecodingError: an allowed token has no logit, a logit is NaN or +inf, or all are -inf.
         """
         if allowed[-1] >= len(logits):
             raise DecodingError(
@@ -98,9 +97,9 @@ class Sampler:
         return int(allowed[self._draw((narrow.astype(np.float64) - narrow[best]) / self._params.temperature)])
 
     def choose_among(self, logprobs: npt.NDArray[np.float64]) -> int:
-        """Return one of some whole alternatives by the logarithms of their probabilities; one at least is finite.
+        """Return the index of an alternative, given their log-probabilities, of which at least one is finite.
 
-        The likeliest with temperature 0; else one is drawn, and temperature and cuts apply as to tokens.
+        With temperature 0 the likeliest; else one is drawn, with temperature, top-k, top-p and min-p as for tokens.
         """
         best = int(np.argmax(logprobs))
         if self._params.temperature <= 0:
@@ -112,10 +111,11 @@ class Sampler:
         return self._adjusted(logits, None)
 
     def draw_first(self, logits: npt.NDArray[np.float32]) -> int | None:
-        """Return a token drawn from all; if the grammar does not allow it, draw another with `choose`.
+        """Return a token drawn from the whole vocabulary; if the grammar does not allow it, the caller draws by
+        `choose`.
 
-        None if that would not be the same as `choose` alone: with top_k, top_p or min_p, or with logits that are not
-        numbers (they may be those of tokens that are not allowed).
+        None if the result would differ from that of `choose` alone: with top_k, top_p or min_p, or with NaN logits
+        (which may be those of forbidden tokens).
         """
         params = self._params
         if params.temperature > 0 and (params.top_k > 0 or params.top_p < 1.0 or params.min_p > 0.0):
@@ -151,7 +151,7 @@ class Sampler:
         return scores
 
     def _draw(self, scaled: npt.NDArray[np.float64]) -> int:
-        """Draw a position by its logarithmic weight (the greatest is 0)."""
+        """Draw a position, given the logarithms of the weights (the greatest is 0)."""
         weights = np.exp(scaled)
         keep = kept(scaled, weights, self._params)
         if keep is not None:
@@ -162,15 +162,15 @@ class Sampler:
 def kept(
     scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], params: GenerateParams
 ) -> npt.NDArray[np.bool_] | None:
-    """Return the positions that top-k, top-p and min-p keep; None is all.
+    """Return the positions that top-k, top-p and min-p keep; None: all.
 
     Args:
         scaled: logarithms of the weights; the greatest is 0.
         weights: the weights, not normalised.
-        params: how to cut.
+        params: the options.
 
-    Law: with positions in order of weight, the lowest first among equals, the first ``top_k``; of these the shortest
-    beginning with at least ``top_p`` of their weight; of these the ones with at least ``min_p`` of the greatest weight.
+    Law: sort by descending weight, then position; keep the first ``top_k``; of these, the shortest prefix with at least
+    ``top_p`` of their weight; of these, the positions with at least ``min_p`` of the greatest weight.
     """
     keep: npt.NDArray[np.bool_] | None = None
     if 0 < params.top_k < len(scaled):
@@ -192,20 +192,21 @@ def _greatest(scaled: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.boo
 
 
 def _nucleus(scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.bool_]:
-    """Return the likeliest positions whose weight together reaches a share of the whole.
+    """Return the positions of top-p: the fewest of greatest weight that have at least ``share`` of the total.
 
-    A position is kept if those before it have not reached the share. The last of these is looked for in the range of
-    weights in which it must be, which is divided until few are left.
+    In descending order, a position is kept if the sum of the weights before it is less than the share. To find the last
+    kept position without sorting, the range of weights that contains it is divided into a histogram, again and again,
+    until few positions are left, which are sorted.
     """
     total = float(weights.sum())
     wanted = share * total
-    # All that weigh less than this, together, weigh less than what may go; half of it, for what rounding does.
+    # All smaller weights together are less than the dropped share; with a factor of one half for rounding errors.
     places = np.flatnonzero(weights > 0.5 * (1.0 - share) * total / len(weights))
     values, masses = (scaled, weights) if len(places) == len(scaled) else (scaled[places], weights[places])
-    before = 0.0  # the weight of what is above the range: always less than what is wanted
+    before = 0.0  # the sum of the weights above the range: always less than `wanted`
     while len(places) > FEW:
         high, low = float(values.max()), float(values.min())
-        if high - low < 1e-290:  # nothing finer to tell apart than by sorting
+        if high - low < 1e-290:  # too narrow to divide: sort
             break
         ranges = ((high - values) * ((RANGES - 1) / (high - low))).astype(np.int32)
         sums = before + np.cumsum(np.bincount(ranges, masses, RANGES))
@@ -223,11 +224,11 @@ def _nucleus(scaled: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], 
 
 
 def _at(sums: npt.NDArray[np.float64], draw: float) -> int:
-    """Return the position that a draw from [0, 1) falls on, by the running sums of weights."""
+    """Return the position for a draw from [0, 1), by the cumulative sums of weights."""
     place = int(np.searchsorted(sums, draw * sums[-1], side="right"))
     if place < len(sums):
         return place
-    return int(np.searchsorted(sums, sums[-1], side="left"))  # rounding, at the very end: the last that weighs anything
+    return int(np.searchsorted(sums, sums[-1], side="left"))  # a rounding error: the last position with a weight
 
 
 def _places(

@@ -1,12 +1,12 @@
-"""Continuous batching: generations join and leave while forward passes are shared among all that run.
+"""Continuous batching: running generations share forward passes, and may join and leave at each step.
 
-One thread runs the forward passes of a model while there are requests, and ends with the last of them. At each step it
-admits requests that wait, first come first served; gives each running one its share of the pass; and sends logits to
-those that have read all of their tokens, until they ask for more or end. Prompts are read in pieces, so a long prompt
-delays the others by no more than a pass of bounded size.
+One thread runs the forward passes of a model while there are requests. At each step it admits waiting requests, first
+come, first served; gives each running one a share of the pass; and sends logits to those whose tokens are all read,
+until they request more or end. Prompts are read in pieces, so a long prompt delays other requests by passes of bounded
+size.
 
-All sequences together hold a bounded number of tokens. Where they grow beyond it, the one that came last is taken out,
-and reads its text again when there is room. The first one always runs, so every request ends.
+The number of tokens of all sequences together is bounded. If it is exceeded, the newest sequence is preempted, and its
+text is read again later. The oldest one always runs, so every request ends.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from .token_sequence import Forward
 if TYPE_CHECKING:
     from .driver import Logits, Work
 
-#: Default of the maximum number of sequences that are written at the same time.
+#: Default maximum number of concurrent sequences.
 MAX_ROWS = 32
 
-#: Default of the maximum number of tokens of all these sequences, or the context window if that is more.
+#: Default maximum number of tokens of all these sequences, or the context window if that is more.
 MAX_TOKENS = 65_536
 
-#: Number of tokens of a forward pass. More of them make the pass longer for all; fewer make prompts take more passes.
+#: Number of tokens of a forward pass. More of them delay all requests; fewer need more passes for prompts.
 PASS_TOKENS = 512
 
-#: Minimum number of common first tokens for which a request waits until another has read them.
+#: Minimum length of a common prefix for which a request waits until another one has read it.
 MIN_SHARED = 64
 
 #: Name of the threads that run forward passes.
 _THREAD = "toolgrammar-scheduler"
 
-#: What takes the items of a request: its events, then the whole of it, then None or the error that ended it.
+#: Receives the items of a request: its events, the complete generation, and then None or the error that ended it.
 Emit = Callable[[Union[Item, BaseException, None]], object]
 
 
@@ -52,13 +52,13 @@ class _Request:
 
     Attributes:
         work: the generation.
-        emit: takes its items.
-        left: set when nobody wants them any more.
-        forward: what it asked for last.
-        ids: the tokens of its sequence, those it asked for included.
-        read: number of them that its session has read.
-        session: its sequence; None while it waits to be admitted.
-        is_fresh: it was told to go on since the last step, and looked then whether it should.
+        emit: receives its items.
+        left: set when the caller has abandoned it.
+        forward: its last request for logits.
+        ids: the tokens of its sequence, including the requested ones.
+        read: number of these tokens that its session has read.
+        session: its sequence; None while it waits for admission.
+        is_fresh: it advanced in this step, and so has just checked for cancellation.
     """
 
     work: Work
@@ -71,7 +71,7 @@ class _Request:
     is_fresh: bool = True
 
     def advance(self, logits: Logits | None) -> bool:
-        """Run the generation until it needs logits; return False at its end, whatever that is."""
+        """Run the generation until it needs logits; return False at its end, also after an error."""
         try:
             while True:
                 item = self.work.send(logits)
@@ -89,25 +89,25 @@ class _Request:
                     self.emit(item)
         except StopIteration:
             self.end(None)
-        except BaseException as error:  # handed to the one who asked, whatever it is
+        except BaseException as error:  # passed to the caller
             self.end(error)
         return False
 
     @property
     def looks_ahead(self) -> bool:
-        """True if it asked for logits along branches, and all before them is read."""
+        """True if it requests logits for a tree, and all tokens before that are read."""
         return self.forward is not None and self.forward.parents is not None and self.read == len(self.ids)
 
     def release(self) -> None:
-        """Free the sequence; its tokens stay known, to be read again."""
+        """Free the session; the tokens are kept, to be read again."""
         session, self.session, self.read = self.session, None, 0
         if session is not None:
             session.close()
 
     def end(self, outcome: BaseException | None) -> None:
-        """Free everything, and tell the one who asked, whatever fails of that.
+        """Free everything, and pass the outcome to the caller; errors in doing so are ignored.
 
-        The event loop of the one who asked may be closed; then nobody waits any more.
+        The caller's event loop may be closed; then nobody waits.
         """
         with suppress(Exception):
             self.work.close()
@@ -123,13 +123,13 @@ class SchedulerCounters:
 
     Attributes:
         passes: forward passes.
-        rows: rows of all of these.
-        tokens: tokens that they read.
-        most_rows: maximum number of rows of one of them.
-        most_tokens: maximum number of tokens that sequences held together.
-        preempted: sequences that were taken out for room, and read again later.
-        running: sequences now.
-        waiting: requests that wait to be admitted now.
+        rows: rows of all passes.
+        tokens: tokens read in all passes.
+        most_rows: maximum number of rows of a pass.
+        most_tokens: maximum number of tokens of all sequences together.
+        preempted: number of preempted sequences.
+        running: number of current sequences.
+        waiting: number of requests that wait for admission.
     """
 
     passes: int = 0
@@ -146,10 +146,10 @@ class Scheduler:
     """Runs many generations over one backend. Thread-safe.
 
     Args:
-        backend: the model; it can batch.
+        backend: a model that can batch.
         lock: held during each forward pass.
         max_rows: maximum number of sequences at once.
-        max_tokens: maximum number of tokens of all these sequences; one alone may have more.
+        max_tokens: maximum number of tokens of all these sequences; a single one may have more.
     """
 
     def __init__(self, backend: BatchBackend, lock: ForwardLock, max_rows: int, max_tokens: int) -> None:
@@ -157,9 +157,9 @@ class Scheduler:
         self._lock = lock
         self._max_rows = max_rows
         self._max_tokens = max_tokens
-        self._requests: list[_Request] = []  # in the order in which they came
+        self._requests: list[_Request] = []  # in order of arrival
         self._arrived: list[_Request] = []
-        self._guard = threading.Lock()  # of what has arrived, and of the thread
+        self._guard = threading.Lock()  # guards arrivals and the thread
         self._thread: threading.Thread | None = None
         self._passes = self._rows = self._tokens = self._most_rows = self._most_tokens = self._preempted = 0
 
@@ -169,7 +169,7 @@ class Scheduler:
         return threading.current_thread() is self._thread
 
     def counters(self) -> SchedulerCounters:
-        """Return the counters so far, and what there is now."""
+        """Return the counters."""
         with self._guard:
             requests = [*self._requests, *self._arrived]
         running = sum(request.session is not None for request in requests)
@@ -181,11 +181,11 @@ class Scheduler:
     def submit(self, works: Sequence[tuple[Work, Emit, threading.Event]]) -> None:
         """Run generations; return at once.
 
-        Each runs in the calling thread until it first needs logits, which is where it is planned.
+        Each one runs in the calling thread until it first needs logits; this includes its planning.
 
         Args:
-            works: for each the generation; what takes its items, then None or its error, in the scheduler's thread;
-                and an event that is set by one who wants no more of it.
+            works: triples of a generation; a function that receives its items, then None or its error, in the
+                scheduler's thread; and an event by which the caller abandons it.
         """
         requests = [_Request(*work) for work in works]
         requests = [request for request in requests if request.advance(None)]
@@ -193,8 +193,8 @@ class Scheduler:
             return
         with self._guard:
             self._arrived += requests
-            if self._thread is None or not self._thread.is_alive():  # a forked process has no such thread
-                # No daemon: those are torn down in the midst of a forward pass, which aborts the process.
+            if self._thread is None or not self._thread.is_alive():  # a forked process does not have the thread
+                # Not a daemon: it would be stopped in the middle of a forward pass at exit, which aborts the process.
                 self._thread = threading.Thread(target=self._run, name=_THREAD, daemon=False)
                 self._thread.start()
 
@@ -210,13 +210,13 @@ class Scheduler:
                 if _is_exiting():
                     raise ModelError("the interpreter exits", hint="wait for requests before the program ends")
                 self._step()
-            except BaseException as error:  # no request may wait for a thread that is gone
+            except BaseException as error:  # no request may wait for a thread that has ended
                 for request in self._requests:
                     request.end(error)
                 self._requests = []
 
     def _step(self) -> None:
-        """Run one forward pass, and go on with the requests that it answers."""
+        """Run one forward pass, and advance the requests that it answers."""
         self._requests = [request for request in self._requests if self._goes_on(request)]
         self._make_room()
         begin = time.perf_counter()
@@ -246,13 +246,13 @@ class Scheduler:
                 self._requests.remove(request)
                 continue
             request.read += len(ids)
-            if request.looks_ahead and ids:  # its sequence was taken out, and is read again
+            if request.looks_ahead and ids:  # its sequence was preempted, and is read again
                 continue
             if request.read == len(request.ids) and not request.advance(result):
                 self._requests.remove(request)
 
     def _goes_on(self, request: _Request) -> bool:
-        """Return True unless a request is over before its tokens are read: left, too late or cancelled."""
+        """Return False if a request is over before its tokens are read: abandoned, past its deadline, or cancelled."""
         if request.left.is_set():
             request.end(None)
             return False
@@ -270,7 +270,7 @@ class Scheduler:
         return [request for request in self._requests if request.session is not None]
 
     def _make_room(self) -> None:
-        """Take out the sequences that came last, as far as all hold too many tokens."""
+        """Preempt the newest sequences while all together have too many tokens."""
         running = self._running()
         total = sum(len(request.ids) for request in running)
         while len(running) > 1 and total > self._max_tokens:
@@ -280,9 +280,9 @@ class Scheduler:
             self._preempted += 1
 
     def _admit(self) -> None:
-        """Begin the sequences of requests that wait, in order, as far as there is room.
+        """Open the sequences of waiting requests, in order, as far as the limits allow.
 
-        A request with the same beginning as one that is being read waits for it, and gets a copy. Others pass it.
+        A request waits for another one that is reading a common prefix, and gets a copy of it. Others overtake it.
         """
         running = self._running()
         total = sum(len(request.ids) for request in running)
@@ -309,12 +309,13 @@ class Scheduler:
 
     @staticmethod
     def _will_share(request: _Request, other: _Request) -> bool:
-        """Return True if another request is reading a beginning that this one has too."""
+        """Return True if another request is reading a common prefix of both."""
         unread = len(other.ids) - other.read
         return unread >= MIN_SHARED and common_prefix(request.ids, other.ids) - other.read >= MIN_SHARED
 
     def _share(self, budget: int) -> list[tuple[_Request, list[int]]]:
-        """Return what each running request reads in a pass: an equal share first, and what is left as they came."""
+        """Return the number of tokens of each running request in a pass: equal shares, then the rest in order of
+        arrival."""
         running = [request for request in self._running() if request.read < len(request.ids)]
         unread = [len(request.ids) - request.read for request in running]
         shares = [min(count, max(1, budget // len(running))) for count in unread]
@@ -329,7 +330,7 @@ class Scheduler:
         ]
 
     def _look_ahead(self, request: _Request) -> Logits | Exception:
-        """Read the branches that a request asked for, in a pass of their own."""
+        """Evaluate the tree of a request, in a separate pass."""
         forward, session = request.forward, request.session
         assert forward is not None and session is not None
         try:
@@ -342,7 +343,7 @@ class Scheduler:
         return logits
 
     def _pass(self, rows: Sequence[tuple[_Request, list[int]]]) -> list[Logits | Exception]:
-        """Run a forward pass; where it fails, one for each request, so that one does not harm the others."""
+        """Run a forward pass; if it fails, one for each request, so that an error affects only its own request."""
         if not rows:
             return []
         self._passes += 1
@@ -359,7 +360,7 @@ class Scheduler:
 
 
 def _is_exiting() -> bool:
-    """Return True if the program is over but for daemons and schedulers, so that nobody waits for a result."""
+    """Return True if only daemons and schedulers are still running, so that nobody waits for a result."""
     return not threading.main_thread().is_alive() and all(
         thread.daemon or thread.name == _THREAD or not thread.is_alive() for thread in threading.enumerate()
     )

@@ -1,4 +1,4 @@
-"""The sequence of tokens of one generation, and the forward passes that it asks its driver for."""
+"""The sequence of tokens of one generation, and its requests for forward passes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Forward:
-    """A request for a forward pass: append these tokens to the sequence, and send back the logits after the last.
+    """A request for a forward pass: append these tokens to the sequence, and send the logits after the last one.
 
     Attributes:
         token_ids: the tokens.
-        is_over: a driver that lets the request wait polls this now and then. If it returns True or raises, the
-            generation is over, and the driver sends None.
-        parents: None, or for each token the index of its parent, -1 for a root: a tree of tokens that the model looks
-            ahead along and does not append. The logits after each are sent back, ``[n, V]`` (see `TreeSession`).
-        cached_tokens: set by the driver: number of the tokens that were not computed again.
-        passes: set by the driver: number of forward passes of the model; more than one where it cannot read a tree.
-        seconds: set by the driver: time of the forward pass; of one for many sequences, the whole.
+        is_over: called repeatedly by a driver while the request waits. If it returns True or raises, the generation is
+            over, and the driver sends None.
+        parents: None; or for each token of a tree the index of its parent (-1: root). The model evaluates the tree
+            without appending it, and the logits after each token are sent, ``[n, V]`` (see `TreeSession`).
+        cached_tokens: set by the driver: number of the tokens that were reused from a cache.
+        passes: set by the driver: number of forward passes; more than one if the model cannot evaluate a tree.
+        seconds: set by the driver: time of the forward pass, also of one for several sequences.
     """
 
     token_ids: tuple[int, ...]
@@ -44,25 +44,25 @@ if TYPE_CHECKING:
 
 
 class Unanswered(Exception):
-    """The driver sent None for logits: the generation was over before its turn came."""
+    """The driver sent None for logits: the generation ended while it waited."""
 
 
 class TokenSequence:
-    """Prompt and output of one generation, and how far the model has read them.
+    """Prompt and output of one generation, and the part that the model has read.
 
     Args:
         prompt: at least one token.
         size: number of tokens of the vocabulary.
-        sampler: is told each token, since repetitions are penalised.
-        tracer: is told each forward pass, and each token that is taken back; None without a trace.
-        is_over: `Forward.is_over` of each request.
+        sampler: receives each token, for the repetition penalty.
+        tracer: receives each forward pass, and each token that is taken back; None: no trace.
+        is_over: the `Forward.is_over` of all requests.
 
     Attributes:
-        prompt: as given.
+        prompt: the argument.
         token_ids: the output, without the end-of-text token.
         logits: after the last token that the model has read; None before the first forward pass.
         forward_passes: number of forward passes.
-        cached_tokens: number of tokens of the prompt that were not computed again.
+        cached_tokens: number of tokens of the prompt that were reused from a cache.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class TokenSequence:
 
     @property
     def forced_tokens(self) -> int:
-        """Number of output tokens that were not the model's choice."""
+        """Number of output tokens that the model did not choose."""
         return sum(self._forced)
 
     def append(self, token_id: int, forced: bool) -> None:
@@ -96,7 +96,7 @@ class TokenSequence:
 
         Args:
             token_id: the token.
-            forced: it is not the model's choice. A token that replaces one that the model chose counts as chosen.
+            forced: the model did not choose it. A token that replaces a chosen one counts as chosen.
         """
         self.token_ids.append(token_id)
         self._forced.append(forced and not self._replaces_choice)
@@ -111,23 +111,23 @@ class TokenSequence:
             self._tracer.take_back()
 
     def remove_unread(self, token_id: int) -> None:
-        """Remove the last token, of the prompt or the output, from what the model is going to read."""
+        """Remove the last token, of the prompt or the output, from the tokens that the model has not read."""
         self._unread.pop()
         self._sampler.forget(token_id)
 
     def restore(self, token_id: int) -> None:
-        """Let the model read a token next."""
+        """Add a token to the tokens that the model has not read."""
         self._unread.append(token_id)
         self._sampler.saw((token_id,))
 
     def read(self) -> Logits:
-        """Return the logits after the last token, by one forward pass if the model has not read all of them.
+        """Return the logits after the last token, by one forward pass if the model has not read all tokens.
 
         Raises:
             Unanswered: the generation is over.
             DecodingError: the logits have another shape.
         """
-        # Nothing is unread where a token was taken back and no other appended.
+        # All tokens may be read: if a token was taken back, and no other appended.
         if self.logits is None or self._unread:
             forward = Forward(tuple(self._unread), self._is_over)
             self._unread.clear()
@@ -147,7 +147,7 @@ class TokenSequence:
         return self.logits
 
     def look_ahead(self, token_ids: tuple[int, ...], parents: tuple[int, ...]) -> Logits:
-        """Return the logits after each token of a tree that follows the sequence, which stays as it is.
+        """Return the logits after each token of a tree that continues the sequence, without changing the sequence.
 
         Raises:
             Unanswered: the generation is over.

@@ -1,4 +1,4 @@
-"""Tree of token sequences: what a model reads to score several texts, their common beginnings once."""
+"""Tree of token sequences, in which a model scores several texts and reads common prefixes once."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 
 class TokenTree:
-    """Sequences of tokens that follow one context, as a tree.
+    """Sequences of tokens after one context, as a tree.
 
     Args:
         paths: the sequences; an empty one adds nothing.
 
     Attributes:
-        token_ids: one token for each node, in the order of a walk along the branches: each after its parent.
-        parents: for each node the index of its parent; -1: it follows the context.
+        token_ids: the token of each node, in depth-first order, so each is after its parent.
+        parents: the index of the parent of each node; -1: it follows the context.
         depths: for each node the number of tokens up to it.
     """
 
@@ -25,5 +25,5 @@ class TokenTree:
         self.depths = tuple(map(len, ordered))
 
     def index(self, path: tuple[int, ...]) -> int:
-        """Return the node at which a beginning of one of the sequences ends; -1 for the empty one."""
+        """Return the node of a prefix of one of the sequences; -1 for the empty prefix."""
         return self._index[path]

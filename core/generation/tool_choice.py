@@ -1,4 +1,4 @@
-"""A request's tools and tool choice as users give them, and the error for a tool that does not exist."""
+"""Tools and tool choice of a request, and the error for a tool that does not exist."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import Place, UnknownToolError
 from .params import ToolInterface
 
-#: Words of a tool choice; any other choice is the name of a tool.
+#: Keywords of a tool choice; any other choice is the name of a tool.
 TOOL_CHOICES = ("auto", "required", "none")
 
 #: Maximum number of tools that an error lists.
@@ -17,7 +17,7 @@ _SHOWN = 20
 
 
 def unknown_tool(name: object, names: Sequence[str], message: str | None = None) -> UnknownToolError:
-    """Return the error for a tool that does not exist; its hint lists the tools that do."""
+    """Return the error for a tool that does not exist; its hint lists the existing tools."""
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     return UnknownToolError(
         message or f"unknown tool {name!r}",
@@ -27,29 +27,29 @@ def unknown_tool(name: object, names: Sequence[str], message: str | None = None)
 
 
 def tool_set_of(tools: Any) -> ToolInterface:
-    """Return a tool set of anything that describes tools: what ``ToolSet.from_any`` takes.
+    """Return a tool set of any argument of ``ToolSet.from_any``.
 
     Raises:
-        SchemaError: something is no tool.
+        SchemaError: an argument is not a tool.
     """
     if isinstance(tools, ToolInterface):
         return tools
     made: ToolInterface = import_module("toolgrammar.tools").ToolSet.from_any(
         tools
-    )  # by name: the engine knows no tool
+    )  # by name, because core does not import tools
     return made
 
 
 def tool_choice_of(choice: Any, names: Sequence[str]) -> Any:
-    """Return a tool choice as it is known here: ``"any"``, unless a tool has this name, is ``"required"``."""
+    """Return the canonical tool choice: ``"any"`` becomes ``"required"``, unless a tool has this name."""
     return "required" if choice == "any" and "any" not in names else choice
 
 
 def check_tool_choice(choice: Any, names: Sequence[str]) -> None:
-    """Check that a tool choice is one of the words or names a tool.
+    """Check that a tool choice is a keyword or the name of a tool.
 
     Raises:
-        UnknownToolError: it is neither; lists the tools.
+        UnknownToolError: it is neither; the message lists the tools.
     """
     if not isinstance(choice, str) or (choice not in TOOL_CHOICES and choice not in names):
         words = ", ".join(TOOL_CHOICES)

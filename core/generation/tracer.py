@@ -1,4 +1,4 @@
-"""Collector of a trace: facts of each token while the loop writes, and their places when the answer is whole."""
+"""Collector of a trace: facts of each token during decoding, and their locations in the complete answer."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from ..masks import Matcher
     from ..vocabulary.vocabulary import Vocabulary
 
-#: Maximum number of removed tokens that are named at each place, and the least probability of one.
+#: Maximum number of removed tokens that are listed at each position, and the minimum probability of one.
 MAX_FORBIDDEN = 6
 LEAST_FORBIDDEN = 0.001
 
-#: Maximum number of allowed tokens that are named one by one.
+#: Maximum number of allowed tokens that are listed individually.
 MAX_NAMED = 8
 
-#: Maximum length of what a trace quotes of a schema, in characters.
+#: Maximum length of a quotation of a schema in a trace, in characters.
 MAX_SCHEMA = 240
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A mask, and what the model thought of it, before a token was accepted.
+    """A mask and the model's probabilities, before a token is accepted.
 
     Attributes:
         allowed: number of allowed tokens.
-        probabilities: of all tokens; None if the model was not asked.
-        removed: their sum over the tokens that were not allowed.
-        forbidden: the likeliest of those.
-        expected: the mask in words.
-        kept: logarithm of the probability of what was allowed; None if the model was not asked.
+        probabilities: the probabilities of all tokens; None if the model was not asked.
+        removed: the sum of the probabilities of the forbidden tokens.
+        forbidden: the likeliest forbidden tokens.
+        expected: a description of the mask.
+        kept: log-probability of the allowed tokens; None if the model was not asked.
     """
 
     allowed: int
@@ -61,26 +61,26 @@ class Observation:
 
 @dataclass
 class _Record:
-    """A token that was written; the places follow when the answer is whole."""
+    """A written token; its location is added when the answer is complete."""
 
     token: TracedToken
     data: bytes
     chosen: str | None = None  # its text, if the model chose it
-    kept: float | None = None  # logarithm of the probability of what was allowed
+    kept: float | None = None  # log-probability of the allowed tokens
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the raw text that spells JSON.
+    """A part of the raw text that is JSON.
 
     Attributes:
         start: its first character in the raw text.
-        end: the character after its last.
-        call: number of the call; None for JSON that is no call.
+        end: the index after its last character.
+        call: number of the call; None for JSON that is not a call.
         tool: the tool of the call.
-        places: of the JSON.
-        offset: where the part begins in the JSON.
-        is_plain: the part is a string without quotes and escapes; all of it is at ``offset``.
+        places: the positions in the JSON.
+        offset: the index of the part in the JSON.
+        is_plain: the part is a string without quotes and escapes, whose characters are all at ``offset``.
     """
 
     start: int
@@ -99,7 +99,7 @@ class Tracer:
     Args:
         vocabulary: of the tokens.
         model: the model's name.
-        only_masses: nothing is wanted but `masses`: no words, and no removed tokens.
+        only_masses: collect only `masses`: no descriptions, and no removed tokens.
     """
 
     vocabulary: Vocabulary
@@ -110,21 +110,21 @@ class Tracer:
 
     def __post_init__(self) -> None:
         self._records: list[_Record] = []
-        self._taken: _Record | None = None  # a chosen token that was taken back, until another replaces it
+        self._taken: _Record | None = None  # a chosen token that was taken back, until it is replaced
         self._engine_seconds = 0.0
         self._resumed = time.perf_counter()
-        self._told = (0.0, 0.0)  # model and engine seconds that are in records
+        self._told = (0.0, 0.0)  # model and engine seconds that are already in records
         self._before = 0  # bytes at the beginning of the tokens that belong to the prompt
         self._parts: list[_Part] = []
         self._names: list[tuple[int, int, int, str]] = []  # start, end, call and name of tools in the raw text
         self._texts: list[tuple[int, int]] = []  # start and end of steps of free text
         self._arguments: dict[int, str] = {}
-        self._after = 0  # the name of the next call does not stand before
+        self._after = 0  # the name of the next call is not before this index
 
     # -- time --------------------------------------------------------------------------------------------------
 
     def timed(self, steps: Generator[Any, Any, None]) -> Generator[Any, Any, None]:
-        """Run the loop, and measure the time that it runs itself; forward passes know their own."""
+        """Run the loop, and measure its own time, without forward passes."""
         reply = None
         while True:
             self._resumed = time.perf_counter()
@@ -151,13 +151,13 @@ class Tracer:
     def observe(
         self, logits: npt.NDArray[np.float32] | None, allowed: npt.NDArray[np.intp], matcher: Matcher, held: bytes
     ) -> Observation:
-        """Return the facts of a place before a token is accepted there; its own time is no engine time.
+        """Return the facts of a position before a token is accepted; its own time does not count as engine time.
 
         Args:
             logits: the model's; None if it was not asked.
             allowed: ids of the allowed tokens.
-            matcher: at the place, after what is held.
-            held: text that is certain and not written yet.
+            matcher: after the pending text.
+            held: the pending text (certain, but not written in tokens yet).
         """
         kept = None if logits is None else log_mass(logits, allowed)
         if self.only_masses:
@@ -182,10 +182,10 @@ class Tracer:
 
         Args:
             token_id: the token.
-            how: how it came.
-            seen: the place before it.
+            how: its origin.
+            seen: the facts of its position.
             reasoning: it is a part of the reasoning.
-            healed: number of bytes at its beginning, and that of tokens after it, that the prompt had already.
+            healed: number of bytes, from its beginning, that the prompt already had.
         """
         self._before += healed
         data = self.vocabulary.tokens[token_id]
@@ -218,7 +218,7 @@ class Tracer:
         self._records.append(_Record(token, data or b"", text if how == "sampled" else None, kept))
 
     def take_back(self) -> None:
-        """Forget the last token: the tokenizer joins it with what follows."""
+        """Remove the last token, which the tokenizer joins with the following text."""
         self._taken = self._records.pop()
 
     def reasoned(self) -> None:
@@ -229,15 +229,15 @@ class Tracer:
     # -- output ------------------------------------------------------------------------------------------------
 
     def saw(self, event: Event, raw: str, begin: int) -> None:
-        """Record what a step of the output was, so that its characters have a place.
+        """Record the kind of a step of the output, for the locations of its characters.
 
         Args:
-            event: of the step.
+            event: the event of the step.
             raw: the raw text so far.
             begin: index in it of the step's first character.
         """
         if isinstance(event, TextDelta):
-            # A parser holds text back that may begin a call, so that it can come some steps later.
+            # A parser holds back text that may begin a call, so the event may be several steps later.
             after = self._texts[-1][1] if self._texts else 0
             place = raw.rfind(event.text, after)
             self._texts.append((place, place + len(event.text)) if place >= 0 else (begin, len(raw)))
@@ -251,12 +251,12 @@ class Tracer:
             self._after = len(raw)
 
     def located(self, call: int, name: str, arguments: str, start: int) -> None:
-        """Record that the arguments of a call stand as they are in the raw text, from an index on."""
+        """Record that the arguments of a call are literally in the raw text, from an index."""
         places = Places(arguments)
         self._parts.append(_Part(start, start + len(arguments), call, name, places))
 
     def forget(self, call: int) -> None:
-        """Forget a call that is no part of the answer: its tokens are markup."""
+        """Remove a call that is not a part of the answer; its tokens are markup."""
         self._parts = [part for part in self._parts if part.call != call]
         self._names = [name for name in self._names if name[2] != call]
         self._arguments.pop(call, None)
@@ -264,14 +264,14 @@ class Tracer:
     def trace(
         self, raw: str, prompt_tokens: int, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
     ) -> Trace:
-        """Return the trace of the whole answer.
+        """Return the trace of the complete answer.
 
         Args:
             raw: its raw text.
             prompt_tokens: number of tokens of the prompt.
             names: the tool of each call.
-            schemas: of the tools' arguments, and under None that of JSON that is no call.
-            answer: where such JSON begins in the raw text; -1 without.
+            schemas: the schemas of the tools' arguments, and under None that of JSON that is not a call.
+            answer: the index of such JSON in the raw text; -1 if there is none.
         """
         finder = _Finder(raw, self, names, schemas, answer)
         return Trace(
@@ -285,7 +285,8 @@ class Tracer:
         )
 
     def masses(self, raw: str, names: Sequence[str], answer: int) -> tuple[ValueMass, ...]:
-        """Return how much the grammar left of each value, in the order in which they begin; arguments as of `trace`."""
+        """Return for each value the share of the probability that the grammar allows, in the order of their beginnings;
+        arguments as for `trace`."""
         sums: dict[tuple[Any, Any, Any, Any], list[float]] = {}
         tokens = self._placed(_Finder(raw, self, names, {}, answer), raw)
         for record, token in zip(self._records, tokens, strict=True):
@@ -298,7 +299,7 @@ class Tracer:
         )
 
     def _placed(self, finder: _Finder, raw: str) -> list[TracedToken]:
-        """Return the tokens with their texts and places."""
+        """Return the tokens with their texts and locations."""
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         tokens: list[TracedToken] = []
         begin, before = 0, self._before
@@ -307,7 +308,7 @@ class Tracer:
             before -= skipped
             text = decode(record.data[skipped:])
             if number == len(self._records) - 1 and begin + len(text) < len(raw):
-                text += decode(b"", final=True)  # half a character at the end
+                text += decode(b"", final=True)  # an incomplete character at the end
             tokens.append(finder.placed(replace(record.token, text=text), begin))
             begin += len(text)
         return tokens
@@ -322,7 +323,7 @@ class Tracer:
         return self._name(token_id) if data is None else data.decode("utf-8", "replace")
 
     def _likeliest(self, rest: npt.NDArray[np.float64], matcher: Matcher, held: bytes) -> tuple[ForbiddenToken, ...]:
-        """Return the likeliest tokens of those that were removed."""
+        """Return the likeliest removed tokens."""
         count = min(MAX_FORBIDDEN, len(rest))
         places = np.argpartition(rest, len(rest) - count)[len(rest) - count :]
         places = places[np.argsort(-rest[places], kind="stable")]
@@ -333,7 +334,7 @@ class Tracer:
         )
 
     def _why(self, token_id: int, matcher: Matcher, held: bytes) -> str:
-        """Return the reason that a token is not allowed, in words."""
+        """Return a description of the reason why a token is forbidden."""
         data = self.vocabulary.tokens[token_id]
         if not data:
             ends = token_id in self.vocabulary.eos
@@ -350,7 +351,7 @@ class Tracer:
         return f"{_quoted(fits)} fits, {_quoted(data[len(fits.encode()) :].decode('utf-8', 'replace'))} does not"
 
     def _expected(self, allowed: npt.NDArray[np.intp], held: bytes) -> str:
-        """Return a set of tokens in words."""
+        """Return a description of a set of tokens."""
         first = self.vocabulary.derived(_first_bytes)
         if len(allowed) <= MAX_NAMED:
             texts = sorted({self._text(int(token)) for token in allowed}, key=lambda text: (len(text), text))
@@ -367,7 +368,7 @@ class Tracer:
 
 
 def _joined(taken: _Record, token: TracedToken) -> TracedToken:
-    """Return a token that replaces one at the place of that one."""
+    """Return a token that replaces another one, with the position of that."""
     first = taken.token
     return replace(
         token,
@@ -385,7 +386,7 @@ def _joined(taken: _Record, token: TracedToken) -> TracedToken:
 
 
 class _Finder:
-    """Finds the place of each token in the calls and the JSON of an answer."""
+    """Finds the location of each token in the calls and the JSON of an answer."""
 
     def __init__(
         self, raw: str, tracer: Tracer, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
@@ -407,7 +408,7 @@ class _Finder:
         self._rules: dict[tuple[str | None, str], str] = {}
 
     def placed(self, token: TracedToken, begin: int) -> TracedToken:
-        """Return a token with its place; it begins at this character of the raw text."""
+        """Return a token, which begins at this character of the raw text, with its location."""
         if token.role == "reasoning":
             return token
         end = begin + len(token.text)
@@ -432,11 +433,11 @@ class _Finder:
 
 
 def _spelled_otherwise(raw: str, start: int, call: int, name: str, arguments: str) -> list[_Part]:
-    """Return the values of a call whose format does not write its arguments as one JSON text, where they are found.
+    """Return the parts of a call whose wire format does not write its arguments as one JSON text.
 
     Args:
         raw: the raw text.
-        start: the call's values stand after this character.
+        start: the call's values are after this index.
         call: number of the call.
         name: its tool.
         arguments: as JSON.
@@ -459,14 +460,14 @@ def _spelled_otherwise(raw: str, start: int, call: int, name: str, arguments: st
 
 
 def _plain_string(spelled: str) -> str | None:
-    """Return the string that a JSON text is; None if it is another value."""
+    """Return the value of a JSON text if it is a string, else None."""
     return str(json.loads(spelled)) if spelled.startswith('"') and spelled.endswith('"') else None
 
 
 def rule_at(schema: Any, pointer: str) -> str:
-    """Return what a schema says of the value at a JSON pointer, as JSON text; empty where it says nothing.
+    """Return the part of a schema for the value at a JSON pointer, as JSON text; empty if there is none.
 
-    It is for people: conditions (``if``, ``not``, ``dependentSchemas``) are not followed.
+    It is for people: conditions (``if``, ``not``, ``dependentSchemas``) are ignored.
     """
     schemas = [schema]
     for step in pointer.split("/")[1:]:
@@ -512,12 +513,12 @@ def _below(root: Any, schema: Any, name: str, depth: int = 8) -> list[Any]:
     return below
 
 
-#: Keywords that say nothing of the value itself.
+#: Keywords without a constraint on the value itself.
 _SILENT = frozenset({"title", "description", "examples", "$defs", "definitions", "$schema", "$id", "default"})
 
 
 def _brief(schema: Any) -> Any:
-    """Return a schema without what is said of its parts."""
+    """Return a schema without the schemas of its parts."""
     if not isinstance(schema, Mapping):
         return schema
     brief = {name: value for name, value in schema.items() if name not in _SILENT}
@@ -528,7 +529,7 @@ def _brief(schema: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def describe(data: bytes) -> str:
-    """Return a set of bytes, ascending, that may come next, in words."""
+    """Return a description of a set of possible next bytes, given in ascending order."""
     letters = {byte for byte in data if chr(byte).isalpha() and byte < 128}
     printable = {byte for byte in data if 33 <= byte < 127}
     if len(printable) >= 80:
@@ -573,7 +574,7 @@ def _quoted(text: str) -> str:
 
 
 def _softmax(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64] | None:
-    """Return the probabilities of logits; None if they have none. NaN counts as never."""
+    """Return the probabilities of logits; None if they are undefined. NaN counts as probability 0."""
     wide = logits.astype(np.float64)
     wide[np.isnan(wide)] = -np.inf
     best = wide.max()

@@ -1,4 +1,4 @@
-"""Truncated values of a JSON text that the token budget closed by force."""
+"""Truncated values of a JSON text that was completed at the end of the token budget."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from .json_places import Value, values_of
 
 
 def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
-    """Return the JSON pointers (RFC 6901) of the values that were closed, or written, by force.
+    """Return the JSON pointers (RFC 6901) of the truncated values.
 
     Args:
         text: a valid JSON text.
-        offset: from this character on, the text was forced.
+        offset: index of the first forced character.
 
     Returns:
-        The innermost value that was open at ``offset``, then every value that begins after it (not its parts). Nothing
-        if the text is not JSON.
+        The innermost value that was incomplete at ``offset``, then every value that begins after it (not its parts).
+        Empty if the text is not JSON.
     """
     try:
         json.loads(text)
@@ -29,10 +29,10 @@ def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
 
 
 def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, ...]]:
-    """Return the JSON pointers of what is not finished at a character of a JSON text.
+    """Return the JSON pointers of the values that are incomplete at a character of a JSON text.
 
     Returns:
-        The innermost value that is open there, if one is; and each value that begins there or after it (not its parts).
+        The innermost value that is incomplete there, if any; and each value that begins there or later (not its parts).
     """
     innermost: Value | None = None
     forced: list[Value] = []
@@ -41,6 +41,6 @@ def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, 
         if value.start >= offset:
             if value.parent is None or value.parent.start < offset:
                 forced.append(value)
-        elif value.end > offset or (is_scalar and value.end == offset < len(text)):  # a number might have gone on
+        elif value.end > offset or (is_scalar and value.end == offset < len(text)):  # a number could continue
             innermost = value
     return None if innermost is None else innermost.pointer(), tuple(value.pointer() for value in forced)

@@ -1,4 +1,4 @@
-"""One answer from its plan: plan, decoding, output."""
+"""Writing of one answer from its plan: decoding and output."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _LOG = logger_of("models")
 
-#: Seconds of writing after which a log says how far an answer is.
+#: Interval in seconds at which the progress of an answer is logged.
 SECONDS_OF_SILENCE = 5
 
-#: Newlines that models write between reasoning and answer; they belong to neither.
+#: Newlines between reasoning and answer, which are a part of neither.
 _NEWLINES = r"\n{0,2}"
 
 
@@ -41,7 +41,7 @@ class Writer:
     Args:
         backend: the loaded model.
         matcher_of: makes a matcher of a grammar over the backend's vocabulary.
-        warm_seconds: maximum time for which masks are derived ahead (`Constraint.warm`) while a prompt is read.
+        warm_seconds: maximum time of `Constraint.warm` while a prompt is read.
     """
 
     def __init__(self, backend: Backend, matcher_of: Callable[[Grammar], Matcher], warm_seconds: float = 0) -> None:
@@ -52,10 +52,10 @@ class Writer:
         self._warming = Lock()
 
     def write(self, plan: Plan, deadline: Deadline) -> Work:
-        """Write an answer: yield its events as they become certain, then the whole of it.
+        """Write an answer: yield its events when they are certain, then the complete generation.
 
         Raises:
-            InvalidArgumentsError: the answer violates what its grammar does not enforce (``plan.check``).
+            InvalidArgumentsError: the answer violates a constraint that its grammar does not enforce (``plan.check``).
             ToolGrammarError: see `Decoding.steps`.
         """
         decoding = self._decoding(plan, deadline)
@@ -115,8 +115,8 @@ class Writer:
     def _warm_beside(self, constraint: Constraint) -> Iterator[None]:
         """Warm a constraint in a thread until the prompt is read.
 
-        The model's forward pass leaves the interpreter to others most of the time. One thread for each model is enough:
-        they would wait for each other.
+        The model's forward pass releases the GIL most of the time. One thread for each model is enough, because several
+        would wait for each other.
         """
         if self._warm_seconds <= 0 or not self._warming.acquire(blocking=False):
             yield
@@ -159,14 +159,14 @@ class Writer:
 
 
 def _after(reasoning: ReasoningPlan | None, grammar: Grammar) -> Grammar:
-    """Return the grammar of an answer with the newlines that come before it."""
+    """Return the grammar of an answer with the newlines before it."""
     if reasoning is None:
         return grammar
     return (Grammar.literal("\n") if reasoning.is_draft else Grammar.from_regex(_NEWLINES)) + grammar
 
 
 def _schemas(params: GenerateParams) -> dict[str | None, Any]:
-    """Return the schemas that a request names: of each tool's arguments, and under None that of a JSON answer."""
+    """Return the schemas of a request: of each tool's arguments, and under None that of a JSON answer."""
     schemas: dict[str | None, Any] = {}
     if params.tools is not None:
         for tool in params.tools.to_openai():
@@ -182,7 +182,7 @@ def _schemas(params: GenerateParams) -> dict[str | None, Any]:
 
 
 def silently(work: Work) -> Generator[Forward | Released, Logits | None, Generation]:
-    """Run a generation without handing on its events; return the whole of it."""
+    """Run a generation without its events; return the complete generation."""
     whole: Generation | None = None
     logits = None
     with closing(work):

@@ -4,7 +4,7 @@
 expanded grammars over bytes whose leaves are literals and terms. Both are stores: a language is a small integer in
 its store, so a state is an integer, equality is identity, and everything is memoised.
 
-Use this layer to write a new kind of grammar; to constrain a model, use `toolgrammar.core.Grammar`. It does not know
+Use this package to write a new kind of grammar; to constrain a model, use `toolgrammar.core.Grammar`. It does not know
 tokens or vocabularies: those begin in ``toolgrammar.core.masks``.
 """
 

@@ -1,4 +1,4 @@
-"""Terms of free text: with none of some words in it, and up to a marker."""
+"""Terms of free text: without given words, and up to a marker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def free_text(terms: Terms, excluding: tuple[str, ...], min_chars: int) -> int:
 
 def text_until(terms: Terms, marker: str, excluding: tuple[str, ...]) -> int:
     """Return the term of texts that end with their first ``marker`` and contain none of the words."""
-    # Σ* marker, of which no proper prefix already contains the marker.
+    # Σ* marker, without strings that have the marker in a proper prefix.
     parts = [
         terms.seq(terms.ALL, terms.literal(marker)),
         terms.seq(terms.not_(containing(terms, (marker,))), terms.ANY),

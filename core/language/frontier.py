@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Frontier of a breadth-first search: the terms that it has met, in order, and where from.
+"""Frontier of a breadth-first search: the visited terms in order, each with its parent.
 
 Compiled where that is possible; ``frontier.pxd`` declares its C interface.
 """
@@ -17,8 +17,8 @@ if not cython.compiled:  # else they are declared
 
 @cython.cclass
 class Frontier:
-    """The terms that a search has met: ``terms``, of which there are ``count``, and ``parents``, the index there of the
-    term from which each was met (-1: none)."""
+    """The terms that a search has reached: ``terms[:count]``, and ``parents``, the index in ``terms`` of the term from
+    which each was reached first (-1: none)."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -33,7 +33,7 @@ class Frontier:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def begin(self, term: cython.int) -> cython.int:
-        """Begin a search at a term: forget the last one."""
+        """Reset the frontier to one term."""
         i: cython.int
         for i in range(self.count):
             self.met[self.terms[i]] = 0
@@ -43,7 +43,7 @@ class Frontier:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def meet(self, term: cython.int, parent: cython.int) -> cython.int:
-        """Note a term, unless it was met before."""
+        """Append a term, unless it is already there."""
         if term >= self.met_room:
             self.met = more(self.met, self.met_room, 2 * term)
             self.met_room = 2 * term

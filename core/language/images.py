@@ -1,11 +1,11 @@
-"""Images of languages: the texts of a node that a term has too, each character spelled in another way.
+"""Images of languages: the intersection of a node and a term, with each character replaced by its spellings.
 
 A node is a context-free language of UTF-8 text, and a term a regular one. Their intersection is context-free
 (Bar-Hillel, Perles and Shamir 1961): its rules are those of the node, once for each pair of states of the term, before
-and after a rule's text. The states are the derivatives of the term; pairs between which a rule has no text are left
-out.
+and after a rule's text. The states are the derivatives of the term; a rule without a text between two states is
+omitted.
 
-Spelling each character by itself, as JSON strings do, makes a context-free language of any other.
+A substitution of characters, such as JSON escaping, maps a context-free language to a context-free language.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .terms import Terms
 #: Maximum number of states of a term.
 MAX_STATES = 300
 
-#: Returns the texts of a term, each character spelled in a way of its own.
+#: A function that maps a term to the term of its spelled texts.
 Spelling = Callable[[Terms, int], int]
 
 
 def image(nodes: Nodes, node: int, *, within: int | None = None, spelling: Spelling | None = None) -> int:
-    """Return the texts of a node that are in a term too, spelled in another way.
+    """Return the node of the texts that are in a node and in a term, spelled.
 
     Args:
         nodes: the store.
-        node: literals, terms and what is made of them; no control tokens, JSON strings or dynamic places.
+        node: a grammar of literals and terms; no control tokens, JSON strings or dependent nodes.
         within: the term; None: every text.
-        spelling: of the characters; None: as they are. It is part of the names of rules, so it is a function that has
-            a name, or a `functools.partial` that is kept.
+        spelling: maps a term to its spelled texts; None: no change. It is part of the keys of rules, so it must be a
+            named function, or a `functools.partial` that the caller keeps.
 
     Raises:
         LimitError: the term has more than `MAX_STATES` states.
@@ -74,7 +74,7 @@ class _Image:
         return self._ends[node, start]
 
     def _look(self, asked: tuple[int, int], user: tuple[int, int] | None) -> frozenset[int]:
-        """Return what is known of the states after a node; note who has to know if there are more."""
+        """Return the states found so far after a node, and register ``user`` to be updated when there are more."""
         if asked not in self._ends:
             self._ends[asked] = frozenset()
             self._users[asked] = set()
@@ -116,20 +116,20 @@ class _Image:
                     break
                 found |= states
             states, before, count = after(part, states), states, count + 1
-            if states == before and count <= least:  # the rest of the copies change nothing
+            if states == before and count <= least:  # a fixpoint: further copies change nothing
                 count = least
         return found
 
     # -- texts from state to state ---------------------------------------------------------------------------------
 
     def _way(self, term: int, start: int, end: int) -> int:
-        """Return the texts of a term that lead from state to state."""
+        """Return the node of the texts of a term that lead from ``start`` to ``end``."""
         if len(self._edges) == 1:
             return term
         return int(self._terms.and_([term, _path(self._terms, start, end, self._edges)]))
 
     def _between(self, node: int, start: int, end: int) -> int:
-        """Return the image of the texts of a node that lead from state to state."""
+        """Return the image of the texts of a node that lead from ``start`` to ``end``."""
         nodes = self._nodes
         if end not in self._reached(node, start):
             return node_kinds.EMPTY
@@ -181,7 +181,7 @@ class _Image:
 
 
 def _edges(terms: Terms, start: int) -> dict[int, dict[int, list[tuple[int, int]]]]:
-    """Return the states of a term: from each, the ranges of characters that lead to each other.
+    """Return the derivative automaton of a term: for each state, the character ranges that lead to each successor.
 
     Raises:
         LimitError: there are more than `MAX_STATES`.
@@ -205,11 +205,11 @@ def _edges(terms: Terms, start: int) -> dict[int, dict[int, list[tuple[int, int]
 
 
 def _path(terms: Terms, start: int, end: int, edges: dict[int, dict[int, list[tuple[int, int]]]]) -> int:
-    """Return the texts that lead from a state to another, which may be the same."""
+    """Return the node of the texts that lead from one state to another, or back to the same."""
     leading = _leading(end, edges)
 
     def beyond(state: int) -> int:
-        """Return the texts that are not empty."""
+        """Return the node of the texts that are not empty."""
         if not any(target in leading or target == end for target in edges[state]):
             return terms.EMPTY
         return terms.deferred(("path", state, end), lambda terms: build(state), loops=True)
@@ -225,7 +225,7 @@ def _path(terms: Terms, start: int, end: int, edges: dict[int, dict[int, list[tu
 
 
 def _leading(end: int, edges: dict[int, dict[int, list[tuple[int, int]]]]) -> set[int]:
-    """Return the states from which a text that is not empty leads to a state."""
+    """Return the states from which a non-empty text leads to ``end``."""
     found: set[int] = set()
     grown = {state for state, targets in edges.items() if end in targets}
     while grown - found:
@@ -238,13 +238,13 @@ def _leading(end: int, edges: dict[int, dict[int, list[tuple[int, int]]]]) -> se
 
 
 def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, CharSet], int]) -> int:
-    """Return the texts of a term, each character spelled.
+    """Return the term of the texts of a term with each character replaced by its spellings.
 
     Args:
         terms: the store.
         term: the texts.
-        name: of the spelling.
-        written: returns the spellings of any of some characters; none of them is empty.
+        name: the name of the spelling.
+        written: maps a class of characters to the term of their spellings, none of them empty.
     """
 
     def build(terms: Terms) -> int:
@@ -262,21 +262,21 @@ def spelled(terms: Terms, term: int, name: Hashable, written: Callable[[Terms, C
 
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _PLAIN = CharSet(((0x20, 0x10FFFF),)) & ~CharSet.of('"\\')
-#: Characters that are escaped, or may be.
+#: Characters with an escape.
 _ESCAPED = CharSet(((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x10FFFF)))
 _ASTRAL = 0x10000
 
 
 def json_escaped(terms: Terms, term: int) -> int:
-    r"""Return the insides of JSON strings whose decoded value is in a term.
+    r"""Return the contents (without quotes) of the JSON strings whose decoded value is in a term.
 
-    Characters of ASCII are escaped only where they must be; all others are raw, or ``\uXXXX``.
+    ASCII characters are escaped only if they must be; all others are raw, or ``\uXXXX``.
     """
     return spelled(terms, term, "json", _in_json)
 
 
 def _in_json(terms: Terms, chars: CharSet) -> int:
-    """Return the spellings of any of some characters in a JSON string."""
+    """Return the spellings of the characters of a class in a JSON string."""
     written = []
     for first, last in (chars & _ESCAPED).ranges:
         codes = range(first, min(last, 0x5C) + 1)
@@ -291,12 +291,12 @@ def _in_json(terms: Terms, chars: CharSet) -> int:
 
 
 def _unit(terms: Terms, low: int, high: int) -> int:
-    """Return ``u`` and the four hexadecimal digits of the numbers of a range."""
+    """Return ``u`` and four hexadecimal digits, for each number of a range."""
     return terms.seq(terms.literal("u"), _digits(terms, low, high, 4))
 
 
 def _pairs(terms: Terms, low: int, high: int) -> int:
-    """Return the surrogates of characters beyond the first plane, which are counted from its end."""
+    """Return the surrogate pairs of supplementary characters, given as code points minus 0x10000."""
     (first, begin), (last, end) = divmod(low, 0x400), divmod(high, 0x400)
 
     def pair(first: int, last: int, begin: int, end: int) -> int:
@@ -312,7 +312,7 @@ def _pairs(terms: Terms, low: int, high: int) -> int:
 
 
 def _digits(terms: Terms, low: int, high: int, width: int) -> int:
-    """Return the hexadecimal numbers of a range, with as many digits, in either case."""
+    """Return the numbers of a range as ``width`` hexadecimal digits, in either case."""
     if width == 0:
         return terms.EPSILON
     size = 16 ** (width - 1)
@@ -321,7 +321,7 @@ def _digits(terms: Terms, low: int, high: int, width: int) -> int:
     while digit * size <= high:
         first, last = max(low, digit * size), min(high, digit * size + size - 1)
         stop = digit
-        if first == digit * size and last == first + size - 1:  # whole digits have the same rest
+        if first == digit * size and last == first + size - 1:  # all values of the lower digits
             while (stop + 2) * size - 1 <= high:
                 stop += 1
             last = stop * size + size - 1

@@ -21,10 +21,9 @@ class _ScanError(Exception):
 
 
 class JsonScanner:
-    """A pushdown recogniser of one JSON value; strict, as RFC 8259 says.
+    """A pushdown recogniser of one JSON value; strict (RFC 8259).
 
-    Feed it pieces with `push` until `done` or ``problem``. Where it stops and where it fails depends on the text alone,
-    never on how the text was cut.
+    Call `push` with pieces until `done` or ``problem``. The result depends on the text alone, not on how it is split.
 
     Attributes:
         done: the value is complete.

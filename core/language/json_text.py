@@ -17,20 +17,20 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def escaped(text: str) -> str:
-    """Return JSON text with lone surrogates as escapes, since UTF-8 has none (RFC 3629 section 3)."""
+    """Return JSON text with lone surrogates escaped, because UTF-8 cannot encode them (RFC 3629 section 3)."""
     return text if text.isascii() else _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def string_start(text: bytes | bytearray, end: int, quote: bytes = b'"', escape: bytes = b"\\") -> int:
     """Return the index of the nearest quote before ``end`` that is not escaped; -1 if there is none.
 
-    Where ``end`` is inside a string, or is the index of its closing quote, the string begins there.
+    If ``end`` is inside a string, or is the index of its closing quote, this is the index of its opening quote.
 
     Args:
         text: the text.
         end: an index of it.
-        quote: the byte that strings begin and end with.
-        escape: another byte, which escapes itself and the quote; empty: none does.
+        quote: the byte that delimits strings.
+        escape: the byte that escapes itself and the quote; empty: none.
     """
     at = end
     while True:
@@ -57,7 +57,7 @@ def json_bytes(value: Any, **options: Any) -> bytes:
 
 
 def dump_json(value: Any, *, compact: bool = False) -> str:
-    """Return a value as JSON without needless escapes; what UTF-8 cannot carry is escaped.
+    """Return a value as JSON without needless escapes; lone surrogates are escaped.
 
     Args:
         value: the value.

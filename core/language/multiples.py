@@ -1,7 +1,6 @@
-"""Numbers that the remainders in a term suggest.
+"""Candidates for an emptiness search: multiples computed from the remainders in a term.
 
-A search for a multiple would meet a term for each remainder, times the digits that are left; arithmetic finds one at
-once.
+A search for a multiple would visit a term for each remainder and number of digits; arithmetic finds one directly.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 from . import term_kinds
 
-#: Maximum number of parts of a term in which remainders are looked for, and of digits of a number that they suggest.
+#: Maximum number of parts of a term that are inspected, and of digits of a candidate.
 MAX_PARTS, MAX_DIGITS = 64, 24
 
 _INSIDE = frozenset({term_kinds.SEQ, term_kinds.ALT, term_kinds.AND})
@@ -20,8 +19,8 @@ _FIRST = frozenset({term_kinds.NOT, term_kinds.REPEAT})
 
 
 def leads_to_multiple(terms: Any, term: int) -> bool:
-    """Return True if a number that the remainders in a term suggest is in the language, and note the way to it; False:
-    there may be others.
+    """Return True if a candidate is in the language, and record its path (`Terms.lead`); False does not show that the
+    language is empty.
 
     Args:
         terms: the store, a `Terms`, which calls this.
@@ -35,7 +34,7 @@ def leads_to_multiple(terms: Any, term: int) -> bool:
 
 
 def _remainders(terms: Any, term: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the arguments of the multiples within a term."""
+    """Yield the arguments of the MULTIPLE terms within a term."""
     waiting, seen = [term], {term}
     while waiting and len(seen) < MAX_PARTS:
         kind, arguments = terms.shape(waiting.pop())
@@ -47,7 +46,7 @@ def _remainders(terms: Any, term: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _leads(terms: Any, term: int, text: str) -> bool:
-    """Return True if a string is in the language, or begins like one that is known, and note the way."""
+    """Return True if a string, or a prefix of it with a known continuation, shows a member; record the path."""
     way = [term]
     for character in text:
         if terms.known(term) & (term_kinds.LIVE | term_kinds.DEAD):
@@ -62,10 +61,10 @@ def _leads(terms: Any, term: int, text: str) -> bool:
 
 
 def suggested(of: int, places: int, remainder: int, decimals: int) -> list[str]:
-    """Return continuations of digits that make a multiple (see `Terms.multiples`), those with few digits first.
+    """Return digit strings that complete a multiple (see `Terms.multiples`), the shortest first.
 
-    Of each number of digits before the point, the smallest with and without zeros in front; with a point only where
-    the step has places.
+    For each number of digits before the point: the smallest, with and without leading zeros; with a point only if the
+    divisor has decimal places.
     """
     if decimals >= 0:
         missing = max(0, places - decimals)

@@ -17,7 +17,7 @@ cdef class NodeStore:
     cdef int* _cells
     cdef int _cells_room
     cdef IntMap _interned
-    # bytes, names, rules until they are expanded, and resolvers of places; and the nodes by each of them
+    # bytes, names, rules until they are expanded, and resolvers of dependent nodes; and the nodes by each of them
     cdef list _things
     cdef dict _literals
     cdef dict _specials

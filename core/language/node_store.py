@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """The store of grammar nodes: hash-consing, and their construction.
 
-A node is a row of one array of integers, interned by a hash table; bytes, names and rules lie in one list. Nodes are
-made here; `nodes` answers what their languages hold.
+A node is a row of one array of integers, interned by a hash table; bytes, names and rules are entries of one list.
+This module makes nodes; `nodes` has the queries of their languages.
 
 Compiled where that is possible (Cython in pure-Python mode). Walks from node to node use an explicit stack: grammars
 may be thousands of levels deep."""
@@ -29,10 +29,10 @@ if not cython.compiled:  # else they are declared
         return nodes._cells[node * node_kinds.WIDTH + column]
 
 
-#: Minimum number of entries among which duplicates are found by hashing.
+#: Minimum number of entries for which duplicates are found by hashing, not pairwise.
 _MANY = cython.declare(cython.int, 16)
 
-#: Maximum depth to which continuations are merged, and number of unions that are remembered.
+#: Maximum depth to which `merged` merges continuations, and number of unions that it memoises.
 _MAX_SHARED = cython.declare(cython.int, 200)
 _MAX_MERGED = cython.declare(cython.int, 10_000)
 
@@ -45,7 +45,7 @@ class NodeStore:
         terms: the store of the terms used by TEXT nodes.
         EMPTY: the empty language.
         EPSILON: the language of the empty text.
-        shorter: of LAZY nodes, a function that returns a node with some of their texts, a shortest one among them.
+        shorter: for LAZY nodes, a function that returns a node with a subset of their texts, a shortest one included.
 
     Args:
         terms: the store of terms; None: a new one.
@@ -83,7 +83,7 @@ class NodeStore:
 
     @cython.cfunc
     def _clear_nodes(self) -> object:
-        """Forget all nodes, which breaks the reference cycles between the store and what expands its rules."""
+        """Forget all nodes, which breaks the reference cycles between the store and the functions of its rules."""
         for held in (self.shorter, self._merged, self._literals, self._specials, self._rules, self._places):
             held.clear()
         self._things.clear()
@@ -129,7 +129,7 @@ class NodeStore:
         if kind <= node_kinds.SPECIAL:
             self._cells[at + node_kinds.HAS_TEXT] = node_kinds.YES
         if kind <= node_kinds.DYNAMIC and kind != node_kinds.TEXT:
-            # A dependent node is never skipped: the text so far decides.
+            # A dependent node is never nullable here: the text so far decides.
             self._cells[at + node_kinds.NULLABLE] = node_kinds.NO
         self._count = node + 1
         return node
@@ -139,7 +139,7 @@ class NodeStore:
     def _enter(
         self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
     ) -> cython.int:
-        """Add a new node that `_find` is to find, and return it."""
+        """Add a new node to the hash table and return it."""
         node: cython.int = self._new(kind, a, b, c)
         self._interned.add(hashed | 1, node)
         return node
@@ -149,7 +149,7 @@ class NodeStore:
     def _find(
         self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
     ) -> cython.int:
-        """Return the node that is equal to this, or -1 (the parts of an ALT lie on the stack, from ``a`` on)."""
+        """Return the equal node, or -1 (the parts of an ALT are on the stack, from index ``a``)."""
         slot: cython.int = self._interned.first(hashed | 1)
         node: cython.int
         at: cython.int
@@ -201,7 +201,7 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _make(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
-        """Return the node of a kind whose arguments are integers."""
+        """Return the node of a kind with these integer arguments."""
         hashed: cython.ulonglong = mix(mix(mix(mix(BASIS, kind), a), b), c)
         node: cython.int = self._find(kind, a, b, c, hashed)
         return node if node >= 0 else self._enter(kind, a, b, c, hashed)
@@ -281,7 +281,7 @@ class NodeStore:
         if right == node_kinds.EPSILON:
             return left
         start: cython.int = self._top
-        # Nested to the right, whatever the order in which parts come together.
+        # Right-nested, independently of the order of concatenation.
         while cell(self, left, node_kinds.KIND) == node_kinds.SEQ:
             self._push(cell(self, left, node_kinds.A))
             left = cell(self, left, node_kinds.B)
@@ -291,13 +291,13 @@ class NodeStore:
                 self._top -= 1
                 right = self._pair(self._stack[self._top], right)
         finally:
-            self._top = start  # also in a full store, where the nodes of others follow
+            self._top = start  # also if an error is raised, when the store is full
         return right
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int) -> cython.int:
-        """Return the concatenation of two nodes, neither EMPTY nor EPSILON, the first of them no SEQ."""
+        """Return the concatenation of two nodes, neither EMPTY nor EPSILON; the first is not a SEQ."""
         joined: cython.int
         if cell(self, left, node_kinds.KIND) == node_kinds.LITERAL:
             is_seq: cython.bint = cell(self, right, node_kinds.KIND) == node_kinds.SEQ
@@ -309,8 +309,8 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _joined(self, data: bytes, follows: cython.int) -> cython.int:
-        """Return two literals as one, up to `MAX_JOINED` bytes (closing brackets of deep nesting would add up); else
-        -1."""
+        """Return the joined literal of two; -1 if it is not two literals, or longer than `MAX_JOINED` bytes (the
+        closing brackets of deep nesting would become one literal for each depth)."""
         if cell(self, follows, node_kinds.KIND) != node_kinds.LITERAL:
             return -1
         more: bytes = self._bytes(follows)
@@ -348,10 +348,10 @@ class NodeStore:
             self._top = start
 
     def merged(self, parts: list, depth: cython.int = 0):
-        """Return the union of nodes; those that begin with the same node share it, to a limited depth.
+        """Return the union of nodes, with common first nodes factored out, to a limited depth.
 
-        Continuations of ambiguous texts are sequences of the same few nodes. So written they take as much room as the
-        text is long, like a graph-structured stack (Tomita 1987), where a list of them would double with each bracket.
+        Continuations of ambiguous texts are sequences of the same few nodes. Factored, they take space linear in the
+        length of the text, like a graph-structured stack (Tomita 1987); a list would double with each bracket.
         """
         node: cython.int
         first: cython.int
@@ -377,7 +377,7 @@ class NodeStore:
                 rest = cell(self, node, node_kinds.B)
             groups.setdefault(first, []).append(rest)
         result = self.alt([self._seq(first, self.merged(rests, depth + 1)) for first, rests in groups.items()])
-        if depth == 0 and len(self._merged) >= _MAX_MERGED:  # not before: shared parts are met again and again
+        if depth == 0 and len(self._merged) >= _MAX_MERGED:  # not in recursive calls, which need the shared parts again
             self._merged.clear()
         self._merged[key] = result
         return result
@@ -385,7 +385,7 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _alt(self, start: cython.int) -> cython.int:
-        """Return the union of the nodes on the stack, from ``start`` on."""
+        """Return the union of the nodes on the stack above ``start``."""
         count: cython.int = self._top - start
         i: cython.int
         if count == 0:
@@ -506,10 +506,10 @@ class NodeStore:
         Args:
             key: identifies the rule in this store.
             expand: returns the node of the rule. It may have a method ``otherwise``, called if the rule exceeds a
-                limit: it returns a node for some of the rule's texts, empty only if the rule is; or None.
-            as_empty_as: a node that is empty iff the rule is; it is inspected instead.
-            as_short_as: returns a node whose texts are some of the rule's, a shortest one among them; shortest texts
-                are searched there.
+                limit, which returns a subset of the rule's language as a node (empty only if the rule is), or None.
+            as_empty_as: a node that is empty iff the rule is; emptiness is decided by it, without expanding the rule.
+            as_short_as: returns a node of a subset of the rule's texts with a shortest one; the search for shortest
+                texts uses it.
         """
         found = self._rules.get(key)
         if found is None:
@@ -524,14 +524,14 @@ class NodeStore:
         return found
 
     def dynamic(self, key, static: cython.int, resolve, names_only: cython.bint = False):
-        """Return a dependent node: ``resolve(text so far)`` is the node that it stands for.
+        """Return a dependent node, which stands for the node ``resolve(text so far)``.
 
         Args:
             key: identifies it in this store.
-            static: a node whose language holds that of everything that ``resolve`` may return.
+            static: a node whose language includes all languages that ``resolve`` may return.
             resolve: a pure function of the text.
-            names_only: it forbids the name (or the string in an array) just written if that is a repeated one, and
-                nothing else. False: it forbids some continuations, and others are left.
+            names_only: it forbids the name (or the string in an array) just written if that is repeated, and nothing
+                else. False: it forbids some continuations and always allows others.
         """
         self._check(static)
         found = self._places.get(key)
@@ -548,8 +548,8 @@ class NodeStore:
         return cell(self, node, node_kinds.KIND)
 
     def args(self, node: cython.int):
-        """Return the arguments of the method that made a node, without keys; of WORDS the sorted pairs and the number
-        of bytes that are left out of each word, of DYNAMIC ``(static, resolve, names_only)``."""
+        """Return the arguments of the method that made a node, without keys; for WORDS, the sorted pairs and the number
+        of bytes already read of each word; for DYNAMIC, ``(static, resolve, names_only)``."""
         self._check(node)
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)

@@ -11,14 +11,14 @@ cdef class Nodes(NodeStore):
     cdef public object weight
     cdef public int plenty
     cdef readonly bint is_shared
-    # of each node the number of its heads, then for each an atomic node and the node of the rest
+    # for each node the number of its heads, then the pairs of an atomic node and the node of the rest
     cdef int* _heads
     cdef int _heads_used
     cdef int _heads_room
     # rules in expansion
     cdef set _opening
-    # the provisional answers of searches, as pairs of a node and its mark before; and the lowest frame on which they
-    # depend, as pairs of the number of the first of some neighbouring ones and the frame
+    # the provisional answers of searches, as pairs of a node and its previous mark; and their lowest frames, as pairs
+    # of the index of the first answer of a group and the frame
     cdef list _provisional
     cdef list _groups
     cdef public long long met
@@ -39,7 +39,7 @@ cdef class Nodes(NodeStore):
     cdef bint _is_any(self, int node) noexcept
     cdef int _child(self, int node, int number, int question) except -3
     cdef bint _is_whole(self, int word, int depth) noexcept
-    cpdef int lay_heads(self, int node) except -1
+    cpdef int head_index(self, int node) except -1
     cdef int _need_heads(self, int node) except -1
     cdef int _begin(self, int node) except -1
     cdef int _first(self, int node, int at) except -2

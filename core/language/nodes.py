@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Languages of *written* text: hash-consed grammar nodes over bytes, expanded lazily.
+"""Grammar nodes: languages of *written* text over bytes, hash-consed and expanded lazily.
 
 A node is a small integer; equal nodes are the same integer. ``node_kinds.py`` lists the kinds.
 
-Queries: `nullable`, `is_empty` (short-circuited) and `heads` (Antimirov's partial derivatives, in head normal form: the
-atom with which a text may begin, and the node of the rest).
+Queries: `nullable`, `is_empty` (short-circuited) and `heads` (head normal form, from Antimirov's partial derivatives:
+pairs of an atomic node with which a text may begin and the node of the rest).
 
 Compiled where that is possible (Cython in pure-Python mode)."""
 
@@ -26,12 +26,12 @@ if not cython.compiled:  # else they are declared
 #: True if this module is compiled.
 COMPILED: bool = bool(cython.compiled)
 
-#: Minimum share of a store's terms with which a rule counts as too large, whatever others take.
+#: Minimum share of a store's terms with which one rule counts as too large by itself.
 _ITS_SHARE = 0.7
 
-#: The fields of a frame of a search, on the stack (a low-link frame, as in Tarjan's search for strongly connected
-#: components): the node, the number of its next child, the lowest frame on which its answer depends, its mark in the
-#: search that this one interrupts, and the number of provisional answers before it.
+#: The fields of a frame of `Nodes._search` (a low-link frame, as in Tarjan's algorithm for strongly connected
+#: components): the node, the number of its next child, the lowest frame on which its answer depends (low-link), its
+#: mark in the outer search that this one interrupts, and the number of provisional answers before it.
 _NODE = cython.declare(cython.int, 0)
 _NEXT = cython.declare(cython.int, 1)
 _LOWEST = cython.declare(cython.int, 2)
@@ -42,7 +42,7 @@ _FRAME = cython.declare(cython.int, 5)
 #: Maximum number of exceeded limits that are remembered.
 _MAX_LIMITS = cython.declare(cython.int, 100)
 
-#: One way a text may begin: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), then another node.
+#: A pair of the head normal form: an atomic node (LITERAL, TEXT, COUNTED, SPECIAL, DYNAMIC), and the node of the rest.
 Head = tuple[int, int]
 
 
@@ -52,22 +52,22 @@ def _left_recursion() -> GrammarError:
 
 @cython.cclass
 class Nodes(NodeStore):
-    """The store of grammar nodes, with what their languages hold.
+    """The store of grammar nodes, with the queries of their languages.
 
     Attributes:
         is_shared: many grammars share the store.
-        known: nodes of the parts that many grammars share, by the parts.
-        builders: the builders of nodes in this store, by what they build: equal parts of one grammar share their rules.
-            They have a method ``release``, which breaks reference cycles.
-        limits: the limits that texts met: what exceeds them is left out (a rule that does when it is expanded has no
-            text).
-        plenty: number of nodes above which they are scarce.
-        weight: bytes that builders and their documents take (estimated by those who add them).
-        met: number of nodes that searches met: a count of work.
+        known: memoised nodes of parts that many grammars share.
+        builders: the builders of nodes in this store, by their sources, so that equal sources share their rules. Each
+            has a method ``release``, which breaks reference cycles.
+        limits: the limits that were exceeded; the language is narrowed by what exceeded them (for example, a rule
+            that exceeds a limit on expansion is empty).
+        plenty: number of nodes above which `is_scarce` holds.
+        weight: estimated bytes of builders and their documents, added by their makers.
+        met: number of nodes that searches visited: a deterministic count of work.
 
     Args:
         terms: the store of terms; None: a new one.
-        shared: many grammars will share the store: it may hold ``SHARED_ROOM`` more than one grammar may need.
+        shared: many grammars will share the store, which may hold ``SHARED_ROOM`` more nodes and terms.
     """
 
     def __init__(self, terms=None, *, shared=False):
@@ -96,16 +96,16 @@ class Nodes(NodeStore):
 
     @property
     def is_scarce(self):
-        """True if few nodes are left: alternatives that take many are to be left out."""
+        """True if few nodes are left, so that alternatives which need many should be omitted."""
         return self._count > self.plenty
 
     def grow(self):
-        """Let the store have as many more nodes and terms as it may have."""
+        """Raise the limits by one more full store of nodes and terms."""
         self._room += node_kinds.MAX_NODES
         self.terms.room += MAX_TERMS
 
     def hurry(self):
-        """From now on, leave out what takes a long search to be known to have a text."""
+        """From now on, treat a language as empty if only a long search could show a text of it."""
         self.terms.is_hurried = True
 
     def clear(self):
@@ -171,9 +171,11 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _without(self, node: cython.int, error, before: cython.int) -> cython.int:
-        """Return the language of a rule that exceeded a limit: ``otherwise()`` if it has that method, else the empty
-        language. Raise the error if the rule is known to have a text and none is given, or if the store is full of
-        others.
+        """Return the narrowed language of a rule that exceeded a limit: that of its ``otherwise()``, else the empty
+        one.
+
+        Raise the error if the rule must not be empty (``as_empty_as``) and has no ``otherwise()``, or if other rules
+        filled the store.
 
         Args:
             node: the rule.
@@ -195,7 +197,7 @@ class Nodes(NodeStore):
         return instead
 
     def exceed(self, error) -> object:
-        """Remember a limit for which something is left out of the language."""
+        """Record a limit for which the language is narrowed."""
         if len(self.limits) < _MAX_LIMITS and all(error.message != each.message for each in self.limits):
             self.limits.append(error.with_traceback(None))
         return None
@@ -221,11 +223,11 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _answer(self, node: cython.int, question: cython.int) -> cython.int:
-        """Return True if a language has a text, or the empty text."""
+        """Return YES or NO to a question, HAS_TEXT or NULLABLE."""
         known: cython.int = cell(self, node, question)
         if known:
             return known
-        if question == node_kinds.HAS_TEXT:  # do its parts decide?
+        if question == node_kinds.HAS_TEXT:  # decided by its parts, if they are known
             part: cython.int = cell(self, node, node_kinds.B)
             if cell(self, node, node_kinds.KIND) == node_kinds.LAZY:
                 known = 0 if part < 0 else cell(self, part, node_kinds.HAS_TEXT)
@@ -244,14 +246,14 @@ class Nodes(NodeStore):
         try:
             return self._search(node, question)
         finally:
-            while self._top > start:  # left by an error
+            while self._top > start:  # after an error
                 self._leave()
             self._settle(first, 0, question)
 
     @cython.cfunc
     @cython.exceptval(check=False)
     def _leave(self) -> cython.void:
-        """Take the last node in progress from the stack."""
+        """Pop the top frame of a search."""
         self._top -= _FRAME
         self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.MARK] = self._stack[self._top + _MARK]
 
@@ -272,7 +274,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _settle(self, first: cython.Py_ssize_t, verdict: cython.int, question: cython.int) -> cython.int:
-        """Take the provisional answers from a number on away; a verdict above 0 is their final answer."""
+        """Remove the provisional answers from index ``first``; a verdict above 0 becomes their final answer."""
         node: cython.int
         while len(self._provisional) > first:
             node, mark = self._provisional.pop()
@@ -286,7 +288,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _postpone(self, node: cython.int, lowest: cython.int, first: cython.Py_ssize_t) -> cython.int:
-        """Keep a "no" of a node that was left, and those from a number on that were found inside, until the lowest
+        """Make the "no" of a popped node provisional, with those from index ``first`` found below it, until the lowest
         frame on which they depend has an answer."""
         while self._groups and self._groups[len(self._groups) - 1][0] >= first:
             self._groups.pop()
@@ -298,10 +300,10 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _depends(self, number: cython.Py_ssize_t) -> cython.int:
-        """Return the lowest frame on which a provisional answer depends."""
+        """Return the lowest frame on which a provisional answer, given by its index, depends."""
         low: cython.Py_ssize_t = 0
         high: cython.Py_ssize_t = len(self._groups)
-        while low < high:  # the last group that begins at the answer or before
+        while low < high:  # the last group that begins at or before the answer
             middle: cython.Py_ssize_t = (low + high) // 2
             if self._groups[middle][0] <= number:
                 low = middle + 1
@@ -347,7 +349,7 @@ class Nodes(NodeStore):
                         mark -= 1
                     elif mark < -first:
                         mark = self._depends(-mark - 1)
-                    else:  # of no search, or of one that this one interrupts
+                    else:  # not in this search (a mark of an outer search is saved in the frame)
                         self._meet(child)
                         break
                     answer = node_kinds.NO
@@ -373,7 +375,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_any(self, node: cython.int) -> cython.bint:
-        """Return True if one child with a "yes" decides; else one with a "no" does."""
+        """Return True if one "yes" of a child decides (a union); False if one "no" does (a concatenation)."""
         return (
             cell(self, node, node_kinds.KIND) == node_kinds.ALT or cell(self, node, node_kinds.KIND) == node_kinds.WORDS
         )
@@ -381,7 +383,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-3, check=False)
     def _child(self, node: cython.int, number: cython.int, question: cython.int) -> cython.int:
-        """Return the child that decides next, or the answer without one: `ANSWER_NO` or `ANSWER_YES`."""
+        """Return the child with this number; without one, the answer: `ANSWER_NO` or `ANSWER_YES`."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
         b: cython.int = cell(self, node, node_kinds.B)
@@ -412,8 +414,8 @@ class Nodes(NodeStore):
     # -- heads -------------------------------------------------------------------------------------------------
 
     def heads(self, node: cython.int):
-        """Return the head normal form of ``node``. Law: the language is the union of ``atom rest`` over the heads, and
-        the empty text if `nullable`; no head leads to an empty language."""
+        """Return the head normal form of a node. Law: the language is the union of ``atom rest`` over the heads, and
+        the empty text if `nullable`; no ``atom rest`` is empty."""
         self._check(node)
         self._need_heads(node)
         at: cython.int = cell(self, node, node_kinds.HEADS)
@@ -422,9 +424,9 @@ class Nodes(NodeStore):
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
-    def lay_heads(self, node: cython.int) -> cython.int:
-        """Return the index in ``_heads`` of the heads of ``node``: their number, then for each its atom and the node
-        of the rest."""
+    def head_index(self, node: cython.int) -> cython.int:
+        """Return the index of a node's heads in the array ``_heads``: their number, then an atomic node and the node of
+        the rest for each."""
         self._check(node)
         self._need_heads(node)
         return cell(self, node, node_kinds.HEADS) - 1
@@ -432,7 +434,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _need_heads(self, node: cython.int) -> cython.int:
-        """Derive the heads of a node, after those of the nodes that it begins with."""
+        """Compute the heads of a node, depth-first: those of its first parts come first."""
         start: cython.int = self._top
         at: cython.int = start
         child: cython.int
@@ -450,9 +452,9 @@ class Nodes(NodeStore):
                     self._gather(node)
                     self._top = at
         finally:
-            if self._top > at + 2:  # heads that an error left unfinished
+            if self._top > at + 2:  # incomplete heads, after an error
                 self._top = at + 2
-            while self._top > start:  # left by an error
+            while self._top > start:  # after an error
                 self._top -= 2
                 if cell(self, self._stack[self._top], node_kinds.HEADS) == node_kinds.SEARCHED:
                     self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.HEADS] = 0
@@ -471,8 +473,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _first(self, node: cython.int, at: cython.int) -> cython.int:
-        """Return the next node with which ``node`` may begin and whose heads are not derived yet; -1 if there is
-        none."""
+        """Return the next node with which ``node`` may begin and whose heads are not known yet; -1 if there is none."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
         b: cython.int = cell(self, node, node_kinds.B)
@@ -508,7 +509,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _gather(self, node: cython.int) -> cython.int:
-        """Lay the heads of a node, after those of the nodes that it begins with."""
+        """Compute the heads of a node from those of its first parts, which are known, and append them to ``_heads``."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
         b: cython.int = cell(self, node, node_kinds.B)
@@ -558,7 +559,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _add(self, node: cython.int, right: cython.int) -> cython.int:
-        """Push the heads of a node, each followed by ``right``; none if the node has no text."""
+        """Push the heads of a node, each rest followed by ``right``; none if the node is empty."""
         i: cython.int
         if self._answer(node, node_kinds.HAS_TEXT) == node_kinds.NO:
             return 0
@@ -575,7 +576,8 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _add_words(self, first: cython.int, end: cython.int, depth: cython.int) -> cython.int:
-        """Push one head for each next byte: the longest common prefix of its words, then their rests."""
+        """Push one head for each next byte: the longest common prefix of the words with it, then the union of their
+        rests."""
         low: cython.int
         high: cython.int
         middle: cython.int

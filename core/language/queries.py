@@ -1,4 +1,4 @@
-"""Queries of languages, answered by the shapes of their terms or by a search of their derivatives."""
+"""Queries of languages, answered from the shapes of their terms or by a search of their derivatives."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .terms import Terms
 
 
 def steps(terms: Terms, term: int) -> list[tuple[int, int, int]]:
-    """Return the derivatives of a term by characters, as far as they are not empty: each for the code points from a
-    first one to a last one. Complements have surrogates too, but strings have none."""
+    """Return the non-empty derivatives of a term, each with the first and last code point of its range. Surrogates,
+    which complements contain, are omitted: strings have none."""
     starts, targets = terms.segments(term)
     return [
         (start, stop - 1, target)
@@ -35,7 +35,7 @@ def steps(terms: Terms, term: int) -> list[tuple[int, int, int]]:
 def is_cofinite(terms: Terms, term: int) -> bool:
     """Return True if a term's shape shows that all but finitely many strings are in the language.
 
-    Every string is then the beginning of one in the language.
+    Then every string is a prefix of one in the language.
     """
     key = ("cofinite", term)
     known = terms.memo.get(key)
@@ -54,7 +54,7 @@ def is_cofinite(terms: Terms, term: int) -> bool:
 
 
 def is_finite(terms: Terms, term: int) -> bool:
-    """Return True if a term's shape shows, without an intersection, that its language is finite."""
+    """Return True if a term's shape shows that its language is finite (intersections are not computed)."""
     waiting, seen = [term], {term}  # sequences are thousands of parts long
     while waiting:
         kind, args = terms.shape(waiting.pop())
@@ -72,7 +72,7 @@ def is_finite(terms: Terms, term: int) -> bool:
 
 
 def listing(terms: Terms, term: int, most: int) -> list[str] | None:
-    """Return all strings of the language, shortest first, if they are at most ``most``; else None."""
+    """Return all strings of the language, shortest first; None if there are more than ``most``."""
     kind, args = terms.shape(term)
     if kind == WORDS:
         return sorted(args, key=lambda word: (len(word), word)) if len(args) <= most else None
@@ -96,8 +96,8 @@ def listing(terms: Terms, term: int, most: int) -> list[str] | None:
 
 
 def open_class(terms: Terms, term: int) -> int | None:
-    """Return a class C of characters such that every string of C is a prefix of one in the language; None if the term's
-    shape shows none. Derivatives by characters of C keep it.
+    """Return a class C of characters such that every string of C* is a prefix of one in the language, and the same C
+    holds for derivatives by characters of C; None if the term's shape shows no such class.
 
     Examples: patterns that may match anywhere (all characters), ``.+:[0-9]`` (all but line ends), and languages that
     lack finitely many strings.
@@ -111,7 +111,7 @@ def open_class(terms: Terms, term: int) -> int | None:
         return _widest(terms, found)
     if kind == ALT:
         return _widest(terms, [open_class(terms, part) for part in args])
-    if kind == AND:  # with infinitely many continuations, finitely many may be missing
+    if kind == AND:  # an intersection of an open language with cofinite ones is open
         rest = [part for part in args if not is_cofinite(terms, part)]
         return ANY if not rest else open_class(terms, rest[0]) if len(rest) == 1 else None
     return ANY if is_cofinite(terms, term) else _endless_class(terms, term)
@@ -130,7 +130,7 @@ def _widest(terms: Terms, classes: list[int | None]) -> int | None:
 
 
 def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:
-    """Return the words that a language lacks, if it is all strings but those; else None."""
+    """Return the words W if the language is the complement of a finite set W; else None."""
     kind, args = terms.shape(term)
     if kind != NOT:
         return None
@@ -139,7 +139,7 @@ def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:
 
 
 def begins_deferred(terms: Terms, term: int) -> bool:
-    """Return True if a deferred term has to be built for the derivatives of a term."""
+    """Return True if the derivatives of a term need a deferred term to be built."""
     waiting = [term]
     while waiting:
         term = waiting.pop()

@@ -9,10 +9,10 @@ ALT       union: parts in order, none of them an ALT
 AND       intersection: parts in order, none of them an AND
 NOT       complement, relative to all strings
 REPEAT    bounded repetition: part, least, most (NONE: no upper bound)
-WORDS     finitely many strings: a list, the range of its words, and the number of characters of each that were
-          read
+WORDS     finitely many strings: a list, the range of its words, and the number of characters of each that are
+          already read
 MULTIPLE  decimal numbers that are whole multiples: of, places, remainder, decimals (see `Terms.multiples`)
-DEFERRED  a term that is built when it is derived: a unique number, a lower bound of the length of its strings
+DEFERRED  a term that is built when its derivative is needed: a unique number, a lower bound of its lengths
 ========= ===================================================================================================
 """
 
@@ -32,13 +32,13 @@ NONE = -1
 #: Values of ``decimals`` in a MULTIPLE before the decimal point: before the first digit, and after some digits.
 NO_DIGITS, NO_POINT = -1, -2
 
-#: Maximum bound of a repetition; a larger one is none, as no text is that long.
+#: Maximum bound of a repetition; a larger one counts as unbounded, because no text is that long.
 MANY = 2**31 - 1
 
 #: One more than the last code point.
 END = 0x110000
-#: The first surrogate, and one more than the last: code points that are no characters.
+#: The first surrogate, and one more than the last: code points that are not characters.
 SURROGATES, SURROGATES_END = 0xD800, 0xE000
 
-#: Maximum number of distinct terms in one store: some hundred MB, and seconds of work.
+#: Maximum number of distinct terms in one store: about a hundred MB, and seconds of work.
 MAX_TERMS = 200_000

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """The store of terms: hash-consing, and the laws by which equal languages become the same term.
 
-A term is a kind (see `term_kinds`) and a range of one pool of arguments; a hash table finds it by them. Terms are made
-here, bottom-up; `terms` derives them.
+A term is a kind (see `term_kinds`) and a range of one pool of arguments, and is interned by a hash table. This module
+makes terms, bottom-up; `terms` has their derivatives.
 
 Compiled where that is possible (Cython in pure-Python mode).
 """
@@ -26,27 +26,27 @@ if not cython.compiled:  # else they are declared
     from ..compiled.memory import free, ints, more, octets, twin
     from . import term_kinds
 
-#: Maximum divisor of `TermStore.multiples`: the remainder of a number, and one more digit, fit in 32 bits.
+#: Maximum divisor of `TermStore.multiples`: a remainder followed by one more digit fits in 32 bits.
 MAX_RESIDUES = (2**31 - 1) // 10
 
-#: Maximum number of words that are compared one by one; longer lists are equal only as the same part of one list.
+#: Maximum number of words that are compared one by one; longer ranges are equal only if they are the same range.
 FEW = cython.declare(cython.int, 16)
-#: Maximum number of repetitions in a union that are compared pair by pair; where there are more, all stay.
+#: Maximum number of repetitions in a union that are compared pairwise; of more, all are kept.
 MAX_ALIKE = cython.declare(cython.int, 64)
-#: Number of terms and arguments for which a copy of a store has room at first.
+#: Additional capacity, in terms and in arguments, of a new copy of a store.
 SPARE = cython.declare(cython.int, 256)
 
 
 def plain_text(text: object) -> str:
-    """Return a string as a plain `str`: users may give an instance of a subclass."""
+    """Return a string as an exact `str`: it may be an instance of a subclass."""
     return text if type(text) is str else str.__str__(text)
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 def _is_one_count(low: cython.longlong, high: cython.longlong, least: cython.int, most: cython.int) -> cython.bint:
-    """Return True if ``least`` to ``most`` copies of ``low`` to ``high`` copies are all numbers of copies between two
-    bounds: with k and with k + 1 of them, there is no gap (the fewer, the wider)."""
+    """Return True if ``(x{low,high}){least,most}`` equals ``x{low*least,high*most}``: the ranges of k and of k + 1
+    copies leave no gap (the gap is widest for the smallest k)."""
     if least == most:
         return True
     if high == term_kinds.NONE:
@@ -65,7 +65,7 @@ class TermStore:
         EMPTY, EPSILON: the empty language, and that of the empty string.
         ALL, ANY: every string, and every string of one character.
         room: maximum number of terms in the store.
-        memo: what callers memoise about terms, by keys of theirs.
+        memo: a dictionary for callers, by keys of their own.
     """
 
     EMPTY = term_kinds.EMPTY
@@ -113,7 +113,7 @@ class TermStore:
 
     @cython.cfunc
     def _copy_terms(self, other: TermStore) -> object:
-        """Give an empty store the same terms under the same numbers; none is added here after that."""
+        """Copy all terms of this store, under the same numbers, into an empty one; this store must not change later."""
         if self.seeded is not None:
             raise ValueError("a copy of a store is not copied again")
         room: cython.int = self.count + SPARE
@@ -140,7 +140,7 @@ class TermStore:
     def _make(
         self, kind: cython.int, at: cython.int, n: cython.int, nullable: cython.bint, regular: cython.bint
     ) -> cython.int:
-        """Return the term of a kind whose ``n`` arguments lie in ``flat`` from ``at`` on. ``regular``: built without
+        """Return the term of a kind whose ``n`` arguments are ``flat[at : at + n]``. ``regular``: built without
         intersection or complement, hence never empty unless it is `EMPTY`."""
         i: cython.int
         mixed: cython.ulonglong = mix(BASIS, kind)
@@ -157,7 +157,7 @@ class TermStore:
     def _find(
         self, table: IntMap, kind: cython.int, at: cython.int, n: cython.int, hashed: cython.ulonglong
     ) -> cython.int:
-        """Return the term of a kind and its arguments in ``flat``, as in `_make`; -1 if a table has none."""
+        """Return the interned term with the arguments of `_make`; -1 if there is none."""
         i: cython.int
         slot: cython.int = table.first(hashed)
         while slot >= 0:
@@ -227,7 +227,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _own(self, term: cython.int) -> cython.int:
-        """Return a term from outside the module; raise IndexError if it is out of bounds."""
+        """Return a term given by a caller; raise IndexError if it is out of bounds."""
         if term < 0 or term >= self.count:
             raise IndexError("no such term")
         return term
@@ -235,7 +235,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _want(self, size: cython.int) -> cython.int:
-        """Make room for ``size`` numbers in ``flat``."""
+        """Ensure that ``flat`` has room for ``size`` numbers."""
         if size > self.flat_room:
             self.flat = more(self.flat, self.flat_room, 2 * size)
             self.flat_room = 2 * size
@@ -244,7 +244,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _flat_has(self, term: cython.int, n: cython.int) -> cython.bint:
-        """Return True if a term is among the first ``n`` numbers of ``flat``, which are sorted."""
+        """Return True if a term is in ``flat[:n]``, which is sorted."""
         low: cython.int = 0
         high: cython.int = n
         middle: cython.int
@@ -259,7 +259,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _in_order(self, n: cython.int) -> cython.int:
-        """Sort the first ``n`` numbers of ``flat``, drop duplicates, and return how many remain."""
+        """Sort ``flat[:n]``, drop duplicates, and return the number that remains."""
         i: cython.int
         j: cython.int
         k: cython.int
@@ -299,7 +299,7 @@ class TermStore:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def chars_of(self, flips: object) -> cython.int:
-        """Return `chars` of a set that is given by the sorted code points at which membership flips."""
+        """Return `chars` of the set with these flips: the sorted code points at which membership changes."""
         self.bound_count = 0
         for code in flips:
             self._bound(code)
@@ -308,7 +308,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _bound(self, code: cython.int) -> cython.int:
-        """Add one more code point at which membership in the set in ``bounds`` flips."""
+        """Append a flip to the set in ``bounds``."""
         if self.bound_count == self.bound_room:
             self.bounds = more(self.bounds, self.bound_room, 2 * self.bound_room)
             self.bound_room *= 2
@@ -319,7 +319,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _class(self, at: cython.int) -> cython.int:
-        """Return the characters of the set in ``bounds``; ``flat`` is free from ``at`` on."""
+        """Return the CHARS term of the set in ``bounds``; ``flat`` is unused from ``at``."""
         i: cython.int
         if self.bound_count == 0:
             return term_kinds.EMPTY
@@ -331,7 +331,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _meet_class(self, chars: cython.int, wanted: cython.int) -> cython.int:
-        """Unite (``wanted`` 1) or intersect (2) the set in ``bounds`` with the characters of a term."""
+        """Unite (``wanted`` 1) or intersect (``wanted`` 2) the set in ``bounds`` with a CHARS term."""
         i: cython.int = 0
         j: cython.int = self.arg_at[chars]
         n: cython.int = self.bound_count
@@ -379,7 +379,7 @@ class TermStore:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def words(self, texts: object) -> cython.int:
-        """Return the language of exactly these strings."""
+        """Return the language of these strings."""
         ordered = tuple(sorted({plain_text(each) for each in texts}))
         found = self.spelled.get(ordered)
         if found is None:
@@ -392,14 +392,14 @@ class TermStore:
         before: cython.int = self.count
         self.lists.append(ordered)
         term: cython.int = self._words(len(self.lists) - 1, 0, len(ordered), 0)
-        if term < before:  # an old term: suffixes of other words
+        if term < before:  # interned before: suffixes of other words
             self.lists.pop()
         return term
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
-        """Return the words ``first`` to ``stop`` of a list, each without its first ``depth`` characters."""
+        """Return the WORDS term of ``list[first:stop]`` without the first ``depth`` characters of each word."""
         words: tuple = self.lists[which]
         word: str = words[first]
         i: cython.int
@@ -426,7 +426,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _find_words(self, table: IntMap, hashed: cython.ulonglong) -> cython.int:
-        """Return the term of the words in ``flat``, as in `_words`; -1 if a table has none."""
+        """Return the interned WORDS term of the arguments in ``flat``; -1 if there is none."""
         slot: cython.int = table.first(hashed)
         while slot >= 0:
             term: cython.int = table.values[slot]
@@ -438,7 +438,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _same_words(self, term: cython.int) -> cython.bint:
-        """Return True if a WORDS term has the words of the arguments in ``flat``."""
+        """Return True if a WORDS term has the same words as the arguments in ``flat``."""
         place: cython.int = self.arg_at[term]
         n: cython.int = self.flat[2] - self.flat[1]
         if self.args[place + 2] - self.args[place + 1] != n:
@@ -489,7 +489,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _pair(self, left: cython.int, right: cython.int, at: cython.int) -> cython.int:
-        """Return the concatenation, where ``left`` is no SEQ; ``flat`` is free from ``at`` on."""
+        """Return the concatenation; ``left`` is not a SEQ, and ``flat`` is unused from ``at``."""
         if left == term_kinds.EPSILON:
             return right
         if right == term_kinds.EPSILON:
@@ -541,7 +541,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _copies(self, part: cython.int, least: cython.int, most: cython.int, at: cython.int) -> cython.int:
-        """`repeat`; ``flat`` is free from ``at`` on."""
+        """Return `repeat`; ``flat`` is unused from ``at``."""
         if most != term_kinds.NONE and most < least:
             return term_kinds.EMPTY
         if most == 0:
@@ -579,10 +579,10 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _multiple(self, of: cython.int, places: cython.int, remainder: cython.int, decimals: cython.int) -> cython.int:
-        """Return the continuations of digits with a remainder; ``decimals`` of them follow the point (before it:
-        `NO_DIGITS` or `NO_POINT`)."""
+        """Return the continuations of a decimal number whose digits so far have this remainder and ``decimals`` digits
+        after the point (before the point: `NO_DIGITS` or `NO_POINT`)."""
         missing: cython.int = places - max(decimals, 0)
-        power: cython.longlong = 1  # of ten, or more than `of`
+        power: cython.longlong = 1  # a power of ten, capped above `of`
         shifted: cython.longlong = remainder
         while missing > 0:
             missing -= 1
@@ -617,7 +617,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _spread(self, kind: cython.int, part: cython.int, n: cython.int) -> cython.int:
-        """Add one more part of a union or intersection to the ``n`` numbers in ``flat``; return their new number."""
+        """Append the parts of a term to the parts ``flat[:n]`` of a union or intersection; return the new ``n``."""
         i: cython.int
         if self.kind[part] != kind:
             if part == (term_kinds.EMPTY if kind == term_kinds.ALT else term_kinds.ALL):
@@ -635,7 +635,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _alt(self, n: cython.int) -> cython.int:
-        """Return the union of the first ``n`` parts in ``flat``."""
+        """Return the union of the parts ``flat[:n]``."""
         i: cython.int
         left: cython.int = 0
         classes: cython.int = 0
@@ -679,7 +679,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _and(self, n: cython.int) -> cython.int:
-        """Return the intersection of the first ``n`` parts in ``flat``."""
+        """Return the intersection of the parts ``flat[:n]``."""
         i: cython.int
         runs: cython.int
         nullable: cython.bint = True
@@ -721,7 +721,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _common_run(self, n: cython.int) -> cython.int:
-        """Replace the runs among the ``n`` parts in ``flat`` by their intersection; return the new number of parts."""
+        """Replace the runs in ``flat[:n]`` (see `_is_run`) by their intersection; return the new ``n``."""
         i: cython.int
         part: cython.int
         left: cython.int = 0
@@ -750,9 +750,10 @@ class TermStore:
         return self._spread(term_kinds.AND, part, left)
 
     def deferred(self, key: object, build: Callable[..., int], *, loops: bool = False, least: int = 1) -> int:
-        """Return a term that ``build(store)`` makes when it is derived. It must not be empty, contain the empty string,
-        or use intersection or complement. ``key`` identifies it in this store; ``loops``: it may contain itself;
-        ``least``: a lower bound of the length of its strings."""
+        """Return a term that is built by ``build(store)`` when its derivative is needed.
+
+        It must not be empty, contain the empty string, or use intersection or complement. ``key`` identifies it in this
+        store; ``loops``: it may contain itself; ``least``: a lower bound of the length of its strings."""
         found = self.keys.get(key)
         if found is None:
             self.flat[0], self.flat[1] = len(self.keys), least
@@ -783,8 +784,8 @@ class TermStore:
         return self._arg(term, 0), self._arg(term, 1), None if most == term_kinds.NONE else most
 
     def shape(self, term: cython.int) -> tuple:
-        """Return the kind of a term (see `term_kinds`), and its arguments: of CHARS the ranges, of WORDS the words, of
-        DEFERRED a lower bound of its length (see `made`)."""
+        """Return the kind of a term (see `term_kinds`) and its arguments: for CHARS the ranges, for WORDS the words,
+        for DEFERRED the lower bound of its lengths (see `made`)."""
         kind, at = self.kind[self._own(term)], self.arg_at[term]
         if kind == term_kinds.CHARS:
             return kind, self.ranges(term)
@@ -796,11 +797,11 @@ class TermStore:
         return kind, tuple([self.args[i] for i in range(at, at + self.arg_count[term])])
 
     def made(self, term: cython.int) -> int:
-        """Return the term that a DEFERRED term is built as."""
+        """Return the built term of a DEFERRED term."""
         return int(self.builders[term](self))
 
     def known(self, term: cython.int) -> int:
-        """Return the traits of a term that are known (see `term_kinds`). REGULAR here excludes multiples."""
+        """Return the known traits of a term as bits (see `term_kinds`). Here REGULAR excludes multiples."""
         return self.traits[self._own(term)] & ~(term_kinds.REGULAR if self.has_multiple else 0)
 
     @cython.ccall
@@ -816,22 +817,22 @@ class TermStore:
 @cython.cfunc
 @cython.exceptval(check=False)
 def _factor(terms: TermStore, part: cython.int) -> cython.int:
-    """Return the first factor of a concatenation; the term itself if it is none."""
+    """Return the first factor of a concatenation; the term itself if it is not one."""
     return terms._arg(part, 0) if terms.kind[part] == term_kinds.SEQ else part
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 def _counted(terms: TermStore, term: cython.int) -> cython.int:
-    """Return the term of which another is a repetition; the term itself if it is none."""
+    """Return the repeated term of a repetition; the term itself if it is not one."""
     return terms._arg(term, 0) if terms.kind[term] == term_kinds.REPEAT else term
 
 
 @cython.cfunc
 @cython.exceptval(check=False)
 def _is_included(terms: TermStore, part: cython.int, whole: cython.int) -> cython.bint:
-    """Return True if two concatenations differ in bounds of repetitions only, those of ``part`` within those of
-    ``whole``: then each string of the first is one of the second."""
+    """Return True if two concatenations differ only in the bounds of repetitions, and those of ``part`` are within
+    those of ``whole``; then ``part`` is a subset of ``whole``."""
     while part != whole:
         first: cython.int = _factor(terms, part)
         other: cython.int = _factor(terms, whole)
@@ -854,10 +855,10 @@ def _is_included(terms: TermStore, part: cython.int, whole: cython.int) -> cytho
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def _drop_included(terms: TermStore, n: cython.int) -> cython.int:
-    """Drop, from the ``n`` parts of a union in ``flat``, repetitions that other parts include; return how many remain.
+    """Drop from the parts ``flat[:n]`` of a union repetitions that other parts include; return the number that remains.
 
-    After some characters of ``([a-z]{1,9}-?){1,9}``, each of the groups may be the present one, and each may have read
-    any of the characters: all these parts are included in two of them.
+    For example, a derivative of ``([a-z]{1,9}-?){1,9}`` after several letters has a part for each group that may be the
+    current one and each number of letters that it may have read; two of these parts include all others.
     """
     i: cython.int
     part: cython.int

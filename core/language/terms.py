@@ -1,13 +1,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Regular languages of *decoded* text: hash-consed terms over Unicode code points, with derivatives.
+"""Terms: regular languages of *decoded* text over Unicode code points, hash-consed, with derivatives.
 
-A term is a small integer; equal terms are the same integer, so a derivative automaton closes by itself
-(Brzozowski 1964; Owens, Reppy, Turon 2009, "Regular-expression derivatives re-examined"). Intersection and
-complement are first-class. How a term is written in bytes (UTF-8, JSON escapes) is not decided here: see
-``toolgrammar.core.automaton.byte_rows``.
+A term is a small integer; equal terms are the same integer, so there are finitely many derivatives (Brzozowski 1964;
+Owens, Reppy, Turon 2009, "Regular-expression derivatives re-examined"). Intersection and complement are first-class.
+The encoding of a term in bytes (UTF-8, JSON escapes) is in ``toolgrammar.core.automaton.byte_rows``.
 
-A derivative row is a piecewise constant function from code points to terms; all rows lie in one flat pool, and the row
-of a term is made from those of its parts, by one sweep over their boundaries.
+A derivative row is a piecewise constant function from code points to terms. All rows are in one flat pool, and the row
+of a term is merged from those of its parts by one sweep over their boundaries.
 
 Compiled where that is possible (Cython in pure-Python mode).
 """
@@ -35,17 +34,17 @@ COMPILED: bool = bool(cython.compiled)
 #: Maximum number of terms in one store, unless `Terms.room` is set.
 MAX_TERMS = term_kinds.MAX_TERMS
 
-#: Number of segments for which a copy of a store has room at first.
+#: Additional capacity, in segments, of a new copy of a store.
 SPARE = cython.declare(cython.int, 256)
 #: Maximum nesting of terms.
 DEEP = cython.declare(cython.int, 2_000)
 #: Maximum number of states of a search in a hurried store.
 HURRIED = cython.declare(cython.int, 1_000)
-#: Number of states that a search visits breadth-first alone: nearly all end there.
+#: Number of states that a search visits breadth-first only; nearly all searches end there.
 PATIENT = cython.declare(cython.int, 256)
-#: Value in `Frontier.met` of terms whose row a search has visited.
+#: Value in `Frontier.met` of terms whose rows were visited.
 VISITED = cython.declare(cython.int, 2)
-#: Maximum number of combinations of targets that one sweep over several rows remembers.
+#: Maximum number of combinations of targets that one merge of rows memoises.
 REMEMBERED = cython.declare(cython.int, 8)
 
 
@@ -58,7 +57,7 @@ class Terms(TermStore):
 
     Attributes:
         is_hurried: a long search for a string raises LimitError; see also `seems_dead`.
-        toward: of terms in which a search found a string, the next term on the way to its end; no way is a circle.
+        toward: for terms in which a search found a string, the next term on its path; the paths have no cycles.
     """
 
     def __init__(self) -> None:
@@ -85,7 +84,8 @@ class Terms(TermStore):
         free(self.sweep)
 
     def copy(self) -> Terms:
-        """Return a store with the same terms under the same numbers, and their rows; none is added here after that."""
+        """Return a store with the same terms under the same numbers, and their rows; this store must not change
+        later."""
         other: Terms = Terms.__new__(Terms)
         self._copy_terms(other)
         other.is_hurried = other.is_unsure = False
@@ -113,7 +113,7 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def row_of(self, term: cython.int) -> cython.int:
-        """Return the index of the first of the `segments` of a term in ``starts`` and ``targets``; ``row_count`` has
+        """Return the index of the first of a term's `segments` in the pool (``starts``, ``targets``); ``row_count`` has
         their number."""
         self.depth = 0
         self._row(self._own(term))
@@ -157,7 +157,7 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _put(self, start: cython.int, target: cython.int) -> cython.int:
-        """Add one more segment to the row in the making; neighbours with the same target are one."""
+        """Append a segment to the row under construction; adjacent segments with the same target are joined."""
         n: cython.int = self.row_used
         if n > self.row_first and self.starts[n - 1] == start:
             n -= 1
@@ -207,7 +207,7 @@ class Terms(TermStore):
         i: cython.int
         stop: cython.int
         rest: cython.int = term_kinds.EMPTY
-        # The rows of the parts are derived first: one row is in construction at a time.
+        # The rows of the parts are derived first, because only one row is under construction at a time.
         if kind == term_kinds.DEFERRED:
             source = self._own(self.builders[term](self))
             self._row(source)
@@ -296,7 +296,7 @@ class Terms(TermStore):
             self._put(0x2E, self._multiple(of, places, remainder, 0))
             self._put(0x2F, term_kinds.EMPTY)
         for digit in range(10):
-            if decimals == places:  # after the last significant place: zeros
+            if decimals == places:  # only zeros may follow
                 target = self._multiple(of, places, remainder, decimals) if digit == 0 else term_kinds.EMPTY
             else:
                 after: cython.int = term_kinds.NO_POINT if decimals < 0 else decimals + 1
@@ -308,12 +308,12 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _merge(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """Derive the row of a term from the rows of its parts, by one sweep over all their boundaries."""
+        """Merge the rows of a term's parts into its row, by one sweep over all their boundaries."""
         i: cython.int
         at: cython.int
         bound: cython.int = 0
         value: cython.int
-        place: cython.int = 0  # remembered from 2 * n on: combinations of targets, and their results
+        place: cython.int = 0  # an index, from 2 * n: memoised combinations of targets, and their results
         known: cython.int = 0
         size: cython.int = 2 * n + REMEMBERED * (n + 1)
         if size > self.sweep_room:
@@ -356,7 +356,7 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _combined(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """Return the combination of the targets under the cursors for a term of a kind."""
+        """Return the derivative in the current segment of a merge, from the targets of the parts at the cursors."""
         i: cython.int
         used: cython.int = 0
         if kind == term_kinds.SEQ:
@@ -381,9 +381,9 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def seems_dead(self, term: cython.int) -> cython.bint:
-        """Return True if no string is in the language, or if the store is hurried and none is known.
+        """Return True if the language is empty, or if the store is hurried and no string is known.
 
-        Law: a language of which a string is known is nullable, or has a derivative of which one is known.
+        Law: a language with a known string is nullable, or has a derivative with a known string.
         """
         self.depth = 0
         self.is_unsure = False
@@ -392,7 +392,7 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_dead(self, term: cython.int) -> cython.bint:
-        """`seems_dead`, of concatenations and unions from their parts; marks what it learns on the way."""
+        """Return `seems_dead`, for concatenations and unions from their parts; mark the terms that it decides."""
         if self.traits[term] & (term_kinds.LIVE | term_kinds.DEAD):
             return (self.traits[term] & term_kinds.DEAD) != 0
         i: cython.int
@@ -408,7 +408,7 @@ class Terms(TermStore):
             for i in range(self.arg_at[term], self.arg_at[term] + self.arg_count[term]):
                 if not self._is_dead(self.args[i]):
                     dead = False
-                    if self.is_hurried:  # strings of the parts before may yet be found
+                    if self.is_hurried:  # the other parts may have a string that is not known yet
                         self.memo["live", term] = self.args[i]
                     break
         elif self.is_hurried:
@@ -420,8 +420,7 @@ class Terms(TermStore):
         return dead
 
     def lead(self, term: cython.int, target: cython.int) -> None:
-        """Note that a string of the language begins with a character that leads to ``target``, of which one is known
-        (see `toward`)."""
+        """Record in `toward` that a character leads to ``target``, a language with a known string."""
         if not self.traits[self._own(term)] & term_kinds.LIVE:
             self.traits[term] |= term_kinds.LIVE
             self.toward[term] = target
@@ -429,22 +428,22 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _search_dead(self, term: cython.int) -> cython.bint:
-        """Search for a nullable derivative; mark the terms on the way as LIVE or DEAD.
+        """Search for a nullable derivative; mark the visited terms as LIVE or DEAD.
 
-        Breadth-first; after `PATIENT` states every other one is taken depth-first: a string of many characters (more
-        than 127 of a date, say) is deep in a space that is wide.
+        Breadth-first; after `PATIENT` states every second step is depth-first, because a long string (say, a date of
+        more than 127 characters) is deep in a wide space.
         """
         depth: cython.int = self.depth
         if self.has_multiple and leads_to_multiple(self, term):
             return False
         self.depth = depth
-        # A term that is built on the way may begin a search of its own.
+        # A deferred term that is built here may start a nested search.
         met: Frontier = Frontier() if self.frontier is None else self.frontier
         self.frontier = None
         first: cython.int = 0  # all states before it were visited
         number: cython.int
         visited: cython.int = 0
-        newest: list = []  # met depth-first
+        newest: list = []  # candidates for depth-first steps
         target: cython.int
         step: cython.int
         known: cython.int

@@ -1,9 +1,9 @@
 """Masks: which tokens may come next.
 
-`Constraint` is a grammar bound to a vocabulary; `Matcher` follows one text. The hot part is compiled by Cython where a
-compiler was there at install time (`COMPILED` says so).
+`Constraint` is a grammar bound to a vocabulary; `Matcher` follows one text. ``docs/masks.md`` defines the notation of
+this package (T(q), E(q), C) and explains how a mask is computed. `COMPILED` says if the hot part is compiled by Cython.
 
-Use `toolgrammar.core.Grammar.bind` to get here. This layer does not know schemas or tools.
+Use `toolgrammar.core.Grammar.bind` to make a `Constraint`. This package does not know schemas or tools.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Masks of many texts at once, and putting masks on logits.
+"""Masks of many texts at once, and their application to logits.
 
-`fill_masks` and `apply_mask` are the plain way: a mask of ``V / 8`` bytes for each row, then one pass over the logits.
-Sixteen kilobytes a row take longer to copy than to find, so `MaskTable` copies none: each mask lies there once, and a
-batch is a list of row numbers. On an accelerator the table lies in its memory, and a step sends only those numbers.
+`fill_masks` and `apply_mask` are the simple form: a mask of ``V / 8`` bytes for each row, then one pass over the
+logits. To copy 16 kB for each row takes longer than to compute it, so `MaskTable` stores each mask once, and a batch is
+a list of row numbers. With an accelerator, the table is in its memory, and a step transfers only these numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .matcher import fill_known
 if TYPE_CHECKING:
     from .matcher import Matcher
 
-#: Rows of a `MaskTable` that are always there: one allows nothing, one everything.
+#: The constant rows of a `MaskTable`: no token allowed, all tokens allowed.
 NOTHING, EVERYTHING = 0, 1
 
 _ROWS = "give a writable uint32 array, [rows, words], one row for each matcher"
@@ -35,9 +35,9 @@ def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.uint32]) -> None
     """Write the masks of many texts, one row each; rows as in `Matcher.fill_mask`.
 
     Args:
-        matchers: the texts; their grammars may differ, their vocabulary should be one.
-        out: uint32, C-contiguous, ``[rows, words]``, at least a row for each text and ``ceil(V / 32)`` words; rows
-            beyond are left alone.
+        matchers: the texts; their grammars may differ, but not their vocabulary.
+        out: uint32, C-contiguous, ``[rows, words]``, at least a row for each text and ``ceil(V / 32)`` words; further
+            rows are not changed.
 
     Raises:
         DecodingError: ``out`` has too few rows.
@@ -93,20 +93,19 @@ def apply_mask(logits: Any, masks: Any) -> None:
 
 
 class MaskTable:
-    """The masks of a running batch, each of them once. Not for several threads at once.
+    """The masks of a running batch, each stored once. Not for several threads at once.
 
-    Rows are looked up by state, so texts in equal states share one, at one step or over many. When the table is full
-    it starts afresh.
+    Rows are looked up by state, so texts in equal states share one, in one step or in several. A full table is emptied.
 
     Args:
         size: number of tokens of the vocabulary.
-        capacity: number of masks kept; it grows if a batch needs more at once.
-        device: of torch, for example ``"cuda"``: keep the masks there too, a byte for each token. None keeps them on
-            the host alone.
+        capacity: number of masks; it grows if one batch needs more.
+        device: a torch device, for example ``"cuda"``, which also stores the masks, as one byte for each token. None:
+            the host only.
 
     Attributes:
         words: the masks, ``[capacity + 2, ceil(size / 32)]``; row `NOTHING` allows nothing and row `EVERYTHING` all
-            tokens. It is another array after the table has grown: read it after `rows`.
+            tokens. Growth replaces the array: read the attribute after `rows`.
         filled: number of masks written so far.
     """
 
@@ -124,8 +123,8 @@ class MaskTable:
         self.words[EVERYTHING] = 0xFFFFFFFF
         self._rows: dict[Any, dict[int, int]] = {}  # by engine and state
         self._used = 2
-        self._forbidden: Any = None  # on the device, [rows, size]: what each mask forbids
-        self._sent = 0  # how many rows lie there
+        self._forbidden: Any = None  # on the device, [rows, size]: the forbidden tokens of each mask
+        self._sent = 0  # number of rows on the device
 
     def rows(self, matchers: Sequence[Matcher]) -> npt.NDArray[np.int32]:
         """Return for each text the row of `words` that is its mask; valid until the next call.
@@ -135,7 +134,7 @@ class MaskTable:
         """
         rows = np.empty(len(matchers), np.int32)
         if not self._find(matchers, rows):
-            # Full: what is needed now is written again into an empty table.
+            # Full: write the masks of this batch into an empty table.
             if len(matchers) + 2 <= len(self.words):
                 self._rows.clear()
                 self._used, self._sent = 2, 0
@@ -145,7 +144,7 @@ class MaskTable:
         return rows
 
     def _find(self, matchers: Sequence[Matcher], out: npt.NDArray[np.int32]) -> bool:
-        """Find or write the rows; False if there is no room."""
+        """Find or write the rows; return False if the table is full."""
         engine: Any = None
         written: dict[int, int] = {}
         rows: list[int] = []
@@ -164,7 +163,7 @@ class MaskTable:
         return True
 
     def _write(self, matcher: Matcher, known: dict[int, int]) -> int:
-        """Write a mask into a new row; -1 if there is none left."""
+        """Write a mask into a new row; return -1 if the table is full."""
         if matcher.constraint.vocabulary.size != self._size:
             raise DecodingError(
                 f"a text with {matcher.constraint.vocabulary.size} tokens in a table for {self._size}",
@@ -179,7 +178,7 @@ class MaskTable:
         self.filled += 1
         engine, state = matcher._place
         with engine.lock:
-            # A mask that depends on more than the state is of use to this text alone, and only now.
+            # A mask that depends on more than the state is valid for this text and this step only.
             if matcher.is_finished or engine.masks.is_settled(state):
                 known[state] = row
         return row
@@ -193,7 +192,7 @@ class MaskTable:
             matchers: the text of each row.
 
         Raises:
-            DecodingError: the shapes do not fit, a text has another vocabulary, or the logits lie elsewhere.
+            DecodingError: the shapes do not fit, a text has another vocabulary, or the logits are on another device.
         """
         shape = tuple(getattr(logits, "shape", ()))
         if len(shape) != 2 or shape[0] != len(matchers) or shape[1] < self._size:
@@ -204,7 +203,7 @@ class MaskTable:
         self.forbid(logits, self.rows(matchers))
 
     def forbid(self, logits: Any, rows: Any) -> None:
-        """Do `apply` by the numbers of rows: those that `rows` returned last, `NOTHING` or `EVERYTHING`.
+        """Do `apply` with row numbers: those that `rows` returned last, `NOTHING` or `EVERYTHING`.
 
         Args:
             logits: as for `apply`.
@@ -239,10 +238,10 @@ class MaskTable:
 
 
 def _matcher(value: Any) -> Matcher:
-    """Return a matcher as it is.
+    """Return a matcher, checked.
 
     Raises:
-        DecodingError: it is none.
+        DecodingError: it is not a `Matcher`.
     """
     if not hasattr(value, "_place"):
         raise DecodingError(f"a mask is that of a Matcher, not of {type(value).__name__}", hint="constraint.matcher()")
@@ -251,7 +250,7 @@ def _matcher(value: Any) -> Matcher:
 
 
 def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray[np.int32]) -> None:
-    """Mask logits that lie in the host's memory; row ``i`` of them by ``masks[rows[i]]``."""
+    """Mask logits in host memory: row ``i`` by ``masks[rows[i]]``."""
     pattern = _SINGLE
     if isinstance(logits, np.ndarray):
         if not np.issubdtype(logits.dtype, np.floating):
@@ -279,7 +278,7 @@ def _apply_on_host(logits: Any, masks: npt.NDArray[np.uint32], rows: npt.NDArray
 
 
 def _bits_of_array(logits: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """Return the bits of an array; None if the compiled loops do not take its type or memory layout."""
+    """Return the bits of an array; None if the compiled loops do not support its type or memory layout."""
     if not logits.flags.c_contiguous or not logits.flags.writeable or not logits.dtype.isnative:
         return None
     if logits.dtype == np.float32:
@@ -310,7 +309,7 @@ def _unpacked(torch: Any, masks: Any) -> Any:
 
 
 def _forbid_on_device(torch: Any, logits: Any, forbidden: Any) -> None:
-    """Mask logits by booleans on their own device; tokens beyond the booleans are forbidden."""
+    """Mask logits by booleans on the same device; tokens beyond the booleans are forbidden."""
     size = min(logits.shape[-1], forbidden.shape[-1])
     logits[..., size:] = float("-inf")
     logits[..., :size].masked_fill_(forbidden[..., :size], float("-inf"))

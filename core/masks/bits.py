@@ -1,6 +1,6 @@
 """Sets of tokens as bits: token ``t`` is bit ``t % 32`` of word ``t // 32``.
 
-Compiled modules use ``bits.pxd`` for single bits; this is the same for interpreted ones.
+Compiled modules use ``bits.pxd`` for single bits; this is the interpreted form.
 """
 
 from __future__ import annotations
@@ -31,6 +31,6 @@ def flags(mask: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
 
 
 def tokens_within(ids: npt.NDArray[np.int64], mask: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """Return the given tokens that are set in a mask."""
+    """Return the tokens of ``ids`` that are set in a mask."""
     within: npt.NDArray[np.int64] = ids[(mask[ids >> 5] >> (ids & 31).astype(np.uint32) & 1).astype(bool)]
     return within

@@ -1,12 +1,12 @@
-"""`Budget`: the tokens that a text needs to its end, and masks under which it always gets them.
+"""`Budget`: the number of tokens that complete a text, and masks that keep it within a budget.
 
-Invariant: the shortest completion of what is written, in as few tokens as possible, fits into the tokens that are left.
-Whoever may ask a model again (the generation loop) takes a token only if the text `fits` after it. An engine that
-samples by itself cannot be asked again, so `narrow` takes out of its mask each token after which the text would not
-fit; from `Budget.closed_at` on, the budget may have had a say in what was written.
+Invariant: the shortest completion of the text, in as few tokens as possible, fits into the remaining tokens. The
+generation loop can ask its model again, so it takes a token only if the text `fits` after it. An engine that samples by
+itself cannot, so `narrow` clears in its mask each token after which the text would not fit; the first mask that was
+narrowed is recorded in `Budget.closed_at`.
 
-The number of tokens to the end is mostly a fact of the state (`TokenCosts`). Only where the text decides it too is the
-completion of the text itself made and counted.
+The number of tokens to the end mostly depends on the state only (`TokenCosts`). If it also depends on the text, the
+completion of the text itself is made and counted.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from .matcher import Matcher
     from .token_costs import Costs
 
-#: Maximum length, in bytes, of a completion that is made in order to count its tokens.
+#: Maximum length, in bytes, of a completion that is made only to count its tokens.
 _LONG = 65_536
 
-#: Maximum number of unsure tokens that are tried for one mask; those beyond are left out.
+#: Maximum number of unsure tokens that are tried for one mask; further ones are cleared.
 _TRIALS = 48
 
-#: Tokens that must be left beyond the completions after unsure tokens for these to stay in a mask untried: one token
-#: is measured for each state that they lead to, and after the others a completion may be a few bytes longer.
+#: Minimum number of spare tokens with which unsure tokens stay in a mask untried. One token is measured for each state
+#: to which they lead, and the completion after another one may be a few bytes longer.
 _AMPLE = 256
 
-#: Maximum number of tokens after which the completions after unsure tokens are measured again.
+#: Maximum number of tokens until the completions after unsure tokens are measured again.
 _FRESH = 32
 
 
@@ -44,10 +44,10 @@ class Budget:
     """The token budget of one text.
 
     Args:
-        matcher: follows the text.
+        matcher: the matcher of the text.
 
     Attributes:
-        closed_at: number of tokens before the first mask that was narrowed; None if none was.
+        closed_at: number of tokens before the first narrowed mask; None if none was narrowed.
     """
 
     def __init__(self, matcher: Matcher) -> None:
@@ -56,12 +56,12 @@ class Budget:
         self.closed_at: int | None = None
         #: The number of tokens before the last completion, and its tokens.
         self._path: tuple[int, list[int]] = 0, []
-        #: By the costs of a state, the number of tokens that complete the text after an unsure token, and the number of
-        #: tokens that were written when it was counted.
+        #: By the costs of a state: the number of tokens that complete the text after an unsure token, and the number of
+        #: tokens of the text when it was counted.
         self._measured: dict[Costs, tuple[int, int]] = {}
 
     def rollback(self, count: int) -> None:
-        """Note that only the first ``count`` tokens of the text are left."""
+        """Follow a rollback of the text to its first ``count`` tokens."""
         if self.closed_at is not None and self.closed_at > count:
             self.closed_at = None
         if self._path[0] > count:
@@ -75,12 +75,12 @@ class Budget:
 
         Args:
             room: in tokens. The token that ends the text needs none.
-            held: the end of the matcher's text, which no token has written yet.
+            held: the end of the matcher's text that is not written in tokens yet.
         """
         matcher = self._matcher
         if not held and matcher.is_accepting:
             return room >= 0
-        if len(held) + matcher.least_length() > room * self._longest:  # the completion is not even made
+        if len(held) + matcher.least_length() > room * self._longest:  # without making the completion
             return False
         count = 0 if matcher.is_finished else matcher._with_costs(lambda costs, state: costs.tokens_left(state, held))
         try:
@@ -89,8 +89,8 @@ class Budget:
             return False
 
     def needed(self) -> tuple[int, bool]:
-        """Return the number of tokens that complete the text, and True; where counting them would take long, a lower
-        bound, and False.
+        """Return the number of tokens that complete the text, and True; or a lower bound, and False, if counting would
+        take long.
 
         Raises:
             DecodingError: the vocabulary cannot write it.
@@ -99,11 +99,11 @@ class Budget:
         return (-(-length // self._longest), False) if length > _LONG else (len(self._fewest()), True)
 
     def completion(self, written: Sequence[int], held: bytes = b"") -> list[int]:
-        """Return the tokens of a completion: the rest of the last one, if the text followed it, or a shorter one.
+        """Return the tokens of a completion: the rest of the last one, if the text has followed it, or a shorter one.
 
         Args:
             written: the tokens of the text.
-            held: the end of the matcher's text, which none of these has written yet.
+            held: the end of the matcher's text that is not written in tokens yet.
 
         Raises:
             DecodingError: the vocabulary cannot write it.
@@ -116,19 +116,19 @@ class Budget:
         return fresh
 
     def follows(self, written: Sequence[int], token: int, held: bytes = b"") -> bool:
-        """Return True if a token, which the matcher has accepted, goes on with the last completion, and the rest of
-        this still completes the text (readings of the text may have been dropped).
+        """Return True if a token, which the matcher has accepted, follows the last completion, and the rest of that
+        still completes the text (it may not, if readings of the text were dropped).
 
         Args:
             written: the tokens of the text before it.
             token: the token.
-            held: the end of the matcher's text, which neither of these has written yet.
+            held: the end of the matcher's text that is not written in tokens yet.
         """
         left = self._left(written)
         return bool(left) and left[0] == token and self._writes(left[1:], held)
 
     def _left(self, written: Sequence[int]) -> list[int]:
-        """Return the rest of the last completion; empty if there is none, or the text went on otherwise."""
+        """Return the rest of the last completion; empty if there is none, or if the text did not follow it."""
         begin, ids = self._path
         count = len(written) - begin
         if not 0 <= count < len(ids) or list(written[begin:]) != ids[:count]:
@@ -136,8 +136,8 @@ class Budget:
         return self._path[1][count:]
 
     def _writes(self, ids: list[int], held: bytes) -> bool:
-        """Return True if tokens of the last completion still complete the text, and begin with held text: what a model
-        chose as a whole may be another text."""
+        """Return True if tokens of the last completion still complete the text and begin with the held text (after a
+        choice among whole words, the held text may be another one)."""
         tokens = self._matcher.constraint.vocabulary.tokens
         begins = not held or b"".join(tokens[token] or b"\xff" for token in ids[: len(held)]).startswith(held)
         return begins and self._matcher.is_completion(ids)
@@ -150,7 +150,7 @@ class Budget:
     # -- masks -------------------------------------------------------------------------------------------------
 
     def narrow(self, row: npt.NDArray[np.uint32], written: Sequence[int], room: int) -> None:
-        """Clear the tokens after which the text could not be completed; one that completes it is left.
+        """Clear the tokens after which the text could not be completed within the budget; tokens that end it stay.
 
         Args:
             row: the mask of the next token, as `Matcher.fill_mask` writes it.
@@ -176,12 +176,12 @@ class Budget:
             self.closed_at = len(written)
 
     def _most_after(self, costs: Costs, row: npt.NDArray[np.uint32], written: Sequence[int]) -> int:
-        """Return the largest number of tokens that complete the text after an unsure token, one tried for each state
-        that they lead to."""
+        """Return the largest number of tokens that complete the text after an unsure token, measured for one token of
+        each state to which they lead."""
         most, at = self._measured.get(costs, (0, -_FRESH))
         if at + _FRESH <= len(written):
             firsts = [int(tokens[0]) for each in costs.unsure if len(tokens := tokens_within(each, row))]
-            most = len(row) * 32 * max(0, len(firsts) - _TRIALS)  # not all can be tried
+            most = len(row) * 32 * max(0, len(firsts) - _TRIALS)  # if not all can be tried
             for token in firsts[:_TRIALS]:
                 self._matcher.accept(token)
                 most = max(most, self._matcher.shortest_length())
@@ -190,8 +190,8 @@ class Budget:
         return most
 
     def _try(self, costs: Costs, row: npt.NDArray[np.uint32], room: int) -> int:
-        """Clear the unsure tokens after which the text does not fit, as far as they are tried, and all others; return
-        the number of cleared ones."""
+        """Try unsure tokens; clear those after which the text does not fit, and those beyond the limit of trials.
+        Return the number of cleared tokens."""
         tokens = [token for each in costs.unsure for token in tokens_within(each, row).tolist()]
         fitting = 0
         for number, token in enumerate(tokens):

@@ -39,7 +39,7 @@ cdef class Chain:
     cdef Positions automaton
     cdef Trie trie
     cdef Subtrees subtrees
-    # the class, its exceptions, the states, and how many characters of the class may come
+    # C, its exceptions, the states, and the maximum number of characters of C
     cdef unsigned char* members
     cdef int count
     cdef unsigned char* exception

@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Class surveys: where the tokens of a vocabulary leave a class of characters.
 
-Let C be a class of characters, and C* the insides of JSON strings of any number of them. A survey of C is made once for
-a vocabulary, and serves every position from which all strings of C, or all of up to so many characters, can go on: of
-the trie, only the nodes where tokens leave C* are visited.
+Let C be a class of characters; C* stands for the contents of JSON strings over C. A survey of C is made once for a
+vocabulary. It serves each position q from which every string of C*, or every one of up to m characters, stays inside
+the
+atom: then only the subtrees below the trie nodes at which tokens leave C* are visited (lemma 2 of ``docs/masks.md``).
 
 Compiled where that is possible; ``class_survey.pxd`` declares its C interface.
 """
@@ -28,26 +29,26 @@ if not cython.compiled:  # else they are declared
     from .subtrees import Subtrees
     from .trie import Trie
 
-#: Maximum number of sets of tokens that one survey keeps (see `ClassSurvey.inside`).
+#: Maximum number of token sets that a survey memoises (see `ClassSurvey.inside`).
 MAX_INSIDE = cython.declare(cython.int, 16)
-#: Minimum part of the trie's nodes, as its reciprocal, below the characters of a class for which a survey pays off.
+#: Reciprocal of the minimum share of trie nodes below the characters of a class for which a survey pays off.
 WIDE = cython.declare(cython.int, 16)
-#: Maximum part of them, as its reciprocal, below the exceptions of a chain, and maximum number of exceptions.
+#: Reciprocal of the maximum share of these nodes below the exceptions of a chain, and maximum number of exceptions.
 FEW = cython.declare(cython.int, 8)
 MAX_EXCEPTIONS = cython.declare(cython.int, 16)
 
 
 @cython.cclass
 class ClassSurvey:
-    """How the tokens of a vocabulary begin with characters of a class C, from between two characters of a JSON string.
+    """The tokens of a vocabulary in C*, and where the others leave C*, from a position between two characters.
 
-    ``token`` lists the tokens with which a string of C may begin: the first ``until[n]`` begin at most ``n`` characters
-    (the last may be incomplete), and none begins more than ``longest``. ``partial`` lists those of them that end within
-    a character.
+    ``token`` lists the tokens that are prefixes of C*, by their number of characters (the last may be incomplete):
+    ``token[:until[n]]`` have at most ``n``, and none has more than ``longest``. ``partial`` lists the tokens among them
+    that end within a character.
 
-    ``exit`` lists the *exits*: the trie nodes of the first byte that no string of C has there, but some JSON string (a
-    closing quote too). They are grouped by the first byte of the character that is not in C: those of byte ``b`` are
-    ``exit[start[b] : start[b + 1]]``, in pre-order. ``chars`` has the number of characters before that one.
+    ``exit`` lists the *exits*: the trie nodes whose byte continues a JSON string (or is its closing quote), but no
+    string of C*. They are grouped by the first byte of the character that leaves C: ``exit[start[b] : start[b + 1]]``
+    are those of byte ``b``, in pre-order. ``chars`` has for each exit the number of characters before that one.
     """
 
     def __init__(self, token, until, partial, exit, chars, start):
@@ -65,13 +66,14 @@ class ClassSurvey:
             raise ValueError("this is not the survey of a class")
 
     def saved(self) -> tuple:
-        """Return the arguments for the same survey."""
+        """Return the arguments that make the same survey."""
         tokens = copied("i", self.token), copied("i", self.until), copied("i", self.partial)
         return (*tokens, copied("i", self.exit), copied("i", self.chars), copied("i", self.start))
 
     @cython.cfunc
     def inside(self, most: cython.int, words: cython.int) -> cython.uint[::1]:
-        """Return a bit for each token of at most ``most`` characters: ``words`` numbers, which others share."""
+        """Return the tokens of at most ``most`` characters as bits, in ``words`` words; the caller must not change
+        them."""
         found = self.masks.get(most)
         if found is None:
             found = array("I", [0]) * words
@@ -90,8 +92,8 @@ def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: 
     Args:
         automaton: the automaton.
         trie: the vocabulary's trie.
-        star: the row state inside a string of any number of characters of the class.
-        free: the row state inside the free string.
+        star: the row state between two characters of a string of C*.
+        free: the row state between two characters of the free string.
     """
     nodes: cython.int = trie.nodes
     depth: cython.int
@@ -107,7 +109,7 @@ def survey_class(automaton: Positions, trie: Trie, star: cython.longlong, free: 
     sizes: cython.int[::1] = grown(None, "i", trie.vocabulary + 1)
     exit: cython.int[::1] = grown(None, "i", 1024)
     chars: cython.int[::1] = grown(None, "i", 1024)
-    # Of the path to a node: both positions, the characters begun, and the first byte of the last one.
+    # By depth on the current path: both positions, the number of characters, and the first byte of the last one.
     here: cython.longlong[::1] = array("q", [star]) * (trie.longest + 2)
     there: cython.longlong[::1] = array("q", [free]) * (trie.longest + 2)
     begun: cython.int[::1] = array("i", [0]) * (trie.longest + 2)
@@ -156,7 +158,7 @@ def _sorted_survey(
     exits: cython.int,
     longest: cython.int,
 ) -> ClassSurvey:
-    """Return a survey of these tokens, with their numbers of characters, and exits; two stable counting sorts."""
+    """Return the survey of these tokens and exits: sort both (stable counting sorts)."""
     i: cython.int
     at: cython.int
     until: cython.int[::1] = array("i", [0]) * (longest + 2)
@@ -185,10 +187,11 @@ def _sorted_survey(
 
 @cython.cclass
 class Chain:
-    """The row states q0, q1, q2, ... of a JSON string that goes on with a run of one class C of ASCII characters: from
-    each state, every character of C leads to the next one, or, from the last, nowhere.
+    """A chain of row states q0, q1, q2, ... of a JSON string along one class C of ASCII characters: every character of
+    C leads from each state to the next one; the last state is its own successor, or has none by C.
 
-    From q0, a few characters of C, the *exceptions*, may lead elsewhere: so it is where some names are left out.
+    From q0, a few characters of C, the *exceptions*, may lead to other states (for example, if some names are
+    excluded).
 
     Args:
         automaton: the automaton.
@@ -212,8 +215,8 @@ class Chain:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def choose(self, state: cython.int, free: cython.longlong) -> cython.bint:
-        """Choose the class: the characters that lead to the same row state as most do. Return False if that is the
-        free string, or if few tokens begin with them.
+        """Choose C: the characters that lead to the majority successor. Return False if that is the free string, or if
+        few trie nodes are below the characters.
 
         Args:
             state: q0, between two characters of a JSON string.
@@ -222,7 +225,7 @@ class Chain:
         majority: cython.int = self.subtrees.majority_from(state)
         if majority <= 0 or majority == free:
             return False
-        # The class of q1, if q0 has few exceptions from it; else that of q0.
+        # C is the class of q1, if q0 has few exceptions from it; else the class of q0.
         nodes: cython.int = self._gather(majority, self.subtrees.majority_from(majority))
         lost: cython.int = 0
         first: cython.int
@@ -243,7 +246,7 @@ class Chain:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _gather(self, state: cython.int, to: cython.longlong) -> cython.int:
-        """Choose the ASCII characters that lead from one row state to another; return the number of trie nodes below
+        """Let C be the ASCII characters that lead from one row state to another; return the number of trie nodes below
         them."""
         nodes: cython.int = 0
         byte: cython.int
@@ -260,7 +263,7 @@ class Chain:
 
     @cython.cfunc
     def flips(self) -> list:
-        """Return the code points at which membership in the class flips, ascending."""
+        """Return C as flips: the ascending code points at which membership changes."""
         found: list = []
         last: cython.int = -1
         i: cython.int
@@ -273,8 +276,8 @@ class Chain:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def follow(self, state: cython.longlong, longest: cython.int) -> cython.bint:
-        """Find the states of the chain, up to ``longest`` characters, which no token exceeds. Return False if there is
-        none, since it makes a difference which characters of the class come."""
+        """Compute the states of the chain for up to ``longest`` characters, the most that a token has. Return False if
+        characters of C lead to different states, so that there is no chain."""
         automaton: Positions = self.automaton
         at: cython.int = 0
         i: cython.int
@@ -305,10 +308,10 @@ class Chain:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def is_dead(self, byte: cython.int) -> cython.bint:
-        """Return True if a byte leads nowhere from each state of the chain."""
+        """Return True if a byte is dead in all states of the chain."""
         at: cython.int
         for at in range(self.most + 1):
-            if at and self.states[at] == self.states[at - 1]:  # so are all that follow
+            if at and self.states[at] == self.states[at - 1]:  # so are all later states
                 return True
             if self.automaton.after(self.states[at], byte) >= 0:
                 return False

@@ -14,14 +14,14 @@ cdef class Comparison:
     cdef Subtrees subtrees
     cdef Draft draft
     cdef long long visited
-    # the known token set, its tokens as bits, and how the new one differs: tokens in one of both, ends that it lacks,
+    # the known token set, dense, and the difference of the new one: tokens in exactly one of both, ends that it lacks,
     # ends that only it has
     cdef TokenSet base
     cdef unsigned int[::1] bits
     cdef list flips
     cdef list lost
     cdef list gained
-    # scratch: the positions on the way to a trie node, of the new set and of the known one
+    # scratch: the positions on the path to a trie node, for the new set and for the known one
     cdef long long* stack
     cdef long long* known
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Comparison: the token set of a position as its difference to a known one.
 
-Let q and p be positions, and let a text u lead both to the same position. Then a token that begins with u is in T(q) if
-and only if it is in T(p), and so for the ends. Only the trie nodes on the way to such a text are visited.
+Let q and p be positions with q·u = p·u for a text u. Then a token that begins with u is in T(q) if and only if it is in
+T(p), and likewise for the ends. Only the trie nodes before such a merge are visited (lemma 3 of ``docs/masks.md``).
 
 Compiled where that is possible; ``comparison.pxd`` declares its C interface.
 """
@@ -31,9 +31,9 @@ LARGE = cython.declare(cython.int, 64)
 
 @cython.cclass
 class Comparison:
-    """Token sets that differ little from a known one, whose tokens are bits.
+    """Token sets as differences to a known dense one.
 
-    `begin`, then `below` for each subtree that may differ, then `made`.
+    Call `begin`, then `below` for each subtree that may differ, then `made`.
 
     Args:
         automaton: the automaton.
@@ -58,8 +58,8 @@ class Comparison:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def is_near(self, atom: cython.longlong, other: cython.longlong, share: cython.int) -> cython.bint:
-        """Return True if at most one in ``share`` trie nodes lies below the bytes that lead from two row states to
-        different positions; where they are letters, one more byte is looked at."""
+        """Return True if at most 1 of ``share`` trie nodes is below the bytes that lead from two row states to
+        different positions; for letters, one more byte is inspected."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         byte: cython.int
@@ -92,7 +92,7 @@ class Comparison:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_alike(self, one: cython.longlong, other: cython.longlong) -> cython.bint:
-        """Return True if most small letters lead from two positions to the same one."""
+        """Return True if most lower-case letters lead from two positions to the same one."""
         byte: cython.int
         same: cython.int = 0
         for byte in range(0x61, 0x7B):
@@ -102,7 +102,7 @@ class Comparison:
 
     @cython.cfunc
     def begin(self, base: TokenSet) -> object:
-        """Begin a token set; ``base`` is the known one."""
+        """Begin a new token set, as its difference to ``base``."""
         self.base = base
         self.bits = base.dense if base.less_count == 0 else dense_copy(base)
         self.flips, self.lost, self.gained = [], [], []
@@ -110,7 +110,7 @@ class Comparison:
 
     @cython.cfunc
     def compare(self, atom: cython.longlong, other: cython.longlong, base: TokenSet) -> TokenSet:
-        """Return the token set of ``atom``, from ``base``, the one of ``other``."""
+        """Return the token set of ``atom`` from ``base``, that of ``other``."""
         byte: cython.int
         self.begin(base)
         for byte in range(256):
@@ -120,7 +120,7 @@ class Comparison:
 
     @cython.cfunc
     def below(self, node: cython.int, atom: cython.longlong, other: cython.longlong) -> object:
-        """Compare the subtree of a trie node; ``atom`` and ``other`` are the positions before it."""
+        """Compare the subtree of a trie node; ``atom`` and ``other`` are the positions before its byte."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         i: cython.int = node
@@ -167,7 +167,7 @@ class Comparison:
 
     @cython.cfunc
     def _lose(self, node: cython.int, stop: cython.int) -> object:
-        """Note that the new set lacks the tokens and ends of ``base`` from one trie node to another."""
+        """Record that the new set lacks the tokens and ends of ``base`` in the nodes ``[node, stop)``."""
         trie: Trie = self.trie
         base: TokenSet = self.base
         at: cython.int
@@ -199,16 +199,17 @@ class Comparison:
 
     @cython.cfunc
     def lacking(self, atom: cython.longlong, free: cython.longlong, base: TokenSet, words: list) -> TokenSet:
-        """Return the token set of a JSON string that may be any but some words, from ``base``, that of the free string.
+        """Return the token set of a JSON string that may be any but given words, from ``base``, that of the free
+        string.
 
-        Any text may be continued inside such a string. So the set lacks the ends behind the words, and texts with
-        escapes alone have to be compared: an escape leads to the same position as the character for which it stands.
+        Every prefix has a continuation, so the set lacks only the ends after the words. Besides, only paths with
+        escapes are compared, because an escape leads to the same position as its character.
 
         Args:
             atom: the position, before the opening quote or between two characters.
             free: the position in the free string there.
             base: the token set of ``free``.
-            words: the words, sorted, as what of them follows the position.
+            words: the words, sorted, without their part before the position.
         """
         trie: Trie = self.trie
         start: cython.int = 0
@@ -219,7 +220,7 @@ class Comparison:
         self.begin(base)
         if start < 0:
             return self.made()
-        path: list = [start]  # the trie nodes of the beginning of a word
+        path: list = [start]  # the trie nodes of a prefix of a word
         before: bytes = b""
         word: bytes
         node: cython.int

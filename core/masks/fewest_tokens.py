@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Texts in as few tokens of a vocabulary as possible: a dynamic program over the vocabulary's trie, from the end on.
+"""Encoding of a text in the fewest tokens: a dynamic program over the vocabulary's trie, from the end of the text.
 
 Compiled where that is possible; ``fewest_tokens.pxd`` declares its C interface.
 """
@@ -22,28 +22,28 @@ if not cython.compiled:  # else they are declared
 #: The number of tokens of a text that the vocabulary cannot write.
 NEVER = cython.declare(cython.int, 2**30)
 
-#: Codes of control tokens begin here; those below are bytes.
+#: The first code of control tokens; smaller codes are bytes.
 CONTROL = cython.declare(cython.int, 256)
 
 
 @cython.cclass
 class Spelling:
-    """A text in as few tokens as possible, from each of its offsets on.
+    """The fewest tokens of a text, from each of its offsets.
 
     Attributes:
         codes: its bytes, and ``CONTROL + id`` for a control token.
         length: their number.
-        tail: the spelling of the text behind it; None at the end.
-        least: number of tokens from each offset to the end of all tails, ``length`` included; `NEVER` if the vocabulary
-            cannot write that.
-        token: the first of them.
+        tail: the spelling of the text after it; None at the end.
+        least: for each offset, ``length`` included, the number of tokens to the end of all tails; `NEVER` if the
+            vocabulary cannot write that.
+        token: for each offset, the first of these tokens.
         size: the number of its codes.
     """
 
 
 @cython.cclass
 class FewestTokens:
-    """Spells texts in as few tokens as possible; of equally few, the first is as long as possible.
+    """Encoder of texts in the fewest tokens; of equally few, the first token is as long as possible.
 
     Args:
         trie: the vocabulary's trie.
@@ -67,7 +67,7 @@ class FewestTokens:
         """Return the codes of a text.
 
         Args:
-            parts: runs of bytes, names of control tokens, and numbers: so many further tokens, of any bytes.
+            parts: runs of bytes, names of control tokens, and numbers n, which stand for n tokens of any bytes.
         """
         codes = array("i")
         for part in parts:
@@ -76,13 +76,13 @@ class FewestTokens:
             elif isinstance(part, int):
                 codes.extend([CONTROL] * part)
             else:
-                # A name that the vocabulary lacks belongs to another grammar: no text of this one needs it.
+                # A name that is not in the vocabulary belongs to another grammar of the store, so no text here has it.
                 codes.append(CONTROL + self.special[part])
         return codes
 
     @cython.cfunc
     def spell(self, codes: object, tail: Spelling) -> Spelling:
-        """Spell a text in front of another one. Tokens may reach across the border."""
+        """Return the spelling of a text that another one follows. Tokens may span both."""
         trie: Trie = self.trie
         found: Spelling = Spelling.__new__(Spelling)
         count: cython.int = len(codes)
@@ -132,7 +132,7 @@ class FewestTokens:
 
     @cython.cfunc
     def of_text(self, rope: object) -> Spelling:
-        """Spell a text. Its parts that other texts may end with as well are memoised."""
+        """Return the spelling of a text. Suffixes that are shared parts of ropes are memoised."""
         spine: list = []
         found: Spelling = self.end
         while True:
@@ -148,13 +148,13 @@ class FewestTokens:
         for at in range(len(spine) - 1, -1, -1):
             rope = spine[at]
             found = self.spell(self.codes((rope if rope.right is None else rope.left).pieces()), found)
-            if at:  # nothing else ends with the whole text
-                self.tails[id(rope)] = (rope, found)  # the rope is held, so that no other has its id
+            if at:  # not the whole text, which is not a suffix of another
+                self.tails[id(rope)] = (rope, found)  # keeps the rope alive, so that its id stays unique
                 self.held += 16 * found.length + 400
         return found
 
     def tokens(self, parts) -> list:
-        """Return the tokens of a text.
+        """Return the fewest tokens of a text.
 
         Args:
             parts: runs of bytes, and names of control tokens.

@@ -1,8 +1,8 @@
 """Vocabulary indexes, computed or read from disk.
 
-For a large vocabulary the trie, the token sets of free strings and the surveys of common classes of characters take a
-while, so they are kept on disk (``disk_cache.py``), under a key that holds the vocabulary's content, the library's
-version and the code that computes them.
+For a large vocabulary, the trie, the token sets of free strings and the surveys of common classes take seconds, so they
+are cached on disk (``disk_cache.py``). The key has the vocabulary's content, the library's version and a digest of the
+code that computes them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .vocabulary_index import VocabularyIndex
 #: Version of the files' content and form.
 FORMAT = 4
 
-#: Minimum size of a vocabulary whose index is kept on disk: that of a smaller one is computed as fast as it is read.
+#: Minimum size of a vocabulary whose index is cached on disk: that of a smaller one is computed as fast as it is read.
 MIN_TOKENS = 8_192
 
 #: Names of free strings on disk, and their keys among the shared token sets (see `ByteRows.shared`).
@@ -47,7 +47,7 @@ _FREE: dict[str, Hashable] = {
 }
 
 
-#: Patterns of the classes of characters that are surveyed ahead, since real schemas use them and many tokens begin with
+#: Patterns of the classes that are surveyed in advance, because they are frequent in schemas and many tokens are in
 #: them: any character (see `NEARLY_ANY`), no line end, no white space; identifiers, names of packages and hosts, URIs.
 _CLASSES = (
     "[^]",
@@ -79,7 +79,7 @@ def _make(vocabulary: Vocabulary) -> VocabularyIndex:
     if arrays is not None:
         try:
             return _unpacked(vocabulary, arrays)
-        except (KeyError, ValueError, TypeError):  # whole, but not such a file: computed again below
+        except (KeyError, ValueError, TypeError):  # an intact file of another form: computed again below
             pass
     index = _compute(vocabulary)
     write_arrays(folder, key, _packed(index))
@@ -87,14 +87,14 @@ def _make(vocabulary: Vocabulary) -> VocabularyIndex:
 
 
 def _key(vocabulary: Vocabulary) -> str:
-    """Return the name under which an index is kept."""
+    """Return the key of a vocabulary's index on disk."""
     digest = hashlib.sha256(f"{FORMAT} {vocabulary.content_hash} {_code()}".encode())
     return digest.hexdigest()
 
 
 @cache
 def _say_interpreted() -> None:
-    """Log once that the kernel is not compiled: not where an index that was kept is read, which takes no time."""
+    """Log once that the kernel is not compiled; not called if an index is read from disk, which is fast."""
     logging.getLogger("toolgrammar").warning(
         "there are no compiled modules: reading schemas, binding grammars and the masks of new states take about ten "
         "times as long, and the model itself no longer; install with a C compiler to compile them"
@@ -103,28 +103,28 @@ def _say_interpreted() -> None:
 
 @cache
 def _code() -> str:
-    """Return a digest of the library's version and of the code that computes indexes: changed code reads no old
-    file."""
+    """Return a digest of the library's version and of the code that computes indexes, so that changed code does not
+    read old files."""
     digest = hashlib.sha256()
-    with suppress(importlib.metadata.PackageNotFoundError):  # run from a tree
+    with suppress(importlib.metadata.PackageNotFoundError):  # not installed
         digest.update(importlib.metadata.version("toolgrammar").encode())
     core = Path(__file__).parent.parent
     with suppress(OSError):
         for folder in ("compiled", "unicode", "language", "regex", "schema/scalars", "automaton", "masks"):
-            for path in sorted((core / folder).glob("*.py")):  # none where compiled modules alone were shipped
+            for path in sorted((core / folder).glob("*.py")):  # none in a distribution of compiled modules only
                 digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
 def _index(vocabulary: Vocabulary, trie: Trie, quoted: array[int] | None = None) -> VocabularyIndex:
-    """Return an index without token sets; ``quoted`` are the tokens that hold a quote, if they are known."""
+    """Return an index without token sets; ``quoted``: the tokens with a quote, if known."""
     if quoted is None:
         quoted = array("i", [number for number, data in enumerate(vocabulary.tokens) if data and b'"' in data])
     return VocabularyIndex(trie, quoted, vocabulary.tokens)
 
 
 def _compute(vocabulary: Vocabulary) -> VocabularyIndex:
-    """Return a new index with the token sets of free strings, which computing their masks fills in."""
+    """Return a new index with the token sets of free strings, which are memoised when their masks are computed."""
     if not COMPILED:
         _say_interpreted()
     index = _index(vocabulary, Trie(vocabulary.tokens))
@@ -159,7 +159,7 @@ def _unpacked(vocabulary: Vocabulary, arrays: dict[str, array[int]]) -> Vocabula
     """Return the index of `_packed` arrays.
 
     Raises:
-        KeyError, ValueError, TypeError: these are not such arrays.
+        KeyError, ValueError, TypeError: the arrays have another form.
     """
 
     def part(name: str, count: int) -> tuple[array[int], ...]:

@@ -14,14 +14,14 @@ cdef class MaskEngine:
     cdef Automaton _automaton
     cdef object _lock
     cdef Masks _masks
-    # the masks of tokens of at most `BRIEF` bytes, None until they are needed; and the states that have these alone
+    # the masks of the tokens of at most `BRIEF` bytes (None until first use), and the states that have only these
     cdef Masks _brief
     cdef set _briefs
     cdef dict _specials
-    # what tokens cost, None until it is needed
+    # the costs of tokens (None until first use)
     cdef TokenCosts _costs
     cdef int _known
-    # where tokens led from states that no dependent node followed
+    # memoised steps: the state after a token, if no dependent node was reached
     cdef IntMap _steps
 
     cpdef object special_number(self, long long token_id)

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""The engine behind the matchers of a grammar: a store of states, with the masks of these states over a vocabulary.
+"""Mask engine: a store of states, with the masks of these states over a vocabulary; shared by the matchers of a
+grammar.
 
 Compiled where that is possible; ``mask_engine.pxd`` declares its C interface.
 """
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 #: Maximum size of the memoised masks of one constraint, in bytes.
 MASK_MEMORY = 64 * 2**20
 
-#: Maximum number of bytes of the tokens of a mask where that of all tokens would take more than a whole store.
+#: Longest token, in bytes, in the fallback mask of a state whose full mask would exceed a whole store.
 BRIEF = 2
 
-#: Maximum number of memoised steps of one engine; then all are dropped.
+#: Maximum number of memoised steps of an engine; then all are dropped.
 MAX_STEPS = cython.declare(cython.int, 1 << 15)
 
 
@@ -42,7 +43,7 @@ MAX_STEPS = cython.declare(cython.int, 1 << 15)
 class MaskEngine:
     """A store of states, and the masks of these states over a vocabulary.
 
-    It does not hold the vocabulary, which may hold it (see `Vocabulary.derived`).
+    It has no reference to the vocabulary, which may refer to it (see `Vocabulary.derived`).
 
     Args:
         program: the store.
@@ -77,15 +78,15 @@ class MaskEngine:
 
     @property
     def lock(self) -> RLock:
-        """The store's lock: one derivation at a time."""
+        """The store's lock, held during each derivation."""
         return self._lock
 
     @cython.ccall
     def special_number(self, token_id: cython.longlong) -> object:
-        """Return the automaton's number of a control token, or None if no grammar of the store names it."""
+        """Return the automaton's number of a control token; None if no grammar of the store names it."""
         names: list = self._program.specials
         while self._known < len(names):
-            # A name that the vocabulary lacks belongs to a grammar that was bound to another.
+            # A name that is not in this vocabulary belongs to a grammar that is bound to another one.
             known = self._token_ids.get(names[self._known])
             if known is not None:
                 self._specials[known] = self._known
@@ -100,7 +101,7 @@ class MaskEngine:
     def _step(self, state: cython.longlong, token: cython.longlong) -> cython.longlong:
         """Return the memoised state after a token, else `UNKNOWN`.
 
-        Compiled, and with a GIL, it needs no lock (see `compiled.gil`).
+        The compiled form needs no lock if there is a GIL (see `compiled.gil`).
         """
         return self._steps.get((state << 32 | token) + 1, encoding.UNKNOWN)
 
@@ -115,19 +116,19 @@ class MaskEngine:
 
     @cython.cfunc
     def _shorten(self, state: cython.longlong, vocabulary) -> object:
-        """Let the mask of a state have short tokens only; the caller holds the lock."""
+        """Restrict the mask of a state to tokens of at most `BRIEF` bytes; the caller holds the lock."""
         if self._brief is None:
             brief = Masks(self._automaton, vocabulary.derived(_brief_index), sorted(self._eos), {}, MASK_MEMORY)
             for token, number in self._specials.items():
                 brief.set_special(number, token)
             self._brief = brief
         self._briefs.add(state)
-        self._steps = IntMap()  # some lead from there by longer tokens
+        self._steps = IntMap()  # drop memoised steps from the state by longer tokens
         return None
 
     @cython.cfunc
     def token_costs(self) -> TokenCosts:
-        """Return the costs of tokens; the caller holds the lock."""
+        """Return the costs of tokens, made on first use; the caller holds the lock."""
         if self._costs is None:
             index = self._index
             subtrees = self._masks.token_sets.subtrees
@@ -151,7 +152,7 @@ class SharedEngine:
     """Holder of the engine of the store that many grammars share; each vocabulary has one (`Vocabulary.derived`).
 
     Attributes:
-        engine: the engine of the newest such store; None while nobody needs it.
+        engine: the engine of the current shared store; None if it is not in use.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -167,7 +168,7 @@ class SharedEngine:
             return engine
 
     def release(self) -> None:
-        """Drop the engine: it is made again when a grammar needs it."""
+        """Drop the engine; the next grammar that needs it makes a new one."""
         with self._lock:
             self.engine = None
 

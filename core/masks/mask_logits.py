@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Masking of logits: minus infinity for forbidden tokens, in one pass, without the interpreter's lock.
+"""Masking of logits: minus infinity for forbidden tokens, in one pass, without the GIL.
 
-Logits are given as their bits, so that half precision of either kind needs no arithmetic: what is written is a pattern.
+Logits are passed as their bits, so that both kinds of half precision need no arithmetic: a bit pattern is written.
 
-Compiled where that is possible (Cython in pure-Python mode); `batch` has a way without, so nothing here is run
-interpreted but by the tests that compare the two.
+Compiled where that is possible (Cython in pure-Python mode). Without a compiler `batch` uses NumPy; only tests, which
+compare both, run this module interpreted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ except ImportError:  # interpreted, without Cython installed
 COMPILED: bool = bool(cython.compiled)
 
 
-#: The bits of one logit: one function is compiled for each.
+#: The bits of one logit; a function is compiled for each type.
 Bits = cython.fused_type(cython.uint, cython.ushort)
 
 
@@ -28,11 +28,11 @@ def forbid(logits: Bits[:, ::1], masks: cython.uint[:, ::1], rows: cython.int[::
     Args:
         logits: the bits of the logits, ``[n, V]``.
         masks: as `Matcher.fill_mask` writes them, ``[m, W]``; logits beyond ``32 * W`` are forbidden.
-        rows: for each row of the logits, its row of the masks.
+        rows: for each row of the logits, the row of its mask.
         pattern: the bits of minus infinity.
 
     Raises:
-        IndexError: a row of the logits has none of the masks.
+        IndexError: a row number is out of bounds.
     """
     row: cython.Py_ssize_t
     word: cython.Py_ssize_t

@@ -1,9 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Masks: for each state of an automaton, the set of tokens that keep the output valid.
 
-``mask(atom rest)`` splits into the tokens that stay inside the atom, a set that does not depend on where the atom
-stands and is computed once (`token_sets`), and those that cross its end, found by walking ``rest`` from the trie nodes
-where the atom may end (`trie_walk`). Compiled where that is possible; ``masks.pxd`` says what others see of it in C.
+By lemma 1 of ``docs/masks.md``, mask(q, r) = T(q) ∪ { tokens below E(q) that continue with r }. `token_sets` computes
+T(q) and E(q) once for a position q, independently of the node r after the atom; `trie_walk` walks the trie along r from
+the nodes of E(q). This module joins both and memoises the mask of each state.
+
+Compiled where that is possible; ``masks.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ else:
 
 COMPILED: bool = bool(cython.compiled)
 
-#: Indices of the doubts of a mask: there are none; no token but those that end a name which was begun before.
+#: Indices of the doubts of a mask: none; only tokens that end a name which was begun before them.
 NO_DOUBTS = cython.declare(cython.int, -1)
 WATCHED_ALONE = cython.declare(cython.int, 0)
 
-#: Minimum number of tokens set one by one for which a mask is joined.
+#: Minimum number of single tokens for which a mask is joined (see `Mask`).
 SCATTERED = cython.declare(cython.int, 128)
-#: Maximum number of prefixes, and of bytes in each, whose trie node `Masks.below` keeps.
+#: Maximum number of prefixes, and of bytes in each, whose trie node `Masks.below` memoises.
 MAX_PREFIXES = cython.declare(cython.int, 2048)
 MAX_PREFIX = cython.declare(cython.int, 64)
 
@@ -43,7 +45,7 @@ MAX_PREFIX = cython.declare(cython.int, 64)
 @cython.cfunc
 @cython.inline
 def _copy(source: cython.uint[::1], out: cython.uint[::1], words: cython.int) -> object:
-    """Copy words, of which there is at least one."""
+    """Copy at least one word."""
     if cython.compiled:
         memcpy(cython.address(out[0]), cython.address(source[0]), 4 * words)
     else:
@@ -56,12 +58,12 @@ def _copy(source: cython.uint[::1], out: cython.uint[::1], words: cython.int) ->
 class Mask:
     """The allowed tokens of one state: the union of some token sets and some single tokens.
 
-    `Masks` holds the token sets (from ``first`` on), the single tokens (from ``at`` on) and the `Doubts`
-    (at ``doubts``; NO_DOUBTS: there are none).
+    Its parts are ranges in arrays of `Masks`: ``token_sets`` sets from index ``first``, ``count`` single tokens from
+    index ``at``, and the `Doubts` at index ``doubts`` (NO_DOUBTS: none).
 
-    A mask that is scattered over many parts is ``joined`` when it is needed again: from then on it is one copy.
+    A mask of many parts is ``joined`` into one dense copy when it is written a second time.
 
-    There are many masks, and the garbage collector tracks none of them, since they hold numbers alone.
+    There are many masks; the garbage collector tracks none of them, because they have only numbers.
     """
 
 
@@ -73,7 +75,7 @@ class Masks:
         automaton: the automaton.
         index: the vocabulary's index.
         finals: ids that are allowed where the text may end.
-        specials: token ids of the automaton's control tokens, by their number.
+        specials: token ids of the automaton's control tokens, by number.
         limit: maximum size of the memoised masks and token sets, in bytes.
     """
 
@@ -106,8 +108,8 @@ class Masks:
         self.specials[number] = token
 
     def survey(self, chars: cython.int) -> None:
-        """Survey a class of characters, a term; without it, the first mask that needs the survey makes it."""
-        self.token_sets._survey(self.automaton.given.class_number(chars))
+        """Make the survey of a class of characters (a term) in advance of the first mask that needs it."""
+        self.token_sets._survey(self.automaton.byte_rows.class_number(chars))
 
     @cython.cfunc
     def _mask(self, state: cython.int) -> Mask:
@@ -184,7 +186,7 @@ class Masks:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_scattered(self, mask: Mask) -> cython.bint:
-        """Return True if a mask takes notably longer to write than one copy does."""
+        """Return True if writing a mask takes notably longer than one copy."""
         i: cython.int
         dense: cython.int = 0
         single: cython.int = mask.count
@@ -198,7 +200,7 @@ class Masks:
 
     @cython.cfunc
     def _evict(self) -> object:
-        """Drop the less recently used half of the masks, and all token sets that no mask holds."""
+        """Drop the less recently used half of the masks, and all token sets that no remaining mask uses."""
         self.flushes += 1
         ticks = sorted([cython.cast(Mask, each).tick for each in self.memo if each is not None])
         border = ticks[len(ticks) // 2] if ticks else 0
@@ -211,8 +213,8 @@ class Masks:
         state: cython.int
         mask: Mask
         self.held = 0
-        # Other threads read masks without a lock (see `fill_known`): nothing is allocated here that could start the
-        # garbage collector, and with it code of others.
+        # Other threads read masks without a lock (see `fill_known`): this loop allocates nothing that could start the
+        # garbage collector, which could run other code.
         for state in range(len(self.memo)):
             each = self.memo[state]
             if each is None:
@@ -244,7 +246,7 @@ class Masks:
 
     @cython.ccall
     def below(self, beginnings: list, out: cython.uint[::1]) -> list:
-        """Return the bytes, none of them empty, that tokens of a mask begin with, each with these tokens."""
+        """Return the non-empty ``beginnings`` with which tokens of a mask begin, each with these tokens."""
         trie: Trie = self.trie
         i: cython.int
         node: cython.int
@@ -272,16 +274,16 @@ class Masks:
         return found
 
     def is_settled(self, state: cython.int) -> bool:
-        """Return True if the mask of a state is known, and depends on nothing else."""
+        """Return True if the mask of a state is memoised, and has no doubts."""
         found = self.memo[state] if 0 <= state < len(self.memo) else None
         return found is not None and cython.cast(Mask, found).is_settled
 
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def fill_known(self, state: cython.int, out: object) -> cython.bint:
-        """Do `fill` for a mask that is known and settled; return False, and write nothing, if it is not.
+        """Do `fill` for a mask that is memoised and settled; for others, return False and write nothing.
 
-        Compiled, and with a GIL, it needs no lock (see `compiled.gil`).
+        The compiled form needs no lock if there is a GIL (see `compiled.gil`).
         """
         mask: Mask = self.known(state)
         if mask is None:
@@ -291,7 +293,7 @@ class Masks:
 
     @cython.cfunc
     def known(self, state: cython.int) -> Mask:
-        """Return the mask of a state, if it is known, settled and quick to write; else None."""
+        """Return the mask of a state if it is memoised, settled and quick to write; else None."""
         if state < 0 or state >= len(self.memo):
             return None
         found = self.memo[state]
@@ -306,16 +308,16 @@ class Masks:
 
     @cython.cfunc
     def viewed(self, out: object) -> cython.uint[::1]:
-        """Return an array of the caller's as words."""
-        if out is not self.target:  # most callers give the same array each time
+        """Return a caller's array as words."""
+        if out is not self.target:  # most callers pass the same array each time
             self.view = out
-            # What was there stays until all is written: freeing it might let another thread in.
+            # The old view is kept until all is written: releasing it might let another thread run.
             self.target, _before = out, self.target
         return self.view
 
     @cython.ccall
     def fill(self, state: cython.int, out: cython.uint[::1]) -> object:
-        """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` says whether token ``t`` is allowed.
+        """Write the mask of ``state``: bit ``t % 32`` of word ``t // 32`` is set iff token ``t`` is allowed.
 
         Returns:
             The tokens that the text so far may forbid (`Doubts`); None if there are none.
@@ -329,7 +331,7 @@ class Masks:
 
     @cython.cfunc
     def _join(self, mask: Mask) -> object:
-        """Keep a mask as what is written for it."""
+        """Replace the parts of a mask by one dense copy."""
         joined: cython.uint[::1] = grown(None, "I", self.words)
         self._write(mask, joined)
         mask.joined = joined
@@ -380,7 +382,7 @@ class Masks:
         return None
 
     def byte_count(self) -> int:
-        """Return the bytes that masks, token sets and scratch space take beside the vocabulary's index."""
+        """Return the bytes of masks, token sets and scratch space, without the vocabulary's index."""
         walk: TrieWalk = self.walk
         token_sets: TokenSets = self.token_sets
         scratch = 4 * (walk.out_room + token_sets.draft.end_room + token_sets.draft.span_room) + 8 * self.trie.longest
@@ -388,8 +390,8 @@ class Masks:
         return held + 8 * len(self.memo) + 200 * len(self.nodes_of) + scratch + 4_000
 
     def counters(self) -> dict:
-        """Return deterministic counts: trie nodes visited, token sets made, and those of each route (see `token_sets`),
-        flushes; and bytes held."""
+        """Return deterministic counts: visited trie nodes, token sets in all and by route (see `token_sets`),
+        evictions; and the bytes of masks and token sets."""
         token_sets: TokenSets = self.token_sets
         return {
             "visited": self.walk.visited + token_sets.visited + token_sets.comparison.visited,

@@ -1,9 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Constraints and matchers: a grammar bound to a vocabulary, and one text that is written under it.
 
-A `Constraint` makes matchers, and a `Matcher` knows its constraint; the `MaskEngine` between them holds what the texts
-of a grammar have in common. Compiled where that is possible (Cython in pure-Python mode): a token that was met before
-costs little more than the calls.
+A `Constraint` makes matchers. All matchers of a grammar share a `MaskEngine`, which has the states and masks. Compiled
+where that is possible (Cython in pure-Python mode): a memoised step or mask costs little more than the call.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ if TYPE_CHECKING:
 #: Maximum length of the result of `Matcher.forced_bytes`.
 FORCED_LIMIT = 4096
 
-#: Maximum number of times that one step of a text makes room.
+#: Maximum number of times that one step of a text makes room (see `Matcher._make_room`).
 MAX_ROOMS = cython.declare(cython.int, 8)
-#: Number of times after which it has only what is known to lead to the end of a text.
+#: Number of times after which the store is hurried (see `LazyAutomaton.hurry`).
 HURRY = cython.declare(cython.int, 4)
 
-#: True if memoised steps and masks are looked up without the store's lock (see `compiled.gil`): only where this module
-#: and `masks` are compiled, and with a GIL.
+#: True if memoised steps and masks are looked up without the store's lock (see `compiled.gil`): if this module and
+#: `masks` are compiled, and there is a GIL.
 LOCK_FREE = cython.declare(cython.bint, cython.compiled and COMPILED and HAS_GIL)
 
 
@@ -67,7 +66,7 @@ def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
 
 
 def _no_mask(row: object) -> TypeError:
-    """Return the error for what no mask can be written into."""
+    """Return the error for an argument into which no mask can be written."""
     return TypeError(
         f"a mask is a writable, C-contiguous NumPy array of uint32, not {type(row).__name__}"
         + (f" of {row.dtype}, writable: {row.flags.writeable}" if isinstance(row, np.ndarray) else "")
@@ -75,10 +74,10 @@ def _no_mask(row: object) -> TypeError:
 
 
 def _words(row, least: int) -> object:
-    """Return the words of a mask, at least so many.
+    """Return the words of a caller's mask, of which there are at least ``least``.
 
     Raises:
-        TypeError: it is no array that a mask can be written into.
+        TypeError: it is not an array into which a mask can be written.
         ValueError: it is too short.
     """
     is_array: bool = isinstance(row, np.ndarray) and row.dtype == np.uint32 and row.ndim == 1
@@ -90,14 +89,14 @@ def _words(row, least: int) -> object:
 
 
 class _Candidates:
-    """The mask of a text, before the text takes part (see `toolgrammar.core.dependent.doubts.Candidates`).
+    """The mask of a text, before forbidden tokens are cleared (see `toolgrammar.core.dependent.doubts.Candidates`).
 
     Args:
         program: the store.
         state: the state of the text.
         before: the text.
         masks: the masks of the store's states.
-        mask: that of the state.
+        mask: the mask of the state.
     """
 
     __slots__ = ("_before", "_mask", "_masks", "_program", "_state")
@@ -112,21 +111,21 @@ class _Candidates:
         self._mask = mask
 
     def below(self, beginnings: list[bytes]) -> list[tuple[bytes, list[int]]]:
-        """Return those of some bytes that a token of the mask begins with, each with these tokens."""
+        """Return the ``beginnings`` with which tokens of the mask begin, each with these tokens."""
         found: list[tuple[bytes, list[int]]] = self._masks.below(beginnings, self._mask)
         return found
 
     def within(self, ids: npt.NDArray[np.int64]) -> list[int]:
-        """Return those of some tokens that are in the mask."""
+        """Return the tokens of ``ids`` that are in the mask."""
         found: list[int] = tokens_within(ids, self._mask).tolist()
         return found
 
     def ends_a_name(self, data: bytes) -> bool:
-        """Return True if ``data`` leads to the end of a name and nowhere else."""
+        """Return True if ``data`` leads to the end of a name and to no other position."""
         return self._program.resolution.ends_a_name(self._state, data)
 
     def refuses(self, data: bytes) -> bool:
-        """Return True if no text goes on with ``data``."""
+        """Return True if no text continues with ``data``."""
         return self._program.advance(self._state, data, self._before) == encoding.REFUSED
 
 
@@ -137,10 +136,10 @@ class Matcher:
     Laws: token ``t`` is set in the mask iff ``accept(t)`` returns True; after ``accept``, some completion exists (there
     are no dead ends); ``accept`` then ``rollback(1)`` is the identity.
 
-    A store has limits that a text must not meet. Where a store is full, the text is read again in a fresh one. Where
-    one step would fill that too, the mask has only tokens of at most `BRIEF` bytes, and the store may grow. Where it
-    has grown a few times, as for patterns of which nobody can tell in time what they have in common, the mask has only
-    tokens that are known to lead to the end of a text.
+    A full store must not end a text, so there are three fallbacks. The text is read again in a fresh store. If one step
+    would fill that too, the store grows, and the mask has only tokens of at most `BRIEF` bytes. After it has grown a
+    few times (for intersections of patterns that are too hard to decide), the store is hurried: the mask has only
+    tokens after which a completion is known.
 
     Args:
         constraint: the constraint.
@@ -148,7 +147,7 @@ class Matcher:
         state: the state of the text.
         history: the states before each step.
         pieces: the bytes that each step wrote.
-        is_probe: the text is one that nobody writes, and stays in its store.
+        is_probe: the text is hypothetical (of `Constraint.warm`), and is never moved to another store.
     """
 
     __weakref__: object
@@ -181,7 +180,7 @@ class Matcher:
         self._history = [] if history is None else history
         #: The bytes that each step wrote, for dependent nodes.
         self._pieces = [] if pieces is None else pieces
-        #: The text of the first `_read` pieces; None until a dependent node needs it.
+        #: The text of the first `_read` pieces; None before a dependent node needs it.
         self._written = None
         self._read = 0
         self._is_probe = is_probe
@@ -192,16 +191,17 @@ class Matcher:
 
     @property
     def constraint(self) -> Constraint:
-        """The constraint that the text is written under."""
+        """The constraint of the text."""
         return self._constraint
 
     @property
     def _place(self) -> tuple[MaskEngine, int]:
-        """The engine and the state of the text: equal for texts with the same mask, if that mask is settled."""
+        """The engine and the state of the text. Texts for which they are equal have the same mask, if it is settled."""
         return self._engine, self._state
 
     def fill_mask(self, out: npt.NDArray[np.uint32]) -> None:
-        """Write the allowed tokens as bits: bit ``t % 32`` of word ``t // 32``; end-of-text ids when it may end here.
+        """Write the allowed tokens as bits: bit ``t % 32`` of word ``t // 32``; end-of-text ids if the text may end
+        here.
 
         Args:
             out: uint32, C-contiguous, at least ``ceil(V / 32)`` words; words beyond are cleared.
@@ -252,11 +252,11 @@ class Matcher:
 
     @cython.cfunc
     def _make_room(self, error, tries: cython.int) -> object:
-        """Make room for a step that met a limit: in a fresh store, or, after the first try, in this one; in the end, it
-        has only what is known to lead to the end of a text.
+        """Make room for a step that exceeded a limit: move to a fresh store; after the first try, grow this one; at
+        last, hurry it.
 
         Raises:
-            LimitError: the given one; the store is not full, or growing does not help.
+            LimitError: ``error``, if the store is not full, or if growing does not help.
         """
         engine: MaskEngine = self._engine
         if self._is_probe or tries >= MAX_ROOMS or not engine._program.is_full:
@@ -270,7 +270,7 @@ class Matcher:
 
     @cython.cfunc
     def _with_room(self, ask: object) -> object:
-        """Return what ``ask()`` returns under the engine's lock; where it meets a limit, make room and ask again."""
+        """Return ``ask()``, called under the engine's lock; if it exceeds a limit, make room and call it again."""
         tries: cython.int = 0
         while True:
             try:
@@ -283,7 +283,7 @@ class Matcher:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _move(self) -> cython.bint:
-        """Read the text again in a fresh store, and go on there; return False if it does not fit."""
+        """Read the text again in a fresh store, and continue there; return False if it does not fit."""
         old: MaskEngine = self._engine
         program, engine = self._constraint._renewed()
         fresh: MaskEngine = engine
@@ -321,7 +321,8 @@ class Matcher:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _again(self, fresh: MaskEngine, state: cython.longlong, old, was, then) -> cython.longlong:
-        """Return the state of a fresh store after the control token that led an old one from a state to another."""
+        """Return the state of a fresh store after the control token that led from state ``was`` to ``then`` in the old
+        one."""
         for number, name in enumerate(old.specials):
             if old.automaton.advance_special(was, number) == then and name in fresh._program.specials:
                 return fresh._automaton.advance_special(state, fresh._program.specials.index(name))
@@ -340,7 +341,7 @@ class Matcher:
 
     @cython.cfunc
     def _text_so_far(self) -> object:
-        """Return the text so far, brought up to date with the pieces."""
+        """Return the text so far, with all pieces."""
         written = self._written
         if written is None:
             written = self._written = Written(b"".join(self._pieces))
@@ -416,7 +417,7 @@ class Matcher:
             return encoding.REFUSED if number is None else self._automaton.advance_special(self._state, number)
 
     def accept_bytes(self, data: bytes) -> bool:
-        """Advance by raw bytes, as one step; False, and no change, if no text goes on so."""
+        """Advance by raw bytes, as one step; False, and no change, if no text continues with them."""
         if self._state == encoding.FINISHED:
             return False
         state = self._advance(data)
@@ -431,7 +432,7 @@ class Matcher:
         """Undo the last ``count`` steps: accepted tokens, or calls of `accept_bytes`.
 
         Raises:
-            ValueError: fewer steps were taken.
+            ValueError: there are fewer steps.
         """
         count = index(count)
         if not 0 <= count <= len(self._history):
@@ -463,7 +464,7 @@ class Matcher:
         """Do `forced_bytes`, under the lock."""
         data = self._automaton.forced(self._state, FORCED_LIMIT)
         program = self._engine._program
-        if data and program.is_dependent:  # it stops at every dependent node: look beyond
+        if data and program.is_dependent:  # `forced` stops at every dependent node: continue after it
             state, more = self._state, data
             while more and len(data) < FORCED_LIMIT:
                 state = program.advance(state, more, self._text_so_far(), data[: len(data) - len(more)])
@@ -472,7 +473,7 @@ class Matcher:
         return data
 
     def next_bytes(self) -> bytes:
-        """Return the bytes that may come next, ascending; where that depends on the text so far, it may forbid some."""
+        """Return the bytes that may come next, ascending, as if dependent nodes forbade nothing."""
         if self._state == encoding.FINISHED:
             return b""
         return self._with_room(lambda: self._automaton.following(cython.cast(cython.int, self._state)))
@@ -489,7 +490,8 @@ class Matcher:
 
     @property
     def has_dropped(self) -> bool:
-        """True if a text of this grammar had too many readings, or was too hard to read, so that some were dropped."""
+        """True if readings were dropped in this grammar's store, because a text had too many or was too hard to
+        decide."""
         return len(self._automaton.remnants) > 0 or self._engine._program.is_hurried
 
     def is_completion(self, token_ids: Iterable[int]) -> bool:
@@ -501,11 +503,11 @@ class Matcher:
         return all(map(text.accept, token_ids)) and text.is_accepting
 
     def shortest_completion(self) -> bytes:
-        """Return the shortest bytes after which the text may end; control tokens on the way contribute none."""
+        """Return the shortest bytes after which the text may end; control tokens in the completion contribute none."""
         return b"".join(part for part in self.shortest_parts() if isinstance(part, bytes))
 
     def shortest_parts(self) -> list[bytes | str]:
-        """Return the shortest completion, where a control token counts as one byte: runs of bytes, and the names of the
+        """Return the shortest completion (a control token counts as one byte): runs of bytes, and the names of the
         control tokens between them."""
         if self._state == encoding.FINISHED:
             return []
@@ -525,17 +527,17 @@ class Matcher:
 
     @property
     def _known_costs(self) -> Costs | None:
-        """The costs of the tokens of the text's state, if they are known; needs no lock."""
+        """The costs of the tokens of the text's state, if memoised; needs no lock."""
         costs = self._engine._costs
         return None if costs is None else costs.known.get(self._state)
 
     def _with_costs(self, ask: Callable[[TokenCosts, int], Any]) -> Any:
-        """Return ``ask(costs, state)`` for the token costs of the text's store, under its lock; where it meets a limit,
-        make room and ask again."""
+        """Return ``ask(costs, state)`` for the token costs of the text's store, under its lock; if it exceeds a limit,
+        make room and call it again."""
         return self._with_room(lambda: ask(self._engine.token_costs(), self._state))
 
     def describe(self) -> dict[str, Any]:
-        """Return a summary of the present state, to debug a grammar."""
+        """Return a summary of the current state, to debug a grammar."""
         return {
             "accepting": self.is_accepting,
             "finished": self.is_finished,
@@ -545,12 +547,12 @@ class Matcher:
 
 
 def fill_known(matchers: list, out) -> list:
-    """Write the masks of many texts as far as they are known; return the numbers of the other texts.
+    """Write the masks of many texts that are memoised and settled; return the indices of the other texts.
 
-    Compiled, most of the copying is done without the GIL.
+    The compiled form copies most of them without the GIL.
 
     Args:
-        matchers: the texts; None where a row is to be left alone.
+        matchers: the texts; None for a row that must not change.
         out: uint32, C-contiguous, ``[rows, words]``, at least a row for each text; words beyond a mask are cleared.
     """
     if not LOCK_FREE:
@@ -560,9 +562,9 @@ def fill_known(matchers: list, out) -> list:
     words: cython.Py_ssize_t = rows.shape[1]
     if rows.shape[0] < count:
         raise ValueError(f"{count} masks do not fit in {rows.shape[0]} rows")
-    # Where each row is copied from, and how many words; 0: it is not.
+    # By row: the source of the copy, and its number of words (0: no copy).
     sources: cython.longlong[:, ::1] = np.zeros((count, 2), np.int64)
-    held: list = []  # what must not be freed before it is copied
+    held: list = []  # keeps the sources alive during the copy
     rest: list = []
     number: cython.Py_ssize_t
     size: cython.Py_ssize_t
@@ -602,13 +604,13 @@ def fill_known(matchers: list, out) -> list:
 
 
 class Constraint:
-    """A grammar bound to a vocabulary: shared by any number of matchers and threads.
+    """A grammar bound to a vocabulary, for any number of matchers and threads.
 
     Args:
         program: the grammar's automaton.
         vocabulary: the model's tokens.
-        refill: returns the grammar's automaton in a fresh store, once that of ``program`` is full.
-        specials: the control tokens that the grammar names.
+        refill: returns the grammar's automaton in a fresh store; called when that of ``program`` is full.
+        specials: the control tokens of the grammar.
         mask_memory: maximum size of the memoised masks, in bytes.
 
     Raises:
@@ -642,7 +644,7 @@ class Constraint:
         self.mask_memory = mask_memory
         self._frontier: Frontier | None = None
         self._bound = program, engine_of(program.store, vocabulary, mask_memory)
-        _ = program.start  # what exceeds a limit there does so at once
+        _ = program.start  # raises here what exceeds a limit at the beginning
 
     def __repr__(self) -> str:
         return f"Constraint({self.vocabulary!r}, {self.byte_count():,} bytes)"
@@ -660,14 +662,14 @@ class Constraint:
     def matcher(self) -> Matcher:
         """Return a matcher at the beginning of a text.
 
-        States and masks are derived once, for all texts. When their store has grown past a bound (`Program.is_full`),
-        new matchers begin with a fresh store, and the old one is freed with the last matcher that uses it.
+        States and masks are derived once for all texts. When their store is full (`Program.is_full`), new matchers use
+        a fresh one; the old one is freed with the last matcher that uses it.
         """
         program, engine = self._renewed()
         return Matcher(self, engine, program.start)
 
     def _renewed(self) -> tuple[Program, MaskEngine]:
-        """Return the automaton and the engine of new matchers: a fresh store if that of the last is full."""
+        """Return the automaton and the engine of new matchers, in a fresh store if the current one is full."""
         program, engine = self._bound
         if program.is_full:
             program = self._refill()
@@ -683,21 +685,22 @@ class Constraint:
         after: Matcher | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Warmed:
-        """Derive ahead of any text what a first visit would derive: masks and states, breadth first.
+        """Derive states and their masks before a text needs them, breadth-first.
 
-        No mask changes by it. Call it where there is time before the first token: while the prompt is read, or when a
-        request is admitted. Another call goes on where the last ended. Texts may be written meanwhile, in other
-        threads: the lock is free between two states. While another thread warms the constraint, nothing is done.
+        It changes the result of no mask. Call it when there is time before the first token: while the prompt is read,
+        or when a request is admitted. The next call continues where this one ends. Texts may be written at the same
+        time in other threads, because the lock is released between two states. If another thread is warming the
+        constraint, the call returns at once.
 
         Args:
-            seconds: time to spend; the last state may take longer.
-            max_bytes: memory to spend, which the last state may exceed likewise; None: no bound, except that at most
-                half of what the constraint may keep is filled ahead.
+            seconds: maximum time; the last state may exceed it.
+            max_bytes: maximum memory, which the last state may exceed; None: no bound, except half of the memory that
+                the constraint may use.
             after: begin in the state of this matcher, not at the beginning of a text.
-            stop: asked before each state; True ends the call.
+            stop: called before each state; True ends the call.
 
         Returns:
-            What was done.
+            A report.
 
         Raises:
             GrammarError: a negative budget, or a matcher of another constraint.
@@ -724,8 +727,8 @@ class Constraint:
         return frontier.visit(self, probe, seconds, max_bytes, stop)
 
     def byte_count(self) -> int:
-        """Return the size of the store and its masks in bytes, without the vocabulary (estimated from their counts,
-        without a lock). A store that other grammars share counts as a whole."""
+        """Return the size of the store and its masks in bytes, without the vocabulary (estimated from counts, without a
+        lock). A store that other grammars share counts as a whole."""
         program, engine = self._bound
         return program.store.byte_count() + int(engine.byte_count())
 

@@ -8,7 +8,7 @@ from .trie cimport Trie, is_space
 cdef class Subtrees:
     cdef Positions automaton
     cdef Trie trie
-    # of each row state: its majority successor, the groups of bytes that lead elsewhere (0: not computed), and 1 if its
+    # by row state: its majority successor, the groups of bytes that lead elsewhere (0: not computed), and 1 if its
     # non-ASCII bytes were inspected
     cdef Py_ssize_t room
     cdef int* majority

@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Subtree test: do all tokens below a trie node stay inside the text of a row state?
+"""Subtree test: do all tokens below a trie node stay inside the atom of a row state q?
 
-Let B be the groups of the bytes below the node (see `GROUPS`), and L those of the bytes that do not lead from the state
-to its *majority successor*. If B and L are disjoint, every byte below leads along the majority successors, and no node
-has to be visited.
+Let q = q0, q1, q2, ... be a sequence in which each state is followed by its *majority successor*, and let L(q) be the
+groups of the bytes by which q does not go to its majority successor (see `GROUPS`). If the groups of the bytes below
+the node are disjoint from all L(qi), every path below it follows the sequence, and no node has to be visited. The
+sequence has as many states as the subtree has levels, or ends earlier in a state that is its own majority successor.
 
 Compiled where that is possible; ``subtrees.pxd`` declares its C interface.
 """
@@ -52,14 +53,14 @@ class Subtrees:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def bytes_held(self) -> cython.longlong:
-        """Return the bytes that the facts take."""
+        """Return the bytes of the memoised facts."""
         return 13 * self.room
 
     @cython.cfunc
     @cython.exceptval(0, check=True)
     def left_by(self, state: cython.int) -> cython.ulonglong:
-        """Return the byte groups that may lead from a row state to another one; bytes of all other groups lead back to
-        it, in any order."""
+        """Return the byte groups by which a row state may be left; any string of bytes of the other groups leads back
+        to it."""
         if self.majority_from(state) != state:
             return _ALL_GROUPS
         if not self.is_wide[state]:
@@ -69,8 +70,8 @@ class Subtrees:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def majority_from(self, state: cython.int) -> cython.int:
-        """Return the majority successor of a row state: of the ASCII bytes that lead anywhere, more than half lead
-        there, if any state has so many; else it is some successor, or 0."""
+        """Return the majority successor of a row state: the target of more than half of the ASCII bytes that are not
+        dead, if there is one; else some successor, or 0."""
         if state >= self.room:
             self._make_room(state)
         if self.leaves[state] == 0:
@@ -80,17 +81,18 @@ class Subtrees:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def home(self, state: cython.int) -> cython.int:
-        """Return the majority successor of a row state if it is its own; 0 if it is not, or if it is this state."""
+        """Return the home state of a row state: its majority successor p, if p is its own majority successor and
+        another state; else 0."""
         home: cython.int = self.majority_from(state)
         return home if home > 0 and home != state and self.majority_from(home) == home else 0
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def stays(self, node: cython.int, state: cython.int) -> cython.bint:
-        """Return True if all tokens below a trie node, which is in row state ``state``, stay inside its text.
+        """Return True if all tokens below a trie node, reached in a row state, stay inside the atom.
 
-        The test is sound and not complete. Where it holds, the text may end after each of the tokens if it may end in
-        the state, else after none.
+        Sound, but not complete. If it holds, the atom may end at all nodes below if it may end in the state, else at
+        none.
         """
         trie: Trie = self.trie
         below: cython.ulonglong = trie.below[node]
@@ -121,10 +123,10 @@ class Subtrees:
 
     @cython.cfunc
     def _make_room(self, state: cython.longlong) -> object:
-        """Make room for the facts of a row state."""
+        """Ensure room for the facts of a row state."""
         had: cython.Py_ssize_t = self.room
         if state >= had:
-            room: cython.Py_ssize_t = max(2 * state, len(self.automaton.given))
+            room: cython.Py_ssize_t = max(2 * state, len(self.automaton.byte_rows))
             self.majority = more(self.majority, had, room)
             self.leaves = more(self.leaves, had, room)
             self.is_wide = more(self.is_wide, had, room)
@@ -133,7 +135,8 @@ class Subtrees:
 
     @cython.cfunc
     def _find_leaves(self, state: cython.int) -> object:
-        """Find the majority successor of a row state (Boyer and Moore 1981), and the groups of the other bytes."""
+        """Compute the majority successor of a row state (Boyer and Moore 1981), and the groups of the bytes that lead
+        elsewhere."""
         groups: cython.ulonglong[::1] = GROUPS
         left: cython.ulonglong = encoding.HIGH | encoding.SEPARATOR | encoding.OTHER
         majority: cython.longlong = 0
@@ -156,8 +159,8 @@ class Subtrees:
 
     @cython.cfunc
     def _find_wide(self, state: cython.int) -> object:
-        """Find out if every non-ASCII character leads from a row state back to it; the groups of the states within a
-        character are then known too. White space, which ``\\S`` and ECMAScript's dot exclude, may lead elsewhere."""
+        """Decide if every non-ASCII character leads from a row state back to it, and compute the groups of the states
+        within a character. White space, which ``\\S`` and ECMAScript's dot exclude, may lead elsewhere."""
         atoms: Positions = self.automaton
         self.is_wide[state] = 1
         two: cython.longlong = atoms.after(state, 0xC3)
@@ -223,7 +226,7 @@ class Subtrees:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _leads(self, start: cython.longlong, low: cython.int, high: cython.int, to: cython.longlong) -> cython.int:
-        """Return 1 if all bytes between two lead from one row state to another."""
+        """Return 1 if all bytes in ``[low, high]`` lead from one row state to another."""
         byte: cython.int
         if start < 0:
             return 0

@@ -28,12 +28,12 @@ cdef class TokenCosts:
     # by state: the costs, and the number of tokens that complete it
     cdef readonly dict known
     cdef dict least
-    # by the characters that a counted string lacks, its description; and by node, whether it begins with DYNAMIC
+    # by the number of missing characters, the canonical counted string; and by node, whether a dependent node begins it
     cdef dict alike
     cdef dict before_dynamic
     cdef long long held
     cdef int words
-    # the walk: of the path to the present node, the states (-1: one thread) or the threads, and the numbers of classes
+    # the walk: by depth on the current path, the states (-1: one thread) or the threads, and the classes
     cdef int[::1] at_state
     cdef long long[::1] at_atom
     cdef int[::1] at_rest

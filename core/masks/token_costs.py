@@ -1,16 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Costs of tokens: for each token that a state allows, the number of tokens with which the text can be completed then.
+"""Costs of tokens: for each token that a state allows, the number of tokens that complete the text after it.
 
-Let s(q) be the shortest text that completes a state q, and c(q) its number of tokens, as few as possible. The cost of a
-token w is c(q·w). With ``room`` tokens left, those tokens fit whose cost is less than ``room``. Few states follow a
-state (all tokens that stay inside a free string lead to one), so the tokens are kept as spans of the trie's order, by
-cost, and the mask of those below a cost is made when it is first asked for.
+Let s(q) be the shortest completion of a state q, and c(q) its minimum number of tokens. The cost of a token w is
+c(q·w). With ``room`` tokens left, the tokens with a cost below ``room`` fit. A state has few successors by tokens (all
+tokens that stay inside a free string lead to one state), so tokens are stored as spans of the trie's order, by cost,
+and the mask of the tokens below a cost is made on first use.
 
-s(q) may close a name, or a string in an array, that the text so far forbids because it is repeated (AFTER_NAME). The
-string has *spare characters* if it may be made longer, and what follows it stays the same: by three characters in front
-of its closing quote, each of them any of 20 letters or digits. In an object of fewer than 8,000 names one of these 20³
-strings is new. Then c(q) counts three tokens more for each such string of s(q), and holds whatever was written. In all
-other cases the number of tokens depends on the text: the token is *unsure*.
+s(q) may end a name, or a string in an array, that the text so far forbids because it is repeated (`unless_repeated`).
+The string has *spare characters* if it may be extended without a change of its continuation: by three characters before
+its closing quote, each any of 20 letters or digits. In an object of fewer than 8,000 names, one of these 20³ strings is
+new. Then c(q) counts three more tokens for each such string of s(q), and is valid for every text. In all other cases
+the number of tokens depends on the text: the token is *unsure*.
 
 Compiled where that is possible; ``token_costs.pxd`` declares its C interface.
 """
@@ -43,25 +43,25 @@ if not cython.compiled:  # else they are declared
 if TYPE_CHECKING:
     from ..automaton.completion.texts import Rope
 
-#: The cost of a token after which the number of tokens depends on the text, not on the state alone.
+#: The cost of an unsure token.
 UNSURE = cython.declare(cython.int, -1)
 
-#: The cost of a token that ends the text, which every room has.
+#: The cost of a token that ends the text, which always fits.
 FREE = cython.declare(cython.int, -2)
 
-#: The letters and digits of which spare characters are taken, the number of spare characters of a string, and the
-#: minimum number of choices for each.
+#: The letters and digits that are used as spare characters, the number of spare characters of a string, and the minimum
+#: number of choices for each.
 LETTERS = b"abcdefghijklmnopqrstuvwxyz0123456789"
 SPARE = cython.declare(cython.int, 3)
 FEW_LETTERS = cython.declare(cython.int, 20)
 
-#: Maximum bytes of the costs of a store's states, and of the completions that they rest on; then all are dropped.
+#: Maximum bytes of the costs of a store's states and of the memoised spellings; then all are dropped.
 MAX_BYTES = cython.declare(cython.longlong, 16 * 2**20)
 
-#: Maximum number of states whose number of tokens is kept; then all are dropped.
+#: Maximum number of states whose number of tokens is memoised; then all are dropped.
 MAX_STATES = cython.declare(cython.int, 65_536)
 
-#: The groups of bytes that are not characters by themselves in a JSON string.
+#: The groups of bytes that are not complete characters in a JSON string.
 MARKS = cython.declare(cython.ulonglong, GROUPS[0x22] | GROUPS[0x5C] | GROUPS[0x80] | GROUPS[0])
 
 #: Minimum number of trie nodes in a subtree for which the subtree test pays off.
@@ -73,13 +73,13 @@ class Costs:
     """The costs of the tokens of one state.
 
     Attributes:
-        longest: the highest cost; unsure tokens do not count.
-        unsure: the unsure tokens, those that lead to one state together; else empty.
-        levels: the costs that occur, ascending.
-        rest: the cost of most tokens, those of no span.
+        longest: the highest cost, without unsure tokens.
+        unsure: the unsure tokens, grouped by the state to which they lead.
+        levels: the distinct costs, ascending.
+        rest: the most frequent cost: that of all tokens outside of the spans.
         spans: begin and end in the trie's order, and cost, of the other tokens.
-        alone: ids of control tokens and of those that end the text, and their costs.
-        masks: by a number of levels, the tokens that cost no more, and all unsure ones, as bits.
+        alone: ids of control tokens and of end-of-text tokens, and their costs.
+        masks: by a number n, the tokens with one of the n lowest costs, and all unsure ones, as bits.
     """
 
 
@@ -124,14 +124,14 @@ class TokenCosts:
         self.held = 0
 
     def byte_count(self) -> int:
-        """Return the bytes that the costs take."""
+        """Return the bytes of the costs."""
         return self.held + self.fewest.held + 100 * (len(self.least) + len(self.known)) + 4_000
 
     # -- states ------------------------------------------------------------------------------------------------
 
     def tokens_left(self, state: cython.int, before: bytes = b"") -> int:
-        """Return a number of tokens that write ``before`` and then complete the text, whatever was written; `UNSURE` if
-        it depends on that. The caller holds the lock."""
+        """Return a number of tokens that write ``before`` and then complete the text, valid for every text in the
+        state; `UNSURE` if it depends on the text. The caller holds the lock."""
         found = self.least.get(state)
         if before or found is None:
             spelling: Spelling = self._completion(state)
@@ -143,7 +143,7 @@ class TokenCosts:
 
     @cython.cfunc
     def _completion(self, state: cython.int) -> Spelling:
-        """Return the spelling of a state's completion, spare characters included; None if the text decides."""
+        """Return the spelling of a state's completion, with spare characters; None if it depends on the text."""
         plan: Rope = self.program.plan(state)
         if plan.is_certain:
             return self.fewest.of_text(plan)
@@ -161,8 +161,8 @@ class TokenCosts:
 
     @cython.cfunc
     def _with_spare(self, state: cython.int, parts: list) -> list:
-        """Return the parts of a completion with the number of spare characters in front of each closing quote where a
-        name may be repeated; None if another DYNAMIC place is met, or there are no spare characters."""
+        """Return the parts of a completion, with the number of spare characters before each closing quote at which a
+        name may be repeated; None if there is another dependent node, or if a string has no spare characters."""
         automaton: Automaton = self.automaton
         found: list = []
         reached: cython.int
@@ -195,7 +195,7 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _has_spare(self, state: cython.int, quote: cython.int, then: cython.int) -> cython.bint:
-        """Return True if the string that ``quote`` ends, leading to the state ``then``, has spare characters."""
+        """Return True if the string that ends with ``quote``, in the state ``then``, has spare characters."""
         automaton: Automaton = self.automaton
         trie: Trie = self.trie
         node: cython.int
@@ -221,8 +221,8 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _beyond(self, state: cython.int) -> cython.int:
-        """Return the state behind the name that ends at an open state, if it is no repeated one; `REFUSED` if that is
-        not all that the text decides. All such places forbid the same names (`unless_repeated`)."""
+        """Return the state after an unrepeated name that ends at an open state; `REFUSED` if the state depends on more
+        than the repetition of the name. All nodes of `unless_repeated` forbid the same names."""
         automaton: Automaton = self.automaton
         while state >= 0:
             threads: list = automaton.open_threads(state)
@@ -244,10 +244,11 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _alike(self, atom: cython.longlong, rest: cython.int) -> cython.longlong:
-        """Return, for a position in a counted string, the same one for all that lack as many characters.
+        """Return the canonical position for a position in a counted string: that with the same number of missing
+        characters and no maximum.
 
-        The maximum length is left out: it forbids tokens, but changes no cost of the others, unless spare characters
-        count.
+        The maximum length forbids tokens, but does not change the costs of the others, unless spare characters are
+        needed.
         """
         automaton: Automaton = self.automaton
         if self.before_dynamic.get(rest) is None:
@@ -257,19 +258,19 @@ class TokenCosts:
             self.before_dynamic[rest] = len(automaton.open_threads(automaton._intern())) > 0
         if self.before_dynamic[rest]:
             return atom
-        number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
-        needed: cython.longlong = automaton.least[number] - ((atom >> 8) & encoding.UNBOUNDED)
+        number: cython.int = cython.cast(cython.int, (atom >> encoding.NUMBER_AT) & encoding.NUMBER_MASK)
+        needed: cython.longlong = automaton.least[number] - ((atom >> encoding.WRITTEN_AT) & encoding.UNBOUNDED)
         if needed < 0:
             needed = 0
         twin = self.alike.get(needed)
         if twin is None:
-            twin = self.alike[needed] = automaton.count(needed, -1)
+            twin = self.alike[needed] = automaton.add_counted(needed, -1)
         return cython.cast(cython.longlong, twin) | (atom & 0xFF)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _state_of(self, atom: cython.longlong, rest: cython.int) -> cython.int:
-        """Return the state of one thread."""
+        """Return the state of a single thread."""
         automaton: Automaton = self.automaton
         automaton.next_count = 0
         automaton.next_accepts = False
@@ -278,7 +279,7 @@ class TokenCosts:
 
     @cython.cfunc
     def _arrive(self, depth: cython.int, state: cython.int) -> object:
-        """Note the state at the present node: one thread by itself is quicker to follow."""
+        """Store the state at the current trie node; a single thread is stored as such, which is faster to follow."""
         automaton: Automaton = self.automaton
         at: cython.int = automaton.state_at[state]
         self.at_state[depth] = state
@@ -296,7 +297,7 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _class_at(self, depth: cython.int) -> cython.int:
-        """Return the number of the class of tokens that end at the present node."""
+        """Return the class (see `_walk`) of the tokens that end at the current trie node."""
         if self.at_class[depth] < 0:
             atom: cython.longlong = self.at_atom[depth]
             if self.at_state[depth] >= 0:
@@ -313,7 +314,7 @@ class TokenCosts:
 
     @cython.cfunc
     def _note(self, begin: cython.int, stop: cython.int, number: cython.int) -> object:
-        """Note the class of the tokens from one index of the trie's order to another."""
+        """Record the class of the tokens in a range of the trie's order."""
         at: cython.int = self.span_count
         if begin == stop:
             return None
@@ -331,8 +332,8 @@ class TokenCosts:
 
     @cython.cfunc
     def _walk(self, state: cython.int) -> object:
-        """Note the classes of all text tokens that a state allows: those of a class lead to one state, or to states
-        with the same completion."""
+        """Divide the text tokens that a state allows into classes: the tokens of a class lead to one state, or to
+        states with the same completion."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         subtrees: Subtrees = self.subtrees
@@ -343,7 +344,7 @@ class TokenCosts:
         atom: cython.longlong
         then: cython.longlong
         row: cython.int
-        self.classes = {None: 0}  # the tokens that reach a place that depends on the text
+        self.classes = {None: 0}  # class 0: the tokens that reach a dependent node
         self.span_count = 0
         self._arrive(0, state)
         while i < trie.nodes:
@@ -371,9 +372,9 @@ class TokenCosts:
                         elif (
                             then == atom
                             and (then >> encoding.TAG) == encoding.COUNTED
-                            and (then & 0xFF) == encoding.LOCAL_BODY
+                            and (then & encoding.LOCAL_MASK) == encoding.LOCAL_BODY
                             and trie.below[i] & MARKS == 0
-                        ):  # nothing is counted any more, and all below are characters
+                        ):  # no characters are missing, and all bytes below are characters
                             self._note(trie.first[i], trie.first[stop], self._class_at(depth))
                             i = stop
                             continue
@@ -408,12 +409,12 @@ class TokenCosts:
 
     @cython.cfunc
     def _build(self, state: cython.int) -> Costs:
-        """Find the costs of the tokens of a state."""
+        """Compute the costs of the tokens of a state."""
         automaton: Automaton = self.automaton
         found: Costs = Costs.__new__(Costs)
         i: cython.int
         self._walk(state)
-        costs: list = [UNSURE] * len(self.classes)  # of each class
+        costs: list = [UNSURE] * len(self.classes)  # by class
         for key, number in self.classes.items():
             if key is not None:
                 try:
@@ -494,8 +495,8 @@ class TokenCosts:
         return found
 
     def narrow(self, costs: Costs, row: cython.uint[::1], room: cython.int) -> int:
-        """Clear in a mask the tokens that cost ``room`` or more, but no unsure ones; return the number of words that
-        lost some, counting a word twice if it lost several. The caller holds the lock."""
+        """Clear in a mask the tokens that cost ``room`` or more, except unsure ones. Return the number of changed
+        words, in which a word with several cleared tokens counts twice. The caller holds the lock."""
         if costs.longest < room:
             return 0
         fitting: cython.uint[::1] = self._fitting(costs, bisect_left(costs.levels, room))

@@ -32,7 +32,7 @@ cdef TokenSet new_dense_set(unsigned int[::1] bits, int count)
 
 cdef class Draft:
     cdef Trie trie
-    # the trie nodes at which the text may end, and the tokens that end where it must
+    # the nodes of E(q), and the tokens that end where the atom must end
     cdef int* ends
     cdef int end_count
     cdef int end_room

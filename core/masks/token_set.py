@@ -1,6 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Token set of a position: the tokens that stay inside its atom, and the trie nodes where the atom may end; and the
-draft from which it is made.
+"""Token set of a position q: T(q), the tokens that stay inside the atom, and E(q), the trie nodes where it may end.
 
 Compiled where that is possible; ``token_set.pxd`` declares its C interface.
 """
@@ -20,20 +19,20 @@ if not cython.compiled:  # else they are declared
     from .bits import flip_bit, has_bit
     from .trie import Trie
 
-#: Maximum number of tokens by which a token set is kept as its difference to another.
+#: Maximum number of tokens by which a token set may differ from another to be stored as the difference.
 MAX_LESS = cython.declare(cython.int, 512)
 
 
 @cython.cclass
 class TokenSet:
-    """The tokens that an atom position allows, whatever follows the atom: those that stay inside, and the ends.
+    """T(q) and E(q) of a position q.
 
-    Many tokens are the bits of ``dense``, which other token sets may share, without the ``less_count`` tokens of
-    ``less``; few are ``ids``.
+    If ``is_dense``, T(q) is the bits of ``dense``, which other token sets may share, without the ``less_count`` tokens
+    of ``less``; else it is ``ids``.
 
-    ``parts`` is a concatenation of: the trie nodes at which the atom may end (the bytes below belong to its successor);
-    the tokens that end where the atom must end (the closing quote of a string); the bytes of the nodes' children,
-    ascending; the bounds of the children of each byte in the list of children; that list.
+    ``parts`` is a concatenation of: the ``end_count`` nodes of E(q); the ``closing_count`` tokens that end at a node
+    where the atom must end (for example, with the closing quote of a string); the ``exit_count`` distinct bytes of
+    these nodes' children, ascending; for each byte, the bounds of its children in the list of children; that list.
     """
 
     def saved(self) -> tuple:
@@ -64,7 +63,7 @@ def new_token_set() -> TokenSet:
 
 @cython.cfunc
 def share_parts(token_set: TokenSet, like: TokenSet) -> object:
-    """Give a token set the ends of another, in the same array."""
+    """Let a token set share the ends of another."""
     token_set.end_count = like.end_count
     token_set.closing_count = like.closing_count
     token_set.exit_count = like.exit_count
@@ -75,7 +74,7 @@ def share_parts(token_set: TokenSet, like: TokenSet) -> object:
 
 @cython.cfunc
 def dense_copy(token_set: TokenSet) -> cython.uint[::1]:
-    """Return a copy of the bits of a token set of many tokens."""
+    """Return a copy of the bits of a dense token set."""
     bits: cython.uint[::1] = copied("I", token_set.dense)
     i: cython.int
     for i in range(token_set.less_count):
@@ -93,7 +92,7 @@ def set_parts(
 ) -> object:
     """Set the ``parts`` of a token set, with the children of its ends sorted by byte (a counting sort).
 
-    The token set has the numbers of ends and closing tokens; ``at`` is scratch space for 256 numbers.
+    ``end_count`` and ``closing_count`` are already set; ``at`` is scratch space for 256 numbers.
     """
     n: cython.int = token_set.end_count
     i: cython.int
@@ -144,7 +143,7 @@ def set_parts(
 
 
 def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
-    """Return the token set whose `saved` returned these arrays, over a trie of the same vocabulary."""
+    """Return the token set that `saved` stored, over a trie of the same vocabulary."""
     kind, inside, ends, closing = saved
     token_set: TokenSet = new_token_set()
     token_set.is_dense = kind[0]
@@ -170,8 +169,8 @@ def load_token_set(trie: Trie, saved: tuple) -> TokenSet:
 
 @cython.cfunc
 def new_differing_set(base: TokenSet, flips: list) -> TokenSet:
-    """Return a token set, still without ends: the symmetric difference of ``base``, a dense one, and ``flips``, tokens
-    of which none is there twice."""
+    """Return a token set, still without ends: the symmetric difference of a dense one and ``flips``, distinct
+    tokens."""
     token_set: TokenSet
     token: cython.int
     i: cython.int
@@ -199,7 +198,7 @@ def new_differing_set(base: TokenSet, flips: list) -> TokenSet:
 
 @cython.cfunc
 def new_dense_set(bits: cython.uint[::1], count: cython.int) -> TokenSet:
-    """Return a token set that begins as a copy of these bits, ``count`` of which are set."""
+    """Return a token set with a copy of these bits, ``count`` of which are set; still without ends."""
     token_set: TokenSet = new_token_set()
     token_set.dense = copied("I", bits)
     token_set.is_dense = True
@@ -210,7 +209,7 @@ def new_dense_set(bits: cython.uint[::1], count: cython.int) -> TokenSet:
 
 @cython.cclass
 class Draft:
-    """Scratch space for the token set that is being made: the ends, and spans of tokens that stay inside.
+    """Scratch space for a token set under construction: the ends, and spans of tokens that stay inside.
 
     Args:
         trie: the vocabulary's trie.
@@ -232,13 +231,13 @@ class Draft:
 
     @cython.cfunc
     def begin(self) -> object:
-        """Forget what was noted; an error may have left some."""
+        """Reset, also after an error."""
         self.end_count = self.closing_count = self.span_count = 0
         return None
 
     @cython.cfunc
     def span(self, begin: cython.int, until: cython.int) -> object:
-        """Note that the tokens from one index of the trie's order to another stay inside."""
+        """Add the tokens in a range of the trie's order to T(q)."""
         if begin == until:
             return None
         if self.span_count == self.span_room:
@@ -251,7 +250,7 @@ class Draft:
 
     @cython.cfunc
     def end(self, node: cython.int, done: cython.bint) -> object:
-        """Note a trie node at which the atom may end, or must (``done``)."""
+        """Add a trie node to E(q); ``done``: the atom must end there."""
         if done:
             i: cython.int
             for i in range(self.trie.first[node], self.trie.first[node + 1]):
@@ -269,7 +268,7 @@ class Draft:
 
     @cython.cfunc
     def sort_ends(self) -> object:
-        """Bring the noted ends, which were not, in the trie's order."""
+        """Sort the ends, which were added in another order, into the trie's order."""
         ends = sorted([self.ends[i] for i in range(self.end_count)])
         i: cython.int
         for i in range(self.end_count):
@@ -278,7 +277,7 @@ class Draft:
 
     @cython.cfunc
     def set_ends(self, token_set: TokenSet) -> object:
-        """Give a token set the noted ends."""
+        """Set the ends of a token set."""
         token_set.end_count = self.end_count
         token_set.closing_count = self.closing_count
         self.closing_count = 0

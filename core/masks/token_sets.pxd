@@ -36,7 +36,7 @@ cdef class TokenSets:
     cdef Draft draft
     cdef Comparison comparison
     cdef Chain chain
-    # scratch: the positions on the way to a trie node, and the nodes after whose bytes they are
+    # scratch: by depth, the positions on the path to a trie node, and the nodes of the path
     cdef long long* stack
     cdef long long* node_at
 

@@ -1,15 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Token sets of positions.
+"""Token sets of positions: T(q), the tokens that stay inside the atom, and E(q), the trie nodes where it may end.
 
-The token set of a position q is T(q), the tokens that stay inside its atom, and E(q), the trie nodes where the atom may
-end. There are five routes to it, tried in this order, each quicker where it applies than those behind it
-(``docs/masks.md``):
+There are five routes to the token set of a position, tried in this order; each is faster than the later ones where it
+applies (``docs/masks.md``):
 
-1. *shared*: the set is the same in every grammar: free strings, counted strings, runs of one class, seed states.
-2. *lacking*: the free string without some words.
-3. *comparison*: the difference to the set of the free string, or of the state to which most bytes lead.
-4. *survey*: strings that go on with any characters of a class; the nodes where tokens leave the class are visited.
-5. *walk*: all of the trie, but for dead subtrees and those that stay inside as a whole.
+1. *shared*: the set is the same in every grammar: free strings, counted strings, runs of one class, seed states. 2.
+*lacking*: the free string without excluded words. 3. *comparison*: the difference to the set of the free string, or of
+the home state (the target of most bytes). 4. *survey*: strings that continue with any characters of a class C; only the
+subtrees where tokens leave C* are visited. 5. *walk*: the whole trie, except dead subtrees and subtrees that stay
+inside.
 
 Compiled where that is possible; ``token_sets.pxd`` declares its C interface.
 """
@@ -38,21 +37,21 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
     from .trie_walk import TrieWalk
 
-#: Maximum part of the trie's nodes, as its reciprocal, below the bytes that lead elsewhere: for comparisons
-#: with the free string, and with the home state.
+#: Reciprocal of the maximum share of trie nodes below the bytes that lead to different positions: for comparisons with
+#: the free string, and with the home state.
 NEAR_FREE = cython.declare(cython.int, 2)
 NEAR_HOME = cython.declare(cython.int, 32)
-#: Maximum number of tokens that are read one by one, where a bound on the length of a string may forbid them.
+#: Maximum number of tokens that are tested one by one, because a length bound may forbid them.
 MAX_UNSURE = cython.declare(cython.int, 512)
-#: Minimum part of the trie's nodes, as its reciprocal, below the bytes of a class for which a survey pays off.
+#: Reciprocal of the minimum share of trie nodes below the bytes of a class for which a survey pays off.
 WIDE = cython.declare(cython.int, 16)
-#: Maximum part of the trie's nodes, as its reciprocal, below the exits at which a chain goes on.
+#: Reciprocal of the maximum share of trie nodes below the exits that are not dead on a chain.
 FEW_EXITS = cython.declare(cython.int, 4)
 
 
 @cython.cclass
 class TokenSets:
-    """The token sets of atom positions over a vocabulary, made on demand.
+    """The token sets of positions over a vocabulary, made on demand.
 
     Args:
         automaton: the automaton.
@@ -84,7 +83,7 @@ class TokenSets:
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:
-        """Forget all token sets except some, given by their ids."""
+        """Drop all token sets except those in ``kept``, by `id`."""
         self.known = {atom: token_set for atom, token_set in self.known.items() if id(token_set) in kept}
         found = {id(token_set): token_set for token_set in self.known.values()}
         self.is_own = {number: self.is_own[number] for number in found}
@@ -96,17 +95,17 @@ class TokenSets:
 
     @cython.cfunc
     def token_set(self, atom: cython.longlong) -> TokenSet:
-        """Return the token set of an atom position."""
+        """Return the token set of a position."""
         found = self.known.get(atom)
         if found is not None:
             return found
         tag: cython.longlong = atom >> encoding.TAG
         key: object = None
         free: object = None
-        if tag == encoding.COUNTED and (atom & 0xFF) == encoding.LOCAL_BODY:
+        if tag == encoding.COUNTED and (atom & encoding.LOCAL_MASK) == encoding.LOCAL_BODY:
             found = self._counted_set(atom)
         elif tag == encoding.ROW:
-            key, free = self.automaton.given.shared(atom)
+            key, free = self.automaton.byte_rows.shared(atom)
             if key is not None:
                 found = self.index.token_sets.get(key)
                 if found is not None:
@@ -126,14 +125,14 @@ class TokenSets:
 
     @cython.cfunc
     def _row_set(self, state: cython.int, free: object) -> object:
-        """Return the token set of a row state by the routes before the walk; None if none of them applies.
+        """Return the token set of a row state by one of the routes before the walk; None if none applies.
 
         Args:
             state: the state.
-            free: the state of the free string, before its opening quote or between two characters as ``state`` is;
-                None if ``state`` is neither.
+            free: the corresponding state of the free string (before the opening quote, or between two characters); None
+                if there is none.
         """
-        given: ByteRows = self.automaton.given
+        rows: ByteRows = self.automaton.byte_rows
         words: object
         bounded: object
         opened: object
@@ -145,7 +144,7 @@ class TokenSets:
         survey: ClassSurvey
         if free is None or free == state:
             return None
-        words = given.excluded(state)
+        words = rows.excluded(state)
         self.automaton.after(state, 0)  # derives the row, and finds the class
         base = self._dense(free)
         if words is not None:
@@ -153,9 +152,9 @@ class TokenSets:
             return self.comparison.lacking(state, free, base, words)
         if self.automaton.after(free, 0x61) != free:  # before the opening quote
             return None
-        number = given.fact(state, encoding.CLASS) - 1
+        number = rows.fact(state, encoding.CLASS) - 1
         if number >= 0 and self._is_wide(state):
-            return self._run_set(number, given.fact(state, encoding.LEAST), given.fact(state, encoding.MOST))
+            return self._run_set(number, rows.fact(state, encoding.LEAST), rows.fact(state, encoding.MOST))
         if self.comparison.is_near(state, free, NEAR_FREE):
             self.compared += 1
             return self.comparison.compare(state, free, base)
@@ -163,12 +162,12 @@ class TokenSets:
         if home > 0 and home in self.known and self.comparison.is_near(state, home, NEAR_HOME):
             self.compared += 1
             return self.comparison.compare(state, home, self._dense(home))
-        if number < 0 and (bounded := given.without_bound(state)) is not None:
+        if number < 0 and (bounded := rows.without_bound(state)) is not None:
             unbounded, most = bounded[0], bounded[2]
-            if bounded[1] <= 0 and most >= self.trie.longest:  # no token comes near the bound
+            if bounded[1] <= 0 and most >= self.trie.longest:  # no token reaches the bound
                 self.shared += 1
                 return self.token_set(unbounded)
-        opened = given.open_class(unbounded)
+        opened = rows.open_class(unbounded)
         if opened is not None:
             survey = self._survey(opened)
             most = min(most, survey.longest)
@@ -176,7 +175,7 @@ class TokenSets:
                 return self._survey_set(state, survey, most, False)
         if not self.chain.choose(state, free):
             return None
-        survey = self._survey(given.class_number(given.terms.chars_of(self.chain.flips())))
+        survey = self._survey(rows.class_number(rows.terms.chars_of(self.chain.flips())))
         if self.chain.follow(state, survey.longest) and self._has_few_exits(survey):
             return self._survey_set(state, survey, self.chain.most, True)
         return None
@@ -189,7 +188,7 @@ class TokenSets:
 
         Args:
             atom: the position.
-            free: the position in the free string, if this is one in a JSON string: T(atom) is a subset of T(free).
+            free: the corresponding position in the free string, if the atom is a JSON string; then T(atom) ⊆ T(free).
         """
         walk: TrieWalk = self.walk
         trie: Trie = self.trie
@@ -233,14 +232,14 @@ class TokenSets:
 
     @cython.cfunc
     def _walk_rows(self, state: cython.int) -> object:
-        """Note the tokens that stay inside the text of a row state, as spans, and its ends."""
+        """Add T and E of a row state to the draft; T as spans of the trie's order."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         byte: cython.uchar[::1] = trie.byte
         depths: cython.ushort[::1] = trie.depth
         size: cython.int[::1] = trie.size
         first: cython.int[::1] = trie.first
-        base_rows: cython.p_int = automaton.given.base
+        base_rows: cython.p_int = automaton.byte_rows.base
         stack: cython.p_longlong = self.stack
         at: cython.longlong
         i: cython.int = 1
@@ -249,7 +248,7 @@ class TokenSets:
         then: cython.int
         is_end: cython.bint
         visited: cython.int = 0
-        # The bounds of a span of neighbours in the trie's order.
+        # The current span of the trie's order.
         begin: cython.int = 0
         until: cython.int = 0
         stack[0] = automaton.row_at(state)
@@ -257,7 +256,7 @@ class TokenSets:
             visited += 1
             at = stack[depths[i] - 1]
             if at >= 0:
-                then = row_item(automaton.given.rows, at + byte[i])
+                then = row_item(automaton.byte_rows.rows, at + byte[i])
             else:
                 then = base_rows[byte[i] - 256 - at]
             stop = i + size[i]
@@ -270,7 +269,7 @@ class TokenSets:
                 self.draft.span(begin, until)
                 begin = first[i]
             until = first[i + 1]
-            is_end = automaton.given.facts[encoding.FACTS * then + encoding.MAY_END] != 0
+            is_end = automaton.byte_rows.facts[encoding.FACTS * then + encoding.MAY_END] != 0
             if is_end:
                 self.draft.end(i, False)
             if stop > i + 1:
@@ -289,7 +288,7 @@ class TokenSets:
 
     @cython.cfunc
     def _fill(self, token_set: TokenSet, saved: cython.int) -> object:
-        """Give a token set the tokens that were emitted after the first ``saved`` ones."""
+        """Set the tokens of a token set to those emitted after the first ``saved`` ones."""
         walk: TrieWalk = self.walk
         i: cython.int
         count: cython.int = walk.out_count - saved
@@ -311,7 +310,7 @@ class TokenSets:
 
     @cython.cfunc
     def _fill_dense(self, token_set: TokenSet, base: TokenSet) -> object:
-        """Give a token set the tokens of the noted spans, which are most of ``base``."""
+        """Set the tokens of a token set to the draft's spans, made as ``base`` without the tokens between the spans."""
         order: cython.int[::1] = self.trie.order
         bits: cython.uint[::1] = copied("I", base.dense)
         i: cython.int
@@ -337,19 +336,18 @@ class TokenSets:
 
     @cython.cfunc
     def _survey(self, number: cython.int) -> ClassSurvey:
-        """Return the survey of a class of characters, by its number in the store of rows; made once for the
-        vocabulary."""
-        ranges, star = self.automaton.given.character_class(number)
+        """Return the survey of a class, given by its number in the store of rows; made once for a vocabulary."""
+        ranges, star = self.automaton.byte_rows.character_class(number)
         found = self.index.surveys.get(ranges)
         if found is None:
-            found = survey_class(self.automaton, self.trie, star, self.automaton.given.free_body())
+            found = survey_class(self.automaton, self.trie, star, self.automaton.byte_rows.free_body())
             self.index.surveys.put(ranges, found)
         return found
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_wide(self, state: cython.int) -> cython.bint:
-        """Return True if a large part of the trie lies below the bytes that may follow a row state, so a walk would
+        """Return True if a large part of the trie is below the bytes that may follow a row state, so that a walk would
         be long."""
         trie: Trie = self.trie
         nodes: cython.int = 0
@@ -361,28 +359,28 @@ class TokenSets:
 
     @cython.cfunc
     def _counted_set(self, atom: cython.longlong) -> TokenSet:
-        """Return the token set of a counted string between two characters: a run of any characters."""
+        """Return the token set of a COUNTED position between two characters: a run of any characters."""
         automaton: Positions = self.automaton
-        number: cython.int = cython.cast(cython.int, (atom >> 40) & 0xFFFFF)
-        written: cython.longlong = (atom >> 8) & encoding.UNBOUNDED
+        number: cython.int = cython.cast(cython.int, (atom >> encoding.NUMBER_AT) & encoding.NUMBER_MASK)
+        written: cython.longlong = (atom >> encoding.WRITTEN_AT) & encoding.UNBOUNDED
         least: cython.longlong = max(0, automaton.least[number] - written)
         most: cython.longlong = automaton.most[number] - written
         if automaton.most[number] == encoding.UNBOUNDED:
             most = -1
-        return self._run_set(automaton.given.class_number(automaton.given.terms.ANY), least, most)
+        return self._run_set(automaton.byte_rows.class_number(automaton.byte_rows.terms.ANY), least, most)
 
     @cython.cfunc
     def _run_set(self, number: cython.int, least: cython.longlong, most: cython.longlong) -> TokenSet:
-        """Return the token set of a JSON string that goes on with ``least`` to ``most`` characters of a class and then
-        ends (``most`` -1: no bound).
+        """Return the token set of a JSON string that continues with C{least,most} and its closing quote (``most`` -1:
+        unbounded); ``number`` is that of C.
 
-        A token stays inside if it has no more characters than ``most``. The string may end where a quote follows
-        ``least`` to ``most`` characters.
+        T(q) is the tokens of at most ``most`` characters of C; the string may end at a quote after ``least`` to
+        ``most`` characters.
         """
         survey: ClassSurvey = self._survey(number)
         left: cython.int = survey.longest if most < 0 or most > survey.longest else cython.cast(cython.int, most)
         needed: cython.int = cython.cast(cython.int, min(least, survey.longest + 1))
-        key = (self.automaton.given.character_class(number)[0], left, needed)
+        key = (self.automaton.byte_rows.character_class(number)[0], left, needed)
         found = self.index.runs.get(key)
         if found is not None:
             self.shared += 1
@@ -402,10 +400,10 @@ class TokenSets:
 
     @cython.cfunc
     def _survey_set(self, state: cython.int, survey: ClassSurvey, most: cython.int, is_chain: cython.bint) -> TokenSet:
-        """Return the token set of a row state between two characters from which all strings of ``most`` characters of a
-        class, or fewer, can go on: the tokens inside the class, and those below its exits.
+        """Return the token set of a row state between two characters in which every string of at most ``most``
+        characters of C stays inside: the tokens in C{0,most}, and tokens below the exits of C (lemma 2).
 
-        With ``is_chain``, the class is that of `Chain`, and no string of more characters goes on.
+        With ``is_chain``, C is the class of `Chain`, and longer strings of C are dead.
         """
         trie: Trie = self.trie
         chain: Chain = self.chain
@@ -434,7 +432,7 @@ class TokenSets:
             for i in range(chain.exceptions):
                 groups += 1
                 self._add_below(trie.child[chain.exception[i]], token_set)
-            for i in range(len(survey.partial) - 1):  # beyond the chain, another character may begin alike
+            for i in range(len(survey.partial) - 1):  # other characters may begin with the same bytes
                 self._add_if_inside(state, survey.partial[i], token_set)
         else:
             for i in range(survey.until[most], survey.until[survey.longest]):
@@ -446,7 +444,7 @@ class TokenSets:
 
     @cython.cfunc
     def _add_if_inside(self, atom: cython.longlong, token: cython.int, token_set: TokenSet) -> object:
-        """Add a token to a dense token set if it stays inside from a position on."""
+        """Add a token to a dense token set if it stays inside from a position."""
         data: bytes = self.index.tokens[token]
         at: cython.Py_ssize_t
         byte: cython.uchar
@@ -465,7 +463,7 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _has_few_exits(self, survey: ClassSurvey) -> cython.bint:
-        """Return True if few of the trie's nodes lie below the exits at which the chain goes on."""
+        """Return True if few trie nodes are below the exits that are not dead on the chain."""
         nodes: cython.int = 0
         byte: cython.int
         i: cython.int
@@ -480,7 +478,7 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_exception(self, node: cython.int) -> cython.bint:
-        """Return True if a trie node is below that of an exception of the chain."""
+        """Return True if a trie node is in the subtree of an exception of the chain."""
         i: cython.int
         first: cython.int
         for i in range(self.chain.exceptions):
@@ -491,7 +489,7 @@ class TokenSets:
 
     @cython.cfunc
     def _clear(self, node: cython.int, token_set: TokenSet) -> object:
-        """Take the tokens from a trie node on from a dense token set."""
+        """Remove the tokens of a trie node's subtree from a dense token set."""
         trie: Trie = self.trie
         at: cython.int
         for at in range(trie.first[node], trie.first[node + trie.size[node]]):
@@ -503,8 +501,8 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _position_before(self, node: cython.int, token_set: TokenSet) -> cython.longlong:
-        """Return the position before the byte of a trie node; `DEAD` if there is none. ``stack`` and ``node_at`` have
-        the last path. Tokens that end on the path stay inside: they are added."""
+        """Return the position before the byte of a trie node, or `DEAD`. ``stack`` and ``node_at`` are the last path.
+        Tokens that end on the path stay inside, and are added."""
         trie: Trie = self.trie
         depth: cython.int = trie.depth[node] - 1
         parent: cython.int = trie.parent[node]
@@ -533,7 +531,7 @@ class TokenSets:
 
     @cython.cfunc
     def _add_below(self, node: cython.int, token_set: TokenSet) -> object:
-        """Add the tokens from a trie node on that stay inside, and note the ends there."""
+        """Add the tokens of a trie node's subtree that stay inside, and its ends."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         order: cython.int[::1] = trie.order
@@ -572,7 +570,7 @@ class TokenSets:
 
     @cython.cfunc
     def _dense(self, atom: cython.longlong) -> TokenSet:
-        """Return the token set of a position, with its tokens as bits from now on."""
+        """Return the token set of a position, converted to a dense one."""
         token_set: TokenSet = self.token_set(atom)
         bits: cython.uint[::1]
         i: cython.int

@@ -35,7 +35,7 @@ GROUPS = _byte_groups()
 @cython.cfunc
 @cython.exceptval(check=False)
 def is_space(code: cython.int) -> cython.bint:
-    """Return True for a non-ASCII character that some flavor of patterns counts as white space, or as a line end."""
+    """Return True for a non-ASCII character that is white space, or a line end, in some flavor of patterns."""
     if code < 0x2000:
         return code == 0x85 or code == 0xA0 or code == 0x1680 or code == 0x180E
     if code < 0x2100:
@@ -46,7 +46,7 @@ def is_space(code: cython.int) -> cython.bint:
 @cython.cfunc
 @cython.exceptval(check=False)
 def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> cython.int:
-    """Return the index of the first of ``size`` ascending nodes that is not before ``node``."""
+    """Return the index of the first of ``size`` ascending nodes that is at least ``node`` (binary search)."""
     low: cython.int = 0
     high: cython.int = size
     middle: cython.int
@@ -63,15 +63,15 @@ def first_from(ordered: cython.int[::1], size: cython.int, node: cython.int) -> 
 class Trie:
     """A vocabulary as a byte trie in flat pre-order arrays.
 
-    Node 0 is the root; the subtree of node ``i`` is ``i .. i + size[i]``. Tokens with equal bytes are chained.
-    Empty tokens are left out: no mask ever allows them. ``order`` lists all tokens in pre-order; those of the nodes
-    ``i .. j`` are ``order[first[i] : first[j]]``. ``below`` has the groups of bytes (see `GROUPS`) beneath each node,
-    with OTHER for bytes that UTF-8 does not allow there; ``height`` the number of levels. ``marks`` has the groups
-    of each token's own bytes, in the order of ``order``.
+    Node 0 is the root; the subtree of node ``i`` is the nodes ``[i, i + size[i])``. Tokens with equal bytes are
+    chained. Empty tokens are omitted, because no mask allows them. ``order`` lists all tokens in pre-order; those of
+    the nodes ``[i, j)`` are ``order[first[i] : first[j]]``. By node, ``below`` has the groups of the bytes (see
+    `GROUPS`) in its subtree, without its own, with OTHER for bytes that UTF-8 does not allow there, and ``height`` the
+    number of levels. ``marks`` has the groups of each token's bytes, in the order of ``order``.
 
     Args:
         tokens: the bytes of each token id, None for ids that are not text.
-        saved: the result of `saved` of a trie of the same tokens; None: they are sorted here.
+        saved: the result of `saved` of a trie of the same tokens; None: sort the tokens.
 
     Raises:
         ValueError: ``saved`` belongs to other tokens.
@@ -95,7 +95,7 @@ class Trie:
         """Set bytes, depths and tokens, in pre-order."""
         order = sorted([number for number, data in enumerate(tokens) if data], key=tokens.__getitem__)
         pieces = [tokens[number] for number in order]
-        # In one piece, which is faster to read than many objects; with a spare byte, since a buffer may not be empty.
+        # One buffer is faster to read than many objects; with a spare byte, because a buffer may not be empty.
         text: cython.uchar[::1] = bytearray(b"".join(pieces) + b"-")
         room: cython.int = len(text)
         rooms = [grown(None, code, room) for code in "BHi"]
@@ -130,7 +130,7 @@ class Trie:
                 self.same[self.token[i]] = number
             before = at
             at += length
-        # The rooms were as large as all tokens together: release the memory that shared prefixes save.
+        # The arrays were allocated for all bytes of all tokens: release the memory that shared prefixes save.
         self.byte, self.depth, self.token = [each[:nodes] for each in rooms]
         self.nodes = nodes
         return None
@@ -154,8 +154,8 @@ class Trie:
         self.height = grown(None, "H", nodes)
         self.marks = grown(None, "Q", self.vocabulary + 1)
         groups: cython.ulonglong[::1] = GROUPS
-        # Of the path to the present node: the nodes, their own groups, all groups up to them, the number of bytes their
-        # characters lack, and the bits of these characters so far.
+        # By depth on the current path: the nodes, their own groups, all groups up to them, the number of missing bytes
+        # of their characters, and the bits of these characters so far.
         path: cython.int[::1] = grown(None, "i", self.longest + 1)
         own: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
         marks: cython.ulonglong[::1] = grown(None, "Q", self.longest + 1)
@@ -205,7 +205,7 @@ class Trie:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _raise(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
-        """Add to a parent the groups and height of its child, whose own byte is in group ``own``."""
+        """Add the groups and height of a child, whose byte is in group ``own``, to its parent."""
         self.below[parent] |= self.below[node] | own
         if self.height[parent] < self.height[node] + 1:
             self.height[parent] = self.height[node] + 1
@@ -213,7 +213,7 @@ class Trie:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _lacks(self, node: cython.int, before: cython.int) -> cython.int:
-        """Return the number of bytes that a character lacks after the byte of a node, from the number before it; -1 if
+        """Return the number of missing bytes of a character after the byte of a node, from the number before it; -1 if
         UTF-8 (RFC 3629) does not allow the byte there."""
         byte: cython.int = self.byte[node]
         if before < 0:
@@ -230,12 +230,12 @@ class Trie:
         return before - 1 if low <= byte <= high else -1
 
     def find(self, data: bytes) -> int:
-        """Return the node to which some bytes, at least one, lead from the root; -1 if no token begins with them."""
+        """Return the node of a non-empty path of bytes; -1 if no token begins with them."""
         node: cython.int = 0
         at: cython.Py_ssize_t
         byte: cython.uchar
         for at in range(len(data)):
-            byte = data[at]  # by its index: as items of bytes, C has signed ones
+            byte = data[at]  # by index, because iteration over bytes gives signed values in C
             node = self.child_by(node, byte)
             if node < 0:
                 break
@@ -254,9 +254,9 @@ class Trie:
         return i if i < end and self.byte[i] == byte else -1
 
     def saved(self) -> tuple:
-        """Return the bytes, depths, tokens and chains: arrays from which `Trie` makes the same trie without sorting."""
+        """Return arrays (bytes, depths, tokens, chains) from which `Trie` makes the same trie without sorting."""
         return array("B", bytes(self.byte)), copied("H", self.depth), copied("i", self.token), copied("i", self.same)
 
     def byte_count(self) -> int:
-        """Return the bytes that the trie takes."""
+        """Return the size of the trie in bytes."""
         return 29 * self.nodes + 4 * len(self.same) + 12 * len(self.order)

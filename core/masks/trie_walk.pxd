@@ -9,17 +9,17 @@ from .trie cimport Trie
 cdef class TrieWalk:
     cdef Automaton automaton
     cdef Trie trie
-    # the tokens that were found
+    # the emitted tokens
     cdef int* out
     cdef int out_count
     cdef int out_room
-    # positions on the path to the present node
+    # by depth, the positions on the path to the current node
     cdef long long* stack
     # the tokens that reach a dependent node (see `Doubts`), and the dependent nodes that the walk has crossed
     cdef set unsure
     cdef set named
     cdef bint watched
-    # entries to go on from, in five numbers each (see `_push`), and how many numbers that are
+    # the work list, five numbers an entry (see `_push`), and its length in numbers
     cdef long long* todo
     cdef int todo_count
     cdef int todo_room

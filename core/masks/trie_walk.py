@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Trie walk: the tokens that an automaton can read, across the ends of atoms and dependent nodes.
+"""Trie walk: the tokens below a trie node that an automaton reads, across the ends of atoms and dependent nodes.
 
-Compiled where that is possible; ``trie_walk.pxd`` says what others see of it in C.
+Compiled where that is possible; ``trie_walk.pxd`` declares its C interface.
 """
 
 from __future__ import annotations
@@ -21,27 +21,26 @@ if not cython.compiled:  # else they are declared
     from .trie import Trie
 
 
-#: Length of an entry of the list from which the walk goes on (see `_push`).
+#: Number of integers in an entry of the work list (see `_push`).
 _ENTRY = cython.declare(cython.int, 5)
 
-#: Number of entries from which the walk goes on as they come; then it goes in the order of the trie.
+#: Number of entries after which the work list is processed in trie order instead of last in, first out.
 _MANY = cython.declare(cython.int, 10_000)
 
-#: Weights of crossed dependent nodes: the endings of repeated names cover the tokens beyond one that ends a name which
-#: was begun before the token; the tokens beyond others, or beyond two, are noted one by one.
+#: Weights of crossed dependent nodes. After one node that ends a name which was begun before the token, the endings of
+#: repeated names cover the tokens (`Doubts.watched`); after another one, or after two, each token is recorded.
 _COVERED = cython.declare(cython.int, 1)
 _NOTED = cython.declare(cython.int, 2)
 
 
 @cython.cclass
 class TrieWalk:
-    """Walk of a vocabulary's trie along an automaton: emits the tokens whose bytes can follow.
+    """Walk of a vocabulary's trie along an automaton, which emits the tokens that may follow.
 
-    A token may cross as many atoms as it has bytes, so the entries to go on from are kept in a list (``todo``), not on
-    the call stack. Beyond a dependent node, a token is emitted as if the node allowed all of its static language, and
-    noted in ``unsure`` or ``named`` if the text so far may forbid it (see `Doubts`): ``crossed`` is the weight of the
-    dependent nodes that the walk has crossed, and ``unnamed`` the number of those that forbid more than a repeated
-    name.
+    A token may cross as many atoms as it has bytes, so pending entries are in a work list (``todo``), not on the call
+    stack. After a dependent node, tokens are emitted as if the node allowed all of its static language, and recorded in
+    ``unsure`` or ``named`` if the text so far may forbid them (see `Doubts`). ``crossed`` is the sum of the weights of
+    the crossed dependent nodes, and ``unnamed`` the number of those that forbid more than a repeated name.
 
     Args:
         automaton: the automaton.
@@ -68,9 +67,9 @@ class TrieWalk:
 
     @cython.cfunc
     def begin(self) -> object:
-        """Begin a new walk: forget the tokens of the last."""
+        """Begin a new walk, without the tokens of the last."""
         self.out_count = 0
-        self.todo_count = 0  # an error may have left some
+        self.todo_count = 0  # not empty after an error
         if self.unsure or self.named:
             self.unsure, self.named = set(), set()
         self.watched = False
@@ -80,7 +79,7 @@ class TrieWalk:
 
     @cython.cfunc
     def emit(self, token: cython.int) -> object:
-        """Emit a token, and those of the same bytes."""
+        """Emit a token, and all tokens of the same bytes."""
         while token >= 0:
             self.emit_one(token)
             token = self.trie.same[token]
@@ -88,7 +87,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _emit_at(self, node: cython.int) -> object:
-        """Emit the tokens that end at a trie node: from ``order``, whose neighbours are met one after the other."""
+        """Emit the tokens that end at a trie node (from ``order``, for locality)."""
         i: cython.int
         for i in range(self.trie.first[node], self.trie.first[node + 1]):
             self.emit_one(self.trie.order[i])
@@ -121,9 +120,9 @@ class TrieWalk:
 
     @cython.cfunc
     def _cross(self, node: cython.int, rest: cython.int) -> object:
-        """Emit the tokens below trie ``node`` that go on with ``rest``."""
+        """Emit the tokens below a trie node that continue with ``rest``."""
         automaton: Automaton = self.automaton
-        # Also where no token goes on: a token that ends here is in doubt if a dependent node follows.
+        # Also without children: a token that ends here is in doubt if a dependent node follows.
         automaton.need_heads(rest)
         if self.trie.size[node] == 1 and not automaton.node_null[rest] & 2:
             return None
@@ -135,7 +134,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _push(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Note to go on below trie ``node`` with ``atom rest``, beyond the dependent nodes that are crossed now."""
+        """Add an entry to the work list: continue below a trie node with ``atom rest``, after the dependent nodes
+        crossed so far."""
         at: cython.int = self.todo_count
         if at + _ENTRY > self.todo_room:
             self.todo = more(self.todo, self.todo_room, 2 * self.todo_room)
@@ -150,7 +150,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _drain(self) -> object:
-        """Go on from all entries."""
+        """Process the work list."""
         crossed: cython.int = self.crossed
         unnamed: cython.int = self.unnamed
         at: cython.int
@@ -173,8 +173,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _drain_in_order(self) -> object:
-        """Go on from all entries in the order of the trie, and join those that differ only in ``rest``: where a token
-        can be read in many ways, their number doubles with each byte otherwise."""
+        """Process the work list in trie order, and join entries that differ only in ``rest``. Without joining, the
+        number of entries of an ambiguous grammar may double with each byte."""
         rests_of: dict = {}
         order: list = []
         at: cython.int
@@ -195,8 +195,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:
-        """Return a bound of the language of a dependent node, followed by ``rest``, as a node; and True if the first
-        only forbids a repeated name."""
+        """Return the static language of a dependent node, followed by ``rest``, as a node; and True if the dependent
+        node only forbids a repeated name."""
         found = self.statics.get((atom, rest))
         if found is None:
             found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
@@ -204,12 +204,12 @@ class TrieWalk:
 
     @cython.cfunc
     def _doubt(self, node: cython.int, names_only: cython.bint, whole: cython.bint) -> object:
-        """Note the tokens that end at a dependent node, if it may forbid them and `watched` does not cover them.
+        """Record the tokens that end at a dependent node, if it may forbid them and `watched` does not cover them.
 
         Args:
             node: the trie node of the tokens.
             names_only: the dependent node only forbids a repeated name.
-            whole: the tokens may hold the whole name, so that its endings do not cover them.
+            whole: the tokens may have the whole name, so that endings do not cover them.
         """
         i: cython.int
         if self.crossed > 0 or (names_only and whole):
@@ -219,7 +219,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _walk_dependent(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Go on below trie ``node`` beyond a dependent node, as if it allowed all of its static language."""
+        """Continue below a trie node after a dependent node, as if it allowed all of its static language."""
         static, names_only = self._static(atom, rest)
         self._doubt(node, names_only, True)
         unnamed: cython.int = 0 if names_only else 1
@@ -232,14 +232,14 @@ class TrieWalk:
 
     @cython.cfunc
     def walk(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Emit the tokens below trie ``node`` that go on with ``atom rest``."""
+        """Emit the tokens below a trie node that continue with ``atom rest``."""
         self._step(node, atom, rest)
         self._drain()
         return None
 
     @cython.cfunc
     def _read_literal(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Do `_step` in a literal: there is one path, and no need to look at siblings."""
+        """Do `_step` in a literal, which is a single path."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         byte: cython.int
@@ -269,7 +269,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _step(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Do `walk` up to the end of the atom."""
+        """Do `walk` in the atom; add entries for what follows its end to the work list."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         tag: cython.longlong = atom >> encoding.TAG
@@ -303,7 +303,7 @@ class TrieWalk:
 
     @cython.cfunc
     def _arrive(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Emit the token of trie ``node``, which a walk has just read at ``atom``, and go on below."""
+        """Emit the tokens at a trie node, after which the walk is at ``atom``, and continue below."""
         if atom < 0:
             return None
         self._emit_at(node)
@@ -315,7 +315,7 @@ class TrieWalk:
 
     @cython.cfunc
     def cross_set(self, token_set: TokenSet, rest: cython.int) -> object:
-        """Emit the tokens that cross the end of a token set's atom into ``rest``."""
+        """Emit the tokens below E(q) of a token set that continue with ``rest``."""
         automaton: Automaton = self.automaton
         if token_set.end_count == 0:
             return None
@@ -354,7 +354,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _cross_set_dependent(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
-        """Do `cross_set` for a dependent node."""
+        """Do `cross_set` for a dependent node: emit the tokens of its static language, and record those it may
+        forbid."""
         static, names_only = self._static(atom, rest)
         i: cython.int
         if self.crossed > 0:

@@ -1,4 +1,4 @@
-"""Index of a vocabulary: its trie, and the token sets that all grammars share."""
+"""Index of a vocabulary: its trie, and the memoised token sets and surveys that all grammars share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .token_set import TokenSet
     from .trie import Trie
 
-#: Maximum numbers of class surveys, and of token sets of runs, that one vocabulary keeps.
+#: Maximum numbers of class surveys, and of token sets of runs, that a vocabulary memoises.
 MAX_SURVEYS = 64
 MAX_RUNS = 256
 
@@ -25,19 +25,18 @@ MAX_RUNS = 256
 class VocabularyIndex:
     """The trie of a vocabulary, and memos that every grammar bound to it shares.
 
-    `index_of` makes it; the vocabulary holds it. The mask kernel fills the memos as it needs them (for threads, see
+    `index_of` makes it, and the vocabulary owns it. The mask kernel fills the memos on demand (for threads, see
     `compiled.gil`).
 
     Args:
         trie: the tokens by their bytes.
-        quoted: the ids of the tokens that hold a quote.
+        quoted: the ids of the tokens with a quote.
         tokens: the bytes of all tokens, None for ids that are not text.
 
     Attributes:
         tokens: the same.
-        token_sets: token sets that do not depend on the grammar, by the key that `ByteRows.shared` gives.
-        runs: token sets of JSON strings that go on with a run of one class, by the class and the maximum and minimum
-            number of characters.
+        token_sets: token sets that are the same in every grammar, by the key of `ByteRows.shared`.
+        runs: token sets of positions before C{m,n} and a closing quote, by C, n and m.
         surveys: surveys by class of characters (the ranges of its code points).
     """
 

@@ -1,4 +1,4 @@
-"""Warming: masks and states that a text may need next, derived before it is written."""
+"""Warming: states and masks that a text may need, derived before it is written."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from ..automaton.lazy_dfa import LazyAutomaton
     from .masks import Masks
 
-#: Default of the time that one call may take, in seconds.
+#: Default maximum time of one call, in seconds.
 WARM_SECONDS = 0.005
 
 #: Maximum number of states that are visited for one constraint.
 MAX_STATES = 20_000
-#: Maximum number of literals before the same node that are followed: values of an enum, for example.
+#: Maximum number of literals followed by the same node (values of an enum, for example) that are visited.
 MAX_ALIKE = 4
-#: Maximum share of a store's memory, and of that of its masks, that is filled ahead of any text.
+#: Maximum share of a store's memory, and of that of its masks, that warming fills.
 MAX_SHARE = 0.5
-#: Number of states after which that share is looked at again.
+#: Number of states after which that share is tested again.
 ROUND = 32
 
-#: Bytes that are tried inside strings, numbers and whitespace, beside those of the shortest completion.
+#: Bytes that are tried inside strings, numbers and whitespace, in addition to the shortest completion.
 _PROBES = (b"a", b"1", b" ", b'"')
 
 
@@ -41,9 +41,9 @@ class Warmed:
 
     Attributes:
         states: number of states visited, each with its mask.
-        seconds: time that it took.
-        bytes: memory that was derived.
-        is_complete: nothing is left that warming would visit.
+        seconds: time taken.
+        bytes: memory added.
+        is_complete: no states are left to visit.
     """
 
     states: int
@@ -53,7 +53,7 @@ class Warmed:
 
 
 class Bound(Protocol):
-    """The part of `Constraint` that is used here."""
+    """The part of `Constraint` that warming uses."""
 
     words: int
     mask_memory: int
@@ -63,11 +63,11 @@ class Bound(Protocol):
         """The masks of new matchers."""
 
     def byte_count(self) -> int:
-        """Return the bytes that were derived."""
+        """Return the size in bytes."""
 
 
 class Text(Protocol):
-    """The part of `Matcher` that is used here."""
+    """The part of `Matcher` that warming uses."""
 
     @property
     def _place(self) -> tuple[Any, int]: ...
@@ -85,9 +85,9 @@ class Text(Protocol):
 class Frontier:
     """A breadth-first visit of a store's states, which can be interrupted and resumed.
 
-    From each state it follows the shortest completion of every atom that may come next, and a few bytes that are common
-    in strings, numbers and whitespace. Each state is visited as a text would: with the mask, and with the lowering of
-    what may follow.
+    From each state it follows the shortest completion of every atom, and a few bytes that are frequent in strings,
+    numbers and whitespace. A visit does what a text would do in the state: it computes the mask, and expands the rules
+    that may follow.
 
     Args:
         store: the store.
@@ -115,7 +115,7 @@ class Frontier:
         before = constraint.byte_count()
         out = np.zeros(constraint.words, dtype=np.uint32)
         states = 0
-        if self.lock.acquire(blocking=False):  # else another thread is at it
+        if self.lock.acquire(blocking=False):  # else another thread is warming
             try:
                 while self._todo and time.perf_counter() - began < seconds and not (stop is not None and stop()):
                     if max_bytes is not None and constraint.byte_count() - before >= max_bytes:
@@ -130,21 +130,21 @@ class Frontier:
         return Warmed(states, time.perf_counter() - began, constraint.byte_count() - before, not self._todo)
 
     def _is_filled(self, constraint: Bound) -> bool:
-        """Return True if more would come at the expense of the texts."""
+        """Return True if the share of memory for warming is used up."""
         held = constraint.masks.counters()["bytes"]
         return (
             len(self._seen) > MAX_STATES or held > MAX_SHARE * constraint.mask_memory or self.store.is_filled(MAX_SHARE)
         )
 
     def _visit_one(self, matcher_at: Callable[[int, bytes], Text], state: int, text: bytes, out: Any) -> None:
-        """Derive the mask of a state, and note the states that follow."""
+        """Derive the mask of a state, and queue its successors."""
         matcher = matcher_at(state, text)
         try:
             matcher.fill_mask(out)
             ways, unfinished = self._ways(state)
             is_followed = False
             for way in ways:
-                # A second space or letter rarely leads to anything new.
+                # A second space or letter rarely leads to a new state.
                 is_again = way in _PROBES and text.endswith(way)
                 is_followed |= is_again or self._follow(matcher_at(state, text), text, way)
             if not is_followed:
@@ -153,11 +153,11 @@ class Frontier:
                         end = self.store.finish_atom(atom)
                     for way in (end[:1], end):
                         self._follow(matcher_at(state, text), text, way)
-        except ToolGrammarError:  # a limit: the text that gets here will say so
+        except ToolGrammarError:  # a limit: a text that gets here will report it
             return
 
     def _follow(self, matcher: Text, text: bytes, way: bytes | str) -> bool:
-        """Note the state behind some bytes or a control token; return False if they cannot follow."""
+        """Queue the state after bytes or a control token; return False if they cannot follow."""
         if isinstance(way, str):
             if not matcher.accept(self._special[way]):
                 return False
@@ -171,8 +171,8 @@ class Frontier:
         return True
 
     def _ways(self, state: int) -> tuple[dict[bytes | str, None], list[int]]:
-        """Return the bytes and the control tokens by which to go on from a state; and the positions in numbers and
-        other raw text whose shortest end is long to find, to be asked for if all these lead nowhere."""
+        """Return the bytes and control tokens to follow from a state; and the positions in raw text (numbers, say)
+        whose shortest completion may take long to find, to be used if none of these can follow."""
         store = self.store
         ways: dict[bytes | str, None] = {}
         unfinished: list[int] = []

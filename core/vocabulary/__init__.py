@@ -1,6 +1,6 @@
 """Vocabularies: a model's tokens as bytes, read from its tokenizer.
 
-`Vocabulary` is immutable and shared by everything that is bound to it; ``disk_cache`` keeps what is computed from it.
+`Vocabulary` is immutable and shared by all grammars bound to it; ``disk_cache`` stores data computed from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Disk cache of arrays that are expensive to compute and depend on their key alone.
+"""Disk cache of arrays that are expensive to compute and depend only on their key.
 
 A file holds a checksum and named arrays of numbers; nothing in it is ever executed or unpickled. It is written under
-a temporary name and moved in one step, so a reader sees a whole file or none, however many processes write. A damaged
-file, or one of another key, counts as missing; so does a folder that cannot be read or written.
+a temporary name and renamed atomically, so a reader sees a complete file or none, with any number of writers. A damaged
+file, a file of another key, and a folder that cannot be read or written count as missing.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Union
 
-#: Folder of the files: None is the user's cache folder (or what `VARIABLE` says), False is nowhere.
+#: Folder of the files; None: the value of `VARIABLE`, else the user's cache folder; False: no cache.
 CacheDir = Union[str, "os.PathLike[str]", Literal[False], None]
 
 #: The environment variable that names the folder; ``0`` or ``off`` switches the cache off.
 VARIABLE = "TOOLGRAMMAR_CACHE_DIR"
 
-#: Maximum number of files in a folder; those used least recently go first.
+#: Maximum number of files in a folder; the least recently used are removed first.
 MAX_FILES = 32
 
 _MAGIC = b"toolgrammar arrays 1\n"
 _SUFFIX = ".arrays"
 _PART = ".part"
 
-#: Minimum age in seconds of a temporary file that is removed: a process that was killed left it.
+#: Minimum age in seconds at which a temporary file, left by a killed process, is removed.
 _ABANDONED = 3_600
 
 
 def cache_folder(given: CacheDir = None) -> Path | None:
-    """Return the folder for cached files, or None if there is to be none.
+    """Return the folder for cached files; None: no cache.
 
     Args:
-        given: a folder; False for none; None for what the environment says, else the user's cache folder.
+        given: a folder; False: no cache; None: the environment's folder, else the user's cache folder.
     """
     if given is None:
         named = os.environ.get(VARIABLE, "")
@@ -55,11 +55,11 @@ def cache_folder(given: CacheDir = None) -> Path | None:
 
 
 def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
-    """Return the arrays that were written under a key; None if there are none, or none that are whole.
+    """Return the arrays that were written under a key; None if there is no intact file.
 
     Args:
-        folder: where the files lie.
-        key: what the arrays follow from, as hexadecimal digits.
+        folder: the folder of the files.
+        key: a digest of the inputs of the arrays, in hexadecimal digits.
     """
     path = folder / (key + _SUFFIX)
     try:
@@ -68,18 +68,18 @@ def read_arrays(folder: Path, key: str) -> dict[str, array[int]] | None:
     except OSError:
         return None
     except (ValueError, KeyError, TypeError, EOFError):
-        return None  # damaged: the caller computes it again, and overwrites this file
-    with contextlib.suppress(OSError):  # a folder may be readable only; this one is used
+        return None  # damaged: the caller computes the arrays again, and overwrites the file
+    with contextlib.suppress(OSError):  # mark as used; the folder may be read-only
         os.utime(path)
     return arrays
 
 
 def write_arrays(folder: Path, key: str, arrays: Mapping[str, array[int]]) -> bool:
-    """Keep arrays under a key; False if the folder cannot be written.
+    """Write arrays under a key; return False if the folder cannot be written.
 
     Args:
-        folder: where the files lie; made if need be, for this user alone.
-        key: what the arrays follow from, as hexadecimal digits.
+        folder: the folder of the files; created for this user only, if it does not exist.
+        key: a digest of the inputs of the arrays, in hexadecimal digits.
         arrays: the arrays by name.
     """
     try:
@@ -94,7 +94,7 @@ def write_arrays(folder: Path, key: str, arrays: Mapping[str, array[int]]) -> bo
                 os.unlink(part)
             raise
         _tidy(folder)
-    except OSError:  # read-only, full, not a folder: then nothing is kept
+    except OSError:  # read-only, full, or not a folder: no cache
         return False
     return True
 
@@ -125,11 +125,11 @@ def _unpacked(content: memoryview, key: str) -> dict[str, array[int]]:
 
 
 def _tidy(folder: Path) -> None:
-    """Remove what was used least recently, beyond `MAX_FILES`, and parts that nobody writes any more."""
+    """Remove the least recently used files above `MAX_FILES`, and old temporary files."""
     files = []
     now = time.time()
     for entry in os.scandir(folder):
-        with contextlib.suppress(OSError):  # another process may be tidying, too
+        with contextlib.suppress(OSError):  # another process may be removing files too
             used = entry.stat().st_mtime
             if entry.name.endswith(_SUFFIX):
                 files.append((used, entry.path))

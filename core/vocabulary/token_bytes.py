@@ -1,16 +1,15 @@
 """Reader of the exact bytes of every token from other libraries' tokenizers.
 
-A tokenizer's vocabulary is written in some notation: GPT-2's alphabet of printable characters, SentencePiece's ``▁``
-and ``<0xHH>``, WordPiece's ``##``. Which one, is read from the tokenizer's real parts (its decoder above all), never
-guessed from names or from how tokens look; parts that do not fix the bytes of a token are an error. A table that was
-read is then checked against the tokenizer's own decoder on a few texts, so that an unusual tokenizer is refused, not
-misread.
+A tokenizer's vocabulary uses a notation: GPT-2's alphabet of printable characters, SentencePiece's ``▁`` and
+``<0xHH>``, or WordPiece's ``##``. The notation is derived from the tokenizer's components (mainly its decoder), not
+guessed from names or tokens; components that do not determine the bytes of a token are an error. The resulting table is
+checked against the tokenizer's own decoder on a few texts, so that an unusual tokenizer is refused instead of misread.
 
 The bytes of a token are what it writes *in the middle of a text*. Tokenizers that mark the start of a word (``▁the``,
 WordPiece) drop one space at the very beginning of a text: there, and only there, their own decoding is one byte
 shorter.
 
-No library is imported here: the tokenizers are given, and asked.
+This module imports no tokenizer library.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from typing import Any
 
 from ..errors import VocabularyError
 
-# A token on its way through a decoder: text, until a step turns it into bytes.
+# A token in a decoder: text, until a step converts it to bytes.
 _Piece = str | bytes
 _Step = Callable[[_Piece], _Piece]
 
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 _HINT = "build the vocabulary yourself: Vocabulary(tokens, eos=..., special=...) with the exact bytes of each token"
-# Texts that a table is checked on: words, spaces, lines, JSON, code, letters beyond ASCII, an emoji of several code
+# Texts on which a table is checked: words, spaces, lines, JSON, code, non-ASCII letters, an emoji of several code
 # points.
 _PROBES = (
     "Hello world, this is a test.",
@@ -44,7 +43,7 @@ class TokenTable:
     """The tokens of a tokenizer.
 
     Attributes:
-        tokens: bytes by id; an id that is missing is not text.
+        tokens: bytes by id; missing ids are not text.
         special: control tokens, from name to id.
         eos: ids that end the text.
     """
@@ -55,7 +54,7 @@ class TokenTable:
 
 
 def byte_alphabet() -> dict[str, int]:
-    """Return GPT-2's notation for bytes: a printable byte is itself, the others are characters from U+0100 on.
+    """Return GPT-2's notation of bytes: a printable byte is itself, the others are characters from U+0100.
 
     Source: ``bytes_to_unicode`` in openai/gpt-2, ``src/encoder.py``.
     """
@@ -68,7 +67,7 @@ def read_transformers(tokenizer: Any) -> TokenTable:
     """Read a tokenizer of ``transformers`` (fast or slow), or a bare ``tokenizers.Tokenizer``.
 
     Raises:
-        VocabularyError: its parts do not determine the bytes of each token.
+        VocabularyError: its components do not determine the bytes of each token.
     """
     if hasattr(tokenizer, "tokenizer") and hasattr(tokenizer.tokenizer, "instruct_tokenizer"):
         return read_mistral(tokenizer.tokenizer)
@@ -122,7 +121,7 @@ def read_tiktoken(encoding: Any) -> TokenTable:
     for token_id in range(encoding.n_vocab):
         try:
             data = encoding.decode_single_token_bytes(token_id)
-        except KeyError:  # a hole in the numbering
+        except KeyError:  # an unused id
             continue
         if token_id not in control:
             table.tokens[token_id] = data
@@ -150,7 +149,7 @@ def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
     steps = _steps(parts)
     table = TokenTable()
     for token, token_id in vocab.items():
-        if token == unknown:  # stands for any text that has no token: no bytes of its own
+        if token == unknown:  # stands for any text without a token, and has no bytes
             table.special[token] = token_id
         else:
             table.tokens[token_id] = _run(steps, token)
@@ -158,7 +157,7 @@ def _read_fast(parts: Mapping[str, Any]) -> TokenTable:
         if added["special"]:
             table.special[added["content"]] = added["id"]
         elif vocab.get(added["content"]) != added["id"]:
-            # Cut out of the text before the model's notation applies, so it stands for what it looks like. (One that
+            # Split from the text before the model's notation applies, so it is literal text. (One that
             # the model also has, such as Gemma's runs of ▁, is written in the model's notation and was read above.)
             table.tokens[added["id"]] = added["content"].encode()
     return table
@@ -177,7 +176,7 @@ def _steps(parts: Mapping[str, Any]) -> list[_Step]:
                 steps.append(step)
             fused = fused or part["type"] in ("Fuse", "ByteLevel")
         return steps
-    # Without a decoder, the notation is that of the step that cut the text.
+    # Without a decoder, the notation is that of the pre-tokenizer.
     for part in _flatten(parts.get("pre_tokenizer"), "pretokenizers"):
         if part["type"] in ("ByteLevel", "Metaspace"):
             step = _decoder_step(part, False)
@@ -198,11 +197,11 @@ def _flatten(part: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]
 
 
 def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
-    """One decoder part as a function of one token; None when it does nothing in the middle of a text.
+    """Return a decoder part as a function of one token; None if it has no effect in the middle of a text.
 
     Args:
         part: the serialised part.
-        fused: an earlier part has joined the tokens, so this one sees the whole text.
+        fused: an earlier part has joined the tokens, so this one applies to the whole text.
     """
     kind = part["type"]
     if kind == "Fuse":
@@ -217,13 +216,13 @@ def _decoder_step(part: Mapping[str, Any], fused: bool) -> _Step | None:
         return lambda piece: piece.replace(replacement, " ") if isinstance(piece, str) else piece
     if kind == "Replace":
         old, new = part["pattern"].get("String"), part["content"]
-        # On the whole text, one character is replaced where it stands; more might straddle two tokens.
+        # On the whole text, only a single character is safe: a longer pattern might span two tokens.
         if old is not None and (not fused or len(old) == 1):
             return lambda piece: piece.replace(old, new) if isinstance(piece, str) else piece
     if kind == "Strip":
         content, start, stop = part["content"], part["start"], part["stop"]
         if fused and stop == 0:
-            return None  # only the very beginning of a text
+            return None  # only at the beginning of a text
         if not fused:
             return lambda piece: _strip(piece, content, start, stop)
     if kind == "WordPiece" and not fused:
@@ -248,7 +247,7 @@ def _from_alphabet(piece: _Piece, alphabet: Mapping[str, int]) -> _Piece:
         return piece
     try:
         return bytes([alphabet[character] for character in piece])
-    except KeyError:  # not in this notation at all (an added token): the decoder takes it as it is
+    except KeyError:  # not in this notation (an added token): the decoder leaves it unchanged
         return piece.encode()
 
 
@@ -285,7 +284,7 @@ def _from_word_piece(piece: _Piece, prefix: str, cleanup: bool) -> _Piece:
 
 
 def _read_slow(tokenizer: Any) -> TokenTable:
-    """Read a tokenizer written in Python, by the part that does its work."""
+    """Read a tokenizer written in Python, from the component that implements it."""
     table = TokenTable()
     added = tokenizer.added_tokens_decoder
     model = getattr(tokenizer, "sp_model", None)
@@ -304,7 +303,7 @@ def _read_slow(tokenizer: Any) -> TokenTable:
         if token is None:
             continue
         if model is not None:
-            # By way of the piece, for some tokenizers number the pieces in their own way.
+            # Via the piece, because some tokenizers number the pieces differently.
             piece_id = model.piece_to_id(token)
             if model.id_to_piece(piece_id) == token:
                 _add_sentencepiece(table, model, piece_id, token_id)
@@ -327,7 +326,8 @@ def _add_sentencepiece(table: TokenTable, model: Any, piece_id: int, token_id: i
 
 
 def _mark_special(table: TokenTable, tokenizer: Any) -> None:
-    """Set apart what a transformers tokenizer, beyond its parts, holds to be special, and its end of text."""
+    """Mark the tokens that a transformers tokenizer declares special, besides those of its components, and its end of
+    text."""
     for token_id, token in getattr(tokenizer, "added_tokens_decoder", {}).items():
         if token.special:
             table.special[token.content] = token_id
@@ -340,7 +340,7 @@ def _mark_special(table: TokenTable, tokenizer: Any) -> None:
 
 
 def _check(table: TokenTable, encode: Callable[[str], list[int]], decode: Callable[[list[int]], str]) -> None:
-    """Hold the table against the tokenizer's own decoder.
+    """Check the table against the tokenizer's own decoder.
 
     Raises:
         VocabularyError: they differ on some text, by more than one space at its beginning or spaces at its ends.

@@ -1,10 +1,10 @@
 """Vocabulary of a model: the bytes of each token.
 
-Automata work on bytes; a `Vocabulary` is the only map from token ids to bytes. It knows nothing of how a tokenizer
-splits text: for the mask it only matters what a token adds to the output.
+Automata work on bytes; a `Vocabulary` is the map from token ids to bytes. It does not know how a tokenizer splits text,
+because a mask depends only on the bytes that a token appends.
 
-There are two kinds of tokens. A *text token* has bytes, possibly half a character. A *control token* (end of text,
-start of a turn, padding) has none, and is never text, even when some text spells its name.
+There are two kinds of tokens. A *text token* has bytes, possibly an incomplete character. A *control token* (end of
+text, start of a turn, padding) has none, and is never text, even if a text spells its name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..errors import VocabularyError
 from .disk_cache import CacheDir
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
 
-#: Maximum length of a token in bytes, more than any tokenizer has: each byte may open a bracket, which takes states.
+#: Maximum length of a token in bytes, above that of any tokenizer; it bounds the states of one step.
 MAX_TOKEN_BYTES = 4_096
 
 _Derived = TypeVar("_Derived")
@@ -31,22 +31,22 @@ _Derived = TypeVar("_Derived")
 class Vocabulary:
     """The exact bytes of every token id. Immutable; equal only to itself (compare `content_hash` for the content).
 
-    Control tokens, holes in the numbering and the padding of a model's output layer are None in `tokens`. So is every
-    token of ``eos`` and ``special``, whatever bytes it was given with: a control token is never text. A text token with
-    empty bytes is allowed, but no mask ever allows it, for a model could write it without end and add no text.
+    Control tokens, unused ids and the padding of a model's output layer are None in `tokens`. So are all tokens of
+    ``eos`` and ``special``, even if they were passed with bytes. A text token with empty bytes may be in the
+    vocabulary, but no mask allows it, because a model could write it endlessly without text.
 
     Args:
         tokens: the bytes of each token id; None for an id that is not text.
         eos: the ids that end the text; may be empty for a model that has no such token.
         special: the control tokens that a grammar may name (``Grammar.special``), from name to id.
-        cache_dir: the folder in which the index of a large vocabulary is kept between processes, or False for none;
+        cache_dir: the folder in which the index of a large vocabulary is cached between processes; False: no cache;
             None: the value of ``TOOLGRAMMAR_CACHE_DIR`` (a folder, or ``off``), else the user's cache folder.
 
     Raises:
         VocabularyError: a token that is not bytes, or too long, an id out of range, or no tokens at all.
 
     Attributes:
-        cache_dir: as it was given.
+        cache_dir: the argument.
     """
 
     __slots__ = ("__weakref__", "_content_hash", "_derived", "_eos", "_lock", "_special", "_tokens", "cache_dir")
@@ -99,13 +99,13 @@ class Vocabulary:
 
         Args:
             tokenizer: the tokenizer; a ``MistralCommonBackend`` is passed on to `from_mistral`.
-            size: how many logits the model has; ids beyond those of the tokenizer are padding, tokens beyond ``size``
-                are left out, for the model cannot write them.
+            size: the number of logits of the model; ids beyond those of the tokenizer are padding, and tokens beyond
+                ``size`` are omitted, because the model cannot write them.
             extra_eos: further ids that end the text (a model's ``generation_config`` often has several).
             cache_dir: as for `Vocabulary`.
 
         Raises:
-            VocabularyError: the tokenizer does not fix the bytes of each token; the message says why.
+            VocabularyError: the tokenizer does not determine the bytes of each token; the message has the reason.
 
         Law: for each text that the tokenizer encodes without loss, ``decode(encode(text))`` is its UTF-8 bytes, up to
         one space at the beginning, which tokenizers that mark the start of a word (``▁the``) add.
@@ -148,7 +148,7 @@ class Vocabulary:
 
     @property
     def tokens(self) -> tuple[bytes | None, ...]:
-        """The bytes of each token; None for what is not text."""
+        """The bytes of each token id; None for ids that are not text."""
         return self._tokens
 
     @property
@@ -184,10 +184,10 @@ class Vocabulary:
         return b"".join(tokens[_checked_id(token_id, len(tokens), "token")] or b"" for token_id in ids)
 
     def derived(self, make: Callable[[Vocabulary], _Derived]) -> _Derived:
-        """Return ``make(self)``, made once and kept as long as the vocabulary: indexes of its tokens, for example.
+        """Return ``make(self)``, made once and kept as long as the vocabulary (for example, an index of its tokens).
 
         Args:
-            make: a function or a class that takes a vocabulary; it should not keep it, which would be a cycle.
+            make: a function or a class that takes a vocabulary; it must not store it, to avoid a reference cycle.
         """
         with self._lock:
             if make not in self._derived:
@@ -199,7 +199,7 @@ class Vocabulary:
         """SHA-256 (hex) of tokens, end-of-text ids and special tokens: equal content, equal hash, in any process."""
         if self._content_hash is None:
             digest = hashlib.sha256(b"toolgrammar vocabulary 2\n")
-            # The lengths come first, so that different lists of tokens never have the same bytes.
+            # With lengths, so that different lists of tokens never have the same bytes.
             digest.update(b"%d\n" % len(self._tokens))
             lengths = array("i", [-1 if t is None else len(t) for t in self._tokens])
             if sys.byteorder == "big":
@@ -214,7 +214,7 @@ class Vocabulary:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Vocabulary:
-        # Frameworks deep-copy their configuration, models included: an immutable table need not be doubled.
+        # Frameworks deep-copy their configuration, including models; the vocabulary is immutable.
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -224,7 +224,7 @@ class Vocabulary:
 def _rebuild(
     tokens: tuple[bytes | None, ...], eos: frozenset[int], special: dict[str, int], cache_dir: CacheDir
 ) -> Vocabulary:
-    """Rebuild a pickled vocabulary; nothing is derived from it yet."""
+    """Rebuild a pickled vocabulary, without derived data."""
     return Vocabulary(tokens, eos=eos, special=special, cache_dir=cache_dir)
 
 

@@ -17,7 +17,7 @@ MAX_PLANS = 4_096
 
 
 class Store(Source, Protocol):
-    """A `LazyAutomaton`, as far as plans need it."""
+    """The part of a `LazyAutomaton` that plans use."""
 
     automaton: Automaton
     rows: ByteRows
@@ -27,8 +27,8 @@ class Store(Source, Protocol):
 class Plans:
     """Shortest completions of atoms, threads and states.
 
-    The completion of a thread is that of its atom, then the shortest text of the node that follows. The plan of a state
-    is the shortest of its threads'.
+    The completion of a thread is that of its atom, followed by the shortest text of the next node. The plan of a state
+    is the shortest completion of its threads.
 
     Args:
         store: the automaton; a weak proxy, so that there is no reference cycle.
@@ -59,7 +59,7 @@ class Plans:
         best: tuple[int, tuple[int, int, bytes], Rope] | None = None
         threads = [(self._begin(atom), rest) for atom, rest in self._store.automaton.threads(state)]
         for begin, rest in sorted(threads, key=lambda each: each[0].length + self.texts.least_length(each[1])):
-            if not begin.length:  # a resolved place: its continuation has threads of its own
+            if not begin.length:  # a resolved dependent node: its continuation has threads of its own
                 continue
             tail = self.texts.shortest(rest, NEVER if best is None else best[0] + 1 - begin.length)
             if tail is not None:
@@ -71,20 +71,20 @@ class Plans:
         return best[2]
 
     def only_shortest(self, state: int) -> int:
-        """Return a state with only one thread of another: one with the shortest completion."""
+        """Return the state of a single thread of a state, one with the shortest completion."""
         threads = self._store.automaton.threads(state)
         if len(threads) == 1:
             return state
         best = min(
             (begin.length + tail.length, atom, rest)
             for atom, rest in threads
-            # None of a resolved place, whose continuation has threads of its own.
+            # Not those at a resolved dependent node: its continuation has threads of its own.
             if (begin := self._begin(atom)).length and (tail := self.texts.shortest(rest)) is not None
         )
         return self._store.automaton.narrowed(state, {best[1:]})
 
     def within(self, state: int, most: int) -> int:
-        """Return a state without the threads of another whose completion is longer than ``most`` bytes."""
+        """Return the state of the threads of a state whose completions have at most ``most`` bytes."""
         kept = set()
         for atom, rest in self._store.automaton.threads(state):
             if self.texts.shortest(rest, most + 1 - self._begin(atom).length) is not None:
@@ -92,10 +92,11 @@ class Plans:
         return self._store.automaton.narrowed(state, kept)
 
     def nearest(self, state: int, few: int, most: int) -> set[tuple[int, int]]:
-        """Return ``few`` of the threads of a state: those whose completions look short, and all with the shortest, even
-        if they are more, so that a completion that was begun can go on.
+        """Return ``few`` of the threads of a state, with the least lower bounds of their completions, and all threads
+        with a shortest completion even if they are more, so that a completion can be followed to its end.
 
-        Where the text may forbid a shortest one, that completion may be one of any thread: ``most`` are returned.
+        If the text may forbid a shortest one, the completion may belong to any thread, so ``most`` threads are
+        returned.
         """
         ranked = sorted(
             (not begin.length, begin.length + self.texts.least_length(rest), atom, rest)
@@ -130,7 +131,7 @@ class Plans:
         return {thread for number, (least, thread) in enumerate(kept) if number < most or least == best}
 
     def _begin(self, atom: int) -> Rope:
-        """Return the shortest completion of an atom."""
+        """Return the shortest completion of a position in an atom."""
         kind, *rest = self._store.automaton.unpack(atom)
         if kind == "special":
             return Rope(1, special=self._store.specials[rest[0]])
@@ -138,7 +139,7 @@ class Plans:
         return Rope(len(data), data)
 
     def finish_atom(self, atom: int) -> bytes:
-        """Return the shortest bytes that complete an atom other than a control token."""
+        """Return the shortest bytes that complete an atom, from a position; not for control tokens."""
         kind, *rest = self._store.automaton.unpack(atom)
         if kind == "literal":
             data: bytes = rest[0]

@@ -1,4 +1,4 @@
-"""Shortest strings of terms, measured as they are spelled."""
+"""Shortest strings of terms, measured in bytes of their spelling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...language.term_kinds import (
 )
 from ...language.terms import Terms
 
-#: Maximum number of states that the search for a shortest string visits; and after a search was given up.
+#: Maximum number of states that a search for a shortest string visits, and that number after one was given up.
 MAX_SEARCHED, FEW_SEARCHED = 5_000, 200
 
 #: Visible characters, and whitespace.
@@ -33,8 +33,8 @@ _SPACED = b" \t\n" + _READABLE
 def preference(text: bytes) -> tuple[int, int, bytes]:
     """Return a key that orders spellings: the shortest first, and of those the most readable and neutral.
 
-    The shortest text completes an answer whose budget is used up, and people read it: a full stop says less than a
-    digit, and both are better than a control character.
+    People read the completion of an answer whose budget is used up: a full stop suggests less than a digit, and both
+    are better than a control character.
     """
     strange = len(text.translate(None, _READABLE)) + len(text.translate(None, _SPACED))
     return len(text), strange, text.replace(b".", b"\0")
@@ -43,21 +43,21 @@ def preference(text: bytes) -> tuple[int, int, bytes]:
 #: For a term: the spelling of the first character of its shortest string, and the derivative by that character.
 Firsts = dict[int, tuple[bytes, int]]
 
-#: The key in `Firsts` that says that a search was given up.
+#: The key in `Firsts` that records that a search was given up.
 _GAVE_UP = -1
 
 
 def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> bytes:
-    """Return the shortest spelling of a string of a non-empty language; some spelling, where too many states would have
-    to be searched (an intersection or complement that is hard to satisfy).
+    """Return the shortest spelling of a string of a non-empty language; if the search exceeds its limit (for a hard
+    intersection or complement), the spelling of some string.
 
-    Law: the rest of it, after a character, is the spelling that is returned for the language of that rest.
+    Law: ``shortest(L)`` is the spelling of a character c followed by ``shortest(derivative(L, c))``, or empty.
 
     Args:
         terms: the store of the term.
         term: the language.
         spell: returns the shortest spelling of a character between two code points.
-        firsts: results so far with this ``spell``, to which new ones are added.
+        firsts: memoised results with this ``spell``; new ones are added.
     """
     spelled: list[bytes] = []
     while not terms.known(term) & (NULLABLE | REGULAR):
@@ -73,8 +73,8 @@ def shortest(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts
     return b"".join(spelled)
 
 
-#: A step of the search: a state, the index of the step before it, the character between them, and the length and
-#: strangeness of the spelling up to here.
+#: A step of the search: a state, the index of the previous step, the spelled character between them, and the length and
+#: strangeness (see `preference`) of the spelling so far.
 _Step = tuple[int, int, bytes, int, int]
 
 #: The state after the last character.
@@ -82,16 +82,16 @@ _OVER = -1
 
 
 def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts, most: int) -> bool:
-    """Add the first characters of the shortest spelling and of its rests; return False if it takes more than ``most``
-    states.
+    """Add to ``firsts`` the first characters of the shortest spelling and of its suffixes; return False if the search
+    visits more than ``most`` states.
 
     A* over derivatives (Hart, Nilsson, Raphael 1968) with `fewest_chars` as the estimate.
 
-    Of steps that look equally good the newest is taken, so that the search goes straight on.
+    Of steps with equal bounds the newest is taken first, so that the search goes deep.
     """
-    spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # between two code points, with its rank
+    spelled: dict[tuple[int, int], tuple[tuple[int, int, bytes], bytes]] = {}  # by code points, with rank
     steps: list[_Step] = [(term, -1, b"", 0, 0)]
-    nearest = {term: (0, 0)}  # of each state met, the least length and strangeness of a spelling up to it
+    nearest = {term: (0, 0)}  # for each state reached, the least length and strangeness of a spelling to it
     heap = [(0, 0, 0)]  # lower bounds of the whole length and strangeness, and the negative index of the step
     visited = 0
     while heap:
@@ -139,13 +139,13 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
 
 
 def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> None:
-    """Add the first characters of a string by which the language was found not to be empty, and of its rests."""
+    """Add to ``firsts`` the characters of the string that showed the language to be non-empty."""
     path: list[tuple[int, bytes]] = []
     at: dict[int, int] = {}
     for char in some_string(terms, term):
         if terms.known(term) & (NULLABLE | REGULAR) or term in firsts:
             break
-        del path[at.setdefault(term, len(path)) :]  # cut circles
+        del path[at.setdefault(term, len(path)) :]  # remove cycles
         path.append((term, spell(ord(char), ord(char))))
         term = terms.derivative(term, ord(char))
     for state, spelled in reversed(path):
@@ -154,8 +154,7 @@ def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], firs
 
 
 def some_string(terms: Terms, term: int) -> str:
-    """Return a string of a non-empty language without a search, if its emptiness was searched before (see
-    `Terms.toward`)."""
+    """Return a string of a non-empty language, by the paths that emptiness searches recorded (`Terms.toward`)."""
     text: list[str] = []
     stack = [term]
     while stack:
@@ -180,20 +179,20 @@ def some_string(terms: Terms, term: int) -> str:
             stack.append(target)
         elif kind == SEQ:
             stack += reversed(args)
-        else:  # an ALT: its emptiness was decided by a part of which a string is known
+        else:  # an ALT, which was decided by a part with a known string
             first = next(part for part in args if not terms.known(part) & DEAD)
             stack.append(terms.memo.get(("live", term), first))
     return "".join(text)
 
 
 def _as_utf_32(low: int, high: int) -> bytes:
-    """Return a readable character between two code points that is no surrogate, in UTF-32."""
+    """Return a readable character in ``[low, high]`` that is not a surrogate, in UTF-32."""
     code = next((code for code in b"a0." if low <= code <= high), low)
     return chr(SURROGATES_END if SURROGATES <= code < SURROGATES_END else code).encode("utf-32-le")
 
 
 def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
-    """`shortest` of a term without intersection and complement, read off its shape."""
+    """Return `shortest` for a term without intersection and complement, by its shape."""
     result = b""
     kind, args = terms.shape(term)
     while kind == SEQ:
@@ -221,7 +220,7 @@ def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> by
 
 
 def _is_deferred(terms: Terms, term: int) -> bool:
-    """Return True if a term ends with what is not made yet."""
+    """Return True if a term ends with a deferred term, which may not be built yet."""
     kind, args = terms.shape(term)
     while kind == SEQ:
         kind, args = terms.shape(args[1])

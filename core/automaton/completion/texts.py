@@ -1,4 +1,4 @@
-"""Shortest texts of grammar nodes, as trees that share their parts."""
+"""Shortest texts of grammar nodes, as ropes (trees with shared parts)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from ...language.node_kinds import (
 from ...language.nodes import Nodes
 from .strings import fewest_chars
 
-#: Maximum number of nodes that a search for a shortest text visits; where nodes are scarce, or after a search was given
-#: up. Beyond it any text is taken.
+#: Maximum number of nodes that a search for a shortest text visits, and that number while nodes are scarce or after a
+#: search was given up. Above it, any text will do.
 MAX_SEARCHED, FEW_SEARCHED = 10_000, 500
 
-#: Maximum depth to which a lower bound of a node's length looks at its parts.
+#: Maximum depth of parts that `ShortestTexts.least_length` inspects.
 MAX_DEPTH = 20
 
-#: In a sequence the text of every 16th node is memoised; runs of up to 64 bytes are joined, so that thousands of
-#: closing brackets are few pieces.
+#: In a sequence, the text of every 16th node is memoised; adjacent pieces of up to 64 bytes are joined, so that
+#: thousands of closing brackets are few pieces.
 KEPT_EACH, LONGEST_PIECE = 16, 64
 
-#: More than the length of any text: there is none.
+#: A length above that of any text, for nodes without a text.
 NEVER = 2**62
 
 
 class Rope(NamedTuple):
-    """A long text as a tree with shared parts: ``data`` or a control token, or ``left`` then ``right``.
+    """A long text as a tree with shared parts: a leaf (``data`` or ``special``), or ``left`` then ``right``.
 
     Attributes:
         length: in bytes; a control token counts as 1.
-        is_certain: it passes no dependent node, which could forbid it.
+        is_certain: it passes no dependent node, so that nothing can forbid it.
     """
 
     length: int
@@ -54,7 +54,7 @@ class Rope(NamedTuple):
     is_certain: bool = True
 
     def __add__(self, other: Rope) -> Rope:  # type: ignore[override]
-        """Return the concatenation of two texts; short pieces that meet become one."""
+        """Return the concatenation of two texts; adjacent short pieces are joined."""
         if not other[0] and other[5]:
             return self
         if not self[0] and self[5]:
@@ -67,7 +67,7 @@ class Rope(NamedTuple):
             if right is None:
                 return left if self[5] and other[5] else left._replace(is_certain=False)
         parts = self[0] + other[0], b"", left, right, "", self[5] and other[5]
-        return tuple.__new__(Rope, parts)  # as `Rope(*parts)`, in less time: there may be thousands
+        return tuple.__new__(Rope, parts)  # faster than `Rope(*parts)`: there may be thousands
 
     def pieces(self) -> Iterator[bytes | str]:
         """Yield the pieces of the text in order: bytes, and the names of control tokens."""
@@ -129,7 +129,7 @@ def times(rope: Rope, count: int) -> Rope:
 
 
 class Source(Protocol):
-    """The store of the nodes, and the completion of atoms."""
+    """The part of a `LazyAutomaton` that shortest texts use."""
 
     nodes: Nodes
 
@@ -137,10 +137,10 @@ class Source(Protocol):
         """Return the position at which an atomic node begins."""
 
     def finish_atom(self, atom: int) -> bytes:
-        """Return the shortest bytes that complete an atom other than a control token."""
+        """Return the shortest bytes that complete an atom, from a position; not for control tokens."""
 
 
-#: A part of a node, and the bytes before it: the node's text is that of all parts (SEQ), or of one of them.
+#: A part of a node, and the bytes before it. A text of a SEQ has all parts in order; of other kinds, one of them.
 Part = tuple[int, bytes]
 
 
@@ -151,7 +151,7 @@ class ShortestTexts:
         source: the store of the nodes.
 
     Attributes:
-        visited: number of nodes that searches visited: a count of work.
+        visited: number of nodes that searches visited: a deterministic count of work.
     """
 
     def __init__(self, source: Source) -> None:
@@ -165,7 +165,7 @@ class ShortestTexts:
     def shortest(self, node: int, limit: int = NEVER) -> Rope | None:
         """Return the shortest text of a node; None if it has none, or if none is shorter than ``limit``."""
         nodes, known = self.nodes, self._known
-        spine: list[tuple[int, int]] = []  # sequences and their first parts: the closing brackets of a deep text, say
+        spine: list[tuple[int, int]] = []  # sequences and their first parts (say, many closing brackets)
         left = limit
         while node not in known and nodes.kind(node) == SEQ:
             whole = node
@@ -176,7 +176,7 @@ class ShortestTexts:
         result = self._search(node, left) if self.least_length(node) < left else None
         if limit < NEVER and (result is None or result.length >= left):
             return None
-        run: list[bytes] = []  # from the last to the first
+        run: list[bytes] = []  # from last to first
         for whole, first in reversed(spine):
             text = known.get(first)
             if text is None:
@@ -202,33 +202,32 @@ class ShortestTexts:
         return None if result is not None and result.length >= limit else result
 
     def _search(self, root: int, limit: int = NEVER, *, is_hasty: bool = False) -> Rope | None:
-        """Return `shortest` of a node that may be recursive; a longer text only if more than `MAX_SEARCHED` nodes would
-        have to be visited.
+        """Return `shortest` of a node that may be recursive; a longer text only if a search would visit more than
+        `MAX_SEARCHED` nodes.
 
-        A* search for the lightest derivation (Felzenszwalb and McAllester 2007): a node is visited, and its text is
-        final, in the order of a lower bound of the whole text around it. So only rules that a text shorter than the
-        result may contain are expanded.
+        A* search for the lightest derivation (Felzenszwalb and McAllester 2007): nodes are visited, and their texts
+        become final, in the order of a lower bound of the length of the root's text around them. So a rule is expanded
+        only if a text shorter than the result may contain it.
 
         Args:
             root: the node.
             limit: texts of this length or more count as none.
-            is_hasty: any text will do: nodes are visited depth-first, as where emptiness is searched, until there is
-                one.
+            is_hasty: any text will do: nodes are visited depth-first, as in the search for emptiness.
         """
         if root in self._known:
             return self._known[root]
         nodes, known = self.nodes, self._known
-        if limit < NEVER:  # up to a power of 4, so that the search is not repeated for a byte more
+        if limit < NEVER:  # rounded up to a power of 4, so that a limit of one more byte does not repeat the search
             limit = 1 << ((limit - 1).bit_length() + 1 & ~1)
         most = FEW_SEARCHED if nodes.is_scarce or self._gave_up else MAX_SEARCHED
-        numbers = count()  # decide ties
-        around: dict[int, int] = {}  # of each visited node, a lower bound of the length of the text around it
-        users: dict[int, list[tuple[int, bytes]]] = {}  # the nodes of which a node is a part, with the bytes before it
+        numbers = count()  # tie-breakers
+        around: dict[int, int] = {}  # for each visited node, a lower bound of the length of the text around it
+        users: dict[int, list[tuple[int, bytes]]] = {}  # the nodes that have a node as a part, with the bytes before it
         texts: dict[int, Rope] = {}  # the shortest so far
         final: dict[int, Rope] = {}
-        # A text (offered) or None (a visit): bound, rank, number, node, text, length around, user.
+        # Entries: bound, rank, tie-breaker, node, its text (None: visit the node), length around it, user.
         heap: list[tuple[int, int, int, int, Rope | None, int, int]] = [(0, 1, 0, root, None, 0, -1)]
-        is_cut = False  # something was left out because of the limit
+        is_cut = False  # a candidate was dropped because of the limit
 
         def offer(node: int, text: Rope, *, again: bool = False) -> None:
             nonlocal is_cut
@@ -254,7 +253,7 @@ class ShortestTexts:
             is_new = node not in around
             around[node] = outside
             if is_new and len(around) > most and not is_hasty:
-                self._gave_up = True  # the search from the next state would visit much the same
+                self._gave_up = True  # a search from the next state would visit mostly the same nodes
                 known.update(final)
                 return self._search(root, is_hasty=True)
             if node in texts:
@@ -279,7 +278,7 @@ class ShortestTexts:
                     users.setdefault(part, []).append((node, before))
                 if part in final:
                     self._combine(node, before, final[part], final, offer)
-                elif max(all_parts, length) < NEVER:  # else it has no text
+                elif max(all_parts, length) < NEVER:  # else this part has no text
                     beside = outside + len(before) + max(all_parts - length, 0) + (copies - 1) * length
                     if is_hasty:
                         heappush(heap, (0, 1, -next(numbers), part, None, 0, node))
@@ -299,7 +298,7 @@ class ShortestTexts:
     def _combine(
         self, node: int, before: bytes, text: Rope, final: dict[int, Rope], offer: Callable[[int, Rope], None]
     ) -> None:
-        """Offer the text of a node one part of which has a final text."""
+        """Offer a text of a node after the text of one of its parts became final."""
         kind = self.nodes.kind(node)
         if kind == SEQ:
             first, rest = self.nodes.args(node)
@@ -318,7 +317,7 @@ class ShortestTexts:
         if kind == EPSILON_KIND or (kind == REPEAT and args[1] == 0):
             return NO_TEXT
         if kind == SPECIAL:
-            self._source.atom(node)  # it gets a number
+            self._source.atom(node)  # registers the control token
             return Rope(1, special=args[0])
         if kind == LITERAL:
             return _of(args[0])
@@ -342,7 +341,7 @@ class ShortestTexts:
         return [(static, b"")] if static >= 0 else []
 
     def least_length(self, node: int, depth: int = 0) -> int:
-        """Return a lower bound of the length of a node's texts, without expanding anything; `NEVER` if it has none."""
+        """Return a lower bound in bytes of a node's texts, without expanding rules; `NEVER` if it has no text."""
         nodes, least = self.nodes, self._least
         spine: list[int] = []
         while node not in self._known and node not in least and nodes.kind(node) == SEQ:
@@ -367,7 +366,7 @@ class ShortestTexts:
             elif depth < MAX_DEPTH and kind not in (LAZY, EPSILON_KIND):
                 lengths = [len(before) + self.least_length(part, depth + 1) for part, before in self._parts(node)]
                 length = min(lengths, default=NEVER) * (args[1] if kind == REPEAT else 1)
-            if kind != LAZY:  # it may be expanded later
+            if kind != LAZY:  # not memoised for LAZY: the rule may be expanded later
                 least[node] = length
         for whole in reversed(spine):
             length += self.least_length(nodes.args(whole)[0], depth + 1)
