@@ -22,8 +22,9 @@ from .counted import at_most
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: Maximum number of calls of functions that one bomb may take.
-MAX_CALLS = 3_000_000
+#: Maximum number of calls of functions that one bomb may take. The work of one schema is bounded by its steps, of which
+#: each is some hundred calls where it is plain Python.
+MAX_CALLS = 15_000_000
 
 
 def as_parameter(schema: dict[str, Any]) -> dict[str, Any]:
@@ -36,6 +37,16 @@ def as_parameter(schema: dict[str, Any]) -> dict[str, Any]:
 def as_tool(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema as the parameter of an OpenAI-style tool."""
     return {"type": "function", "function": {"name": "f", "parameters": as_parameter(schema)}}
+
+
+def as_text(schema: dict[str, Any]) -> str:
+    """The schema as JSON text, however deep it is."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    try:
+        return json.dumps(schema)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def read_closed(schema: dict[str, Any]) -> None:
@@ -86,13 +97,19 @@ def read_tools(schema: dict[str, Any]) -> None:
 
 
 def read_envelopes(schema: dict[str, Any]) -> None:
-    """Read what vLLM is handed: an envelope with a tool, and a schema of the answer."""
-    from toolgrammar.adapters.vllm.envelope import Tokens, envelope, read_envelope, wanted
-    from toolgrammar.core.errors import ToolGrammarError
+    """Read what vLLM is handed: an envelope with a tool, and a schema of the answer; of a deep schema also its text.
 
-    with contextlib.suppress(ToolGrammarError):
-        wanted("JSON", json.dumps(schema), Tokens())
-    read_envelope(envelope([as_tool(schema)], response_schema=schema), Tokens())
+    Other texts of schemas take the way of `read_schema`, and tools that of `read_tools`.
+    """
+    from toolgrammar.adapters.vllm.envelope import Tokens, envelope, read_envelope, wanted
+    from toolgrammar.core.errors import GrammarError
+
+    try:
+        text = envelope([as_tool({"type": "string"})], response_schema=schema)
+    except GrammarError:
+        wanted("JSON", as_text(schema), Tokens())
+    else:
+        read_envelope(text, Tokens())
 
 
 def read_schema(schema: dict[str, Any]) -> None:

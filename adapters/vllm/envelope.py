@@ -93,6 +93,9 @@ def envelope(
         response_schema: JSON Schema of an answer that calls no tool; None: such an answer is free text.
         thinking: ``"none"``; ``"optional"``: reasoning between the format's markers may come first; ``"opened"``: the
             prompt has opened it. Leave it out where vLLM has a reasoning parser: the grammar then begins behind it.
+
+    Raises:
+        GrammarError: a tool or the schema is no JSON, or nested too deeply.
     """
     given = {
         "tools": list(tools),
@@ -103,7 +106,12 @@ def envelope(
         "thinking": thinking,
     }
     differing = {name: value for name, value in given.items() if value != _FIELDS[name]}
-    return json.dumps({"toolgrammar": ENVELOPE_VERSION, **differing})
+    try:
+        return json.dumps({"toolgrammar": ENVELOPE_VERSION, **differing})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise GrammarError(
+            f"an envelope is JSON text: {error}", hint="give tools and response_schema as JSON values, less nested"
+        ) from None
 
 
 def is_envelope(text: str) -> bool:

@@ -159,6 +159,8 @@ class Nodes(NodeStore):
                     current = self._things[cell(self, current, node_kinds.A)]()
                 except (LimitError, SchemaError) as error:
                     current = self._without(current, error, before)
+                except RecursionError:
+                    current = self._without(current, LimitError("a rule is nested too deeply"), before)
                 self._check(current)
         finally:
             self._opening.discard(node)

@@ -23,7 +23,7 @@ from ...errors import (
 from ...text_grammars.strings import string_grammar
 from ..keywords.numbers import bounds_of
 from ..normal.assertions import CHECK_LATER, NARROW, unsupported
-from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser
+from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser, too_deep
 from ..read.keywords import (
     APPLICATORS,
     CONSTRAINING,
@@ -605,6 +605,8 @@ class _Pass:
                 self.normaliser.expanded[goal] = self.normaliser.branches(goal)
             except (SchemaError, LimitError) as error:
                 failed.append((located, error.with_traceback(None)))  # whose frames hold all that was found on the way
+            except RecursionError:
+                failed.append((located, too_deep(goal)))
         return failed
 
     def _counted(self, schema: Any, depth: int) -> Count | None:

@@ -527,6 +527,9 @@ class Normaliser(Assertions):
             self._alternatives[key] = None
             try:
                 self._alternatives[key] = self.branches((formula,))
+            except RecursionError:
+                del self._alternatives[key]
+                raise too_deep((formula,)) from None
             except BaseException:
                 del self._alternatives[key]
                 raise
@@ -562,6 +565,16 @@ class Normaliser(Assertions):
                 return formula if isinstance(formula, Conjunction) else None
             located = formula.located
         return None
+
+
+def too_deep(goal: Goal) -> LimitError:
+    """Return the error for alternatives whose subschemas need more nested calls than the interpreter allows."""
+    pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), "")
+    return LimitError(
+        "anyOf, oneOf, not and their like are nested too deeply",
+        hint="flatten the schema",
+        place=Place(pointer=pointer),
+    )
 
 
 def _forks(formula: Formula) -> int:
