@@ -42,6 +42,7 @@ OPTIONS = [] if sys.platform == "win32" else ["-g0"]
 CANNOT = """toolgrammar: {}. Either
   - install a C compiler (Debian: apt-get install gcc python3-dev; macOS: xcode-select --install; Windows: the Build
     Tools for Visual Studio), and install again, or
+  - install a wheel of your platform, which needs no compiler: pip install --only-binary toolgrammar toolgrammar, or
   - set TOOLGRAMMAR_PURE=1 in the environment, and install again: without compiled modules a new schema takes many
     times longer. What is written is the same."""
 
