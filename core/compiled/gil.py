@@ -15,12 +15,12 @@ One exception, only with a GIL: a memoised mask or step is looked up without the
 compiled code, during which no other thread runs. Without a GIL, such a call takes the lock. Grammars with different
 stores never wait for each other.
 
-With a GIL, walks of the trie and derivations hold it. Their loops are not free of Python objects: a step to a state that
-is not yet known derives it, which allocates by Python's allocator, enters it in dictionaries and may call the grammar.
-And a thread that released the GIL gets it back only after the switch interval (`sys.getswitchinterval`, 5 ms) if another
-one runs Python code: several hundred times the mean of a mask. So it is released only around copies for a whole batch
-(`fill_masks`, `apply_mask`) and products of matrices. Threads that shall run at the same time need an interpreter
-without a GIL.
+With a GIL, walks of the trie and derivations hold it. Their loops are not free of Python objects: a step to a state
+that is not yet known derives it, which allocates by Python's allocator, enters it in dictionaries and may call the
+grammar. And a thread that released the GIL gets it back only after the switch interval (`sys.getswitchinterval`, 5 ms)
+if another one runs Python code: several hundred times the mean of a mask. So it is released only around copies for a
+whole batch (`fill_masks`, `apply_mask`) and products of matrices. Threads that shall run at the same time need an
+interpreter without a GIL.
 """
 
 from __future__ import annotations
