@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any
 
 import jsonschema
@@ -102,7 +103,7 @@ class Validator:
         self._enums: dict[int, tuple[list[Any], frozenset[str]]] = {}
 
     def problems(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Yield the faults of a value: JSON pointers into it, each with a sentence; none if the value is valid.
+        """Return the faults of a value: JSON pointers into it, each with a sentence; none if the value is valid.
 
         A value that JSON lacks (NaN, an infinity, a set, a tuple, a name that is not a string) is never valid.
 
@@ -110,13 +111,22 @@ class Validator:
             InvalidSchemaError: the schema is malformed, or has a reference that cannot be resolved.
             LimitError: it takes more than `MAX_SECONDS`.
         """
+        return self._found(value, None)
+
+    def is_valid(self, value: Any) -> bool:
+        """Return True if a value is valid; the first fault ends the validation. Raises the errors of `problems`."""
+        return next(self._found(value, 1), None) is None
+
+    def _found(self, value: Any, most: int | None) -> Iterator[tuple[str, str]]:
+        """Yield the faults of a value, of at most so many that are found first (None: of all)."""
         alien = _not_json(value)
         if alien is not None:
             yield alien
             return
         self._time.end = time.monotonic() + MAX_SECONDS
         try:
-            faults = sorted(self._validator.iter_errors(value), key=lambda fault: list(map(str, fault.absolute_path)))
+            faults = list(islice(self._validator.iter_errors(value), most))
+            faults.sort(key=lambda fault: list(map(str, fault.absolute_path)))
         except (
             referencing.exceptions.Unresolvable,
             jsonschema.exceptions.SchemaError,
@@ -146,7 +156,7 @@ class Validator:
 
         Numbers from 2**53 on are left alone: as doubles they may differ from the numbers that were written.
         """
-        if not _has_whole_float(value) or next(self.problems(value), None) is None:
+        if not _has_whole_float(value) or self.is_valid(value):
             return value
         return _with_integers(value)
 
@@ -414,4 +424,4 @@ def violations(value: Any, schema: Mapping[str, Any] | bool) -> Iterator[str]:
 
 def is_valid(value: Any, schema: Mapping[str, Any] | bool) -> bool:
     """Return True if a value satisfies a schema."""
-    return next(violations(value, schema), None) is None
+    return Validator(schema).is_valid(value)

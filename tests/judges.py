@@ -38,7 +38,7 @@ class Judges:
             return None
         try:
             second = bool(self._second.is_valid(value))
-            first = next(self._first.problems(value), None) is None
+            first = self._first.is_valid(value)
         except Exception:
             return None
         except BaseException as error:  # a recursion within a library of Rust, which is no Exception

@@ -25,6 +25,7 @@ class ObjectPlan:
         most: the maximum number of members.
         plain: there are no demands and no counts, so that a place does not depend on the members before it.
         sure: for each member, then for each region, True if it surely has a value; `UNKNOWN` until it is asked.
+        sure_from: for each member, how many from there on are required or surely have a value; None until it is asked.
         words: for each member, the texts of its name (empty: it is never valid); None until they are asked.
         values: for each member, then for each region, the node of its value; `UNKNOWN` until it is built.
         follow: by member, or (below zero, from the last) by region: the rest of the object after its name, where that
@@ -75,6 +76,7 @@ class ObjectPlan:
         self.endless: int | None = None
         self.values = [UNKNOWN] * (size + len(shape.others))
         self.sure = [UNKNOWN] * len(self.values)
+        self.sure_from: list[int] | None = None
         self.region_names = [UNKNOWN] * len(shape.others)
 
     def _find_deciders(self, shape: ObjectShape) -> None:

@@ -245,9 +245,17 @@ class ObjectLowering:
         missing = plan.least - state.members
         if missing <= 0 or self._has_region(plan):
             return True
-        for number in range(state.start or 0, len(plan.names)):
-            missing -= plan.required >> number & 1 or self._is_inhabited(plan, number)
-        return missing <= 0
+        return missing <= self._sure_from(plan)[state.start or 0]
+
+    def _sure_from(self, plan: ObjectPlan) -> list[int]:
+        """Return, for each member, how many from there on are required or surely have a value."""
+        if plan.sure_from is None:
+            counts = [0]
+            for number in reversed(range(plan.size)):
+                is_sure = plan.members[number].required or self._is_inhabited(plan, number)
+                counts.append(counts[-1] + is_sure)
+            plan.sure_from = counts[::-1]
+        return plan.sure_from
 
     def _has_region(self, plan: ObjectPlan) -> bool:
         """Return True if undeclared members surely have a value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Set
 from typing import Any
 
@@ -48,7 +49,7 @@ class Assertions:
         self._own: dict[Located, Conjunction | None] = {}
         self._objects: dict[Located, ObjectPart] = {}
         self._arrays: dict[Located, ArrayPart] = {}
-        self._constants: dict[int, tuple[Any, Formula]] = {}  # by the identity of a value: it, and its formula
+        self._constants: dict[str, Formula] = {}  # by the text of a value
         self._terms: Terms | None = None
 
     @property
@@ -122,10 +123,11 @@ class Assertions:
 
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value, in a keyword that every draft has: Draft 4 lacks ``const``."""
-        entry = self._constants.get(id(value))
-        if entry is None:  # the value is kept, so that its id stays its own
-            entry = self._constants[id(value)] = (value, SignedSchema(Located({"enum": (value,)})))
-        return entry[1]
+        text = json.dumps(value, sort_keys=True)
+        formula = self._constants.get(text)
+        if formula is None:
+            formula = self._constants[text] = SignedSchema(Located({"enum": (value,)}))
+        return formula
 
 
 def asserted(schema: Mapping[str, Any]) -> Set[str]:

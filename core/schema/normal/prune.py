@@ -16,7 +16,7 @@ from ..read.keywords import Role, keywords
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, ObjectPart, Objects, meet, type_of
+from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, ObjectPart, Objects, meet, same_value, type_of
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
@@ -24,6 +24,9 @@ _COMPOUND = frozenset({"array", "object"})
 _OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
+
+#: Maximum number of pairs of excluded values that are compared.
+_FEW = 1_000
 
 #: Subschemas of more parts than this are only compared by where they are.
 _SMALL = 100
@@ -209,15 +212,20 @@ class Contradictions:
                     return False
             return True
         asked_of = formula
-        if asked_of.values is not None or asked_of.not_values or not known.types <= asked_of.types:
+        types = known.types
+        if asked_of.values is not None or not types <= asked_of.types:
             return False
-        if asked_of.numbers is not _ANY_NUMBER or asked_of.strings is not _ANY_STRING:
+        if asked_of.numbers is not _ANY_NUMBER and "number" in types:
             return False
-        if "array" in known.types and not _implied_arrays(known.arrays, asked_of.arrays):
+        if asked_of.strings is not _ANY_STRING and "string" in types:
+            return False
+        if asked_of.not_values and not _excludes(known, asked_of.not_values):
+            return False
+        if "array" in types and not _implied_arrays(known.arrays, asked_of.arrays):
             return False
         have = known.objects
         asked = asked_of.objects
-        if asked is _ANY_OBJECT or "object" not in known.types:
+        if asked is _ANY_OBJECT or "object" not in types:
             return True
         if asked.absent and not have.absent >= asked.absent:
             return False
@@ -400,6 +408,18 @@ def _is_small(schema: object) -> bool:
         elif isinstance(part, (list, tuple)):
             stack.extend(part)
     return count <= _SMALL
+
+
+def _excludes(known: Conjunction, values: Sequence[Any]) -> bool:
+    """Return True if an alternative excludes some scalars, by their types or by name."""
+    if values is known.not_values:
+        return True
+    if len(values) * len(known.not_values) > _FEW:
+        return False
+    return all(
+        type_of(value) not in known.types or any(same_value(value, other) for other in known.not_values)
+        for value in values
+    )
 
 
 def _implied_arrays(have: Arrays, asked: Arrays) -> bool:
