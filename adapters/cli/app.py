@@ -16,6 +16,7 @@ from .demo import demo
 from .doctor import doctor
 from .match import match
 from .model import app as model
+from .models import models
 from .output import complain
 from .repair import repair
 from .sample import sample
@@ -46,6 +47,7 @@ add(app, sample)
 add(app, match)
 add(app, repair)
 app.add_typer(model, name="model")
+add(app, models)
 add(app, chat)
 add(app, bench)
 add(app, doctor)

@@ -273,18 +273,10 @@ def _cache(found: Installation) -> None:
 
 
 def _models(found: Installation) -> None:
-    """List the published models, and those in the cache of Hugging Face."""
-    from toolgrammar.core.models.published import PUBLISHED, find
+    """List the models that other addresses than a path load."""
+    from toolgrammar.core.models.stores import stored_models
 
-    for name, model in PUBLISHED.items():
-        path = find(model)
-        if path is not None:
-            found.models[name] = str(path)
-    home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
-    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    for path in sorted(hub.glob("models--*--*")):
-        if any(path.glob("snapshots/*/config.json")):
-            found.models["hf:" + path.name.removeprefix("models--").replace("--", "/", 1)] = str(path)
+    found.models |= {model.address: str(model.path) for model in stored_models()}
 
 
 def _variables(found: Installation) -> None:

@@ -26,6 +26,9 @@ GRACE = 30
 #: Seconds after these in which the server ends by itself; then the process does, whatever it is at.
 _LAST_SECONDS = 5
 
+#: Beginning of the address of a model in Ollama's store.
+_OLLAMA = "gguf:ollama/"
+
 
 def serve(
     models: Annotated[
@@ -180,6 +183,8 @@ def _load(models: list[str]) -> dict[str, Model]:
         name, separator, address = given.partition("=")
         if not separator or any(sign in name for sign in ":/\\"):
             name = address = given
+            if given.startswith(_OLLAMA):  # so that its clients find it under the name that they know
+                name = given.removeprefix(_OLLAMA)
         if not name or not address or name in loaded:
             fail(f"{given!r} does not give a model a unique name", "for example small=hf:PATH")
         pulled(address)

@@ -141,11 +141,13 @@ class Served:
         return self._loaded_model(name).model()
 
     def _loaded_model(self, name: str) -> _shared.LoadedModel:
-        if name not in self._loaded:
-            raise RequestError(
-                f"unknown model {name!r}", field="model", hint=f"the models are {sorted(self._loaded)}", status=404
-            )
-        return self._loaded[name]
+        # Ollama's clients name a model with or without the tag that it has by default.
+        for each in (name, f"{name}:latest", name.removesuffix(":latest")):
+            if each in self._loaded:
+                return self._loaded[each]
+        raise RequestError(
+            f"unknown model {name!r}", field="model", hint=f"the models are {sorted(self._loaded)}", status=404
+        )
 
     def params(
         self,

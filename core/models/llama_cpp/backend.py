@@ -24,6 +24,7 @@ from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
 from ..prompts import encode_inside, plain_prompt
 from ..sessions import check_crop, check_new_tokens
+from ..stores import family_template, resolve
 from .library import llama_library
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class GGUFBackend(LocalBackend):
     held back below the level "error", unless the logger ``llama-cpp-python`` was given another level before.
 
     Args:
-        path: the file (the first one of a model in several).
+        path: the file (the first one of a model in several); or a model that another program keeps on this machine:
+            ``ollama/NAME[:TAG]`` or ``lmstudio/NAME`` (see `stores.resolve`).
         context_window: maximum number of tokens of a sequence; by default that of the training, at most 8,192.
         threads: for computing; by default half as many as this process may use processors: llama.cpp's threads wait for
             each other in a loop, which costs all of them time where a processor has other work to do.
@@ -68,18 +70,22 @@ class GGUFBackend(LocalBackend):
         tool_format: str | None = None,
     ) -> None:
         library = llama_library()
-        if not Path(path).is_file():
-            raise ModelError(f"the file {path!r} does not exist", hint="gguf:/path/to/model.gguf")
-        self._weights = _Weights(library, path, gpu_layers)
+        stored = resolve(path)
+        file = path if stored is None else str(stored.path)
+        if not Path(file).is_file():
+            raise ModelError(f"the file {file!r} does not exist", hint="gguf:/path/to/model.gguf")
+        self._weights = _Weights(library, file, gpu_layers)
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
         window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
         self._threads = threads or max(1, _processors() // 2)
         vocabulary = _vocabulary(self._weights)
-        source = library.llama_model_chat_template(self._weights.model, None)
+        source = (library.llama_model_chat_template(self._weights.model, None) or b"").decode("utf-8", "replace")
+        if not source and stored is not None:
+            source = family_template(stored.ollama_template) or ""
         self._template: ChatTemplate | None = None
         if source:
             self._template = ChatTemplate(
-                source.decode("utf-8", "replace"),
+                source,
                 controls=vocabulary.special,
                 bos=self._weights.text(self._weights.bos),
                 eos=self._weights.text(self._weights.eos),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -492,3 +493,20 @@ def test_forced_text_is_spelled_as_llama_cpp_spells_it(
                 passes[jumps] += answer.usage.forward_passes
     assert passes[True] < passes[False]
     backend.close()
+
+
+def test_a_model_in_ollamas_store(tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that Ollama keeps is found by its name there, and writes what the file itself does."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    blob = tmp_path / "blobs" / f"sha256-{digest}"
+    blob.parent.mkdir()
+    blob.symlink_to(path)
+    manifest = tmp_path / "manifests" / "registry.ollama.ai" / "library" / "tiny" / "1b"
+    manifest.parent.mkdir(parents=True)
+    layer = {"mediaType": "application/vnd.ollama.image.model", "digest": f"sha256:{digest}"}
+    manifest.write_text(json.dumps({"layers": [layer]}))
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path))
+    with load_model("gguf:ollama/tiny:1b") as model, load_model(f"gguf:{path}") as same:
+        assert model.name == "ollama/tiny:1b"
+        wrote = [each.generate("x", response_schema=SCHEMA, max_tokens=60, seed=1) for each in (model, same)]
+    assert wrote[0].text == wrote[1].text and json.loads(wrote[0].text)
