@@ -60,8 +60,8 @@ def stored_models() -> list[StoredModel]:
 def resolve(address: str) -> StoredModel | None:
     """Return the model of ``ollama/NAME[:TAG]`` or ``lmstudio/NAME``; None for any other address.
 
-    ``NAME`` of Ollama is as in its commands: ``qwen3``, ``qwen3:0.6b``, ``user/model``, ``hf.co/user/model:Q4_K_M``. That
-    of LM Studio is ``PUBLISHER/REPOSITORY/FILE.gguf``, or any end or part of that path which names one file.
+    ``NAME`` of Ollama is as in its commands: ``qwen3``, ``qwen3:0.6b``, ``user/model``, ``hf.co/user/model:Q4_K_M``.
+    That of LM Studio is ``PUBLISHER/REPOSITORY/FILE.gguf``, or any end or part of that path which names one file.
 
     Raises:
         ModelError: there is no such model, several, or it is no GGUF file.
