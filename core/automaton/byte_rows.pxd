@@ -16,7 +16,6 @@ cdef class ByteRows:
     cdef dict lengths
     cdef int nothing
     cdef int epsilon
-    cdef int everything
     # the states, `FACTS` numbers each, and their numbers by their keys (those of the seed are in its own)
     cdef int* facts
     cdef int count

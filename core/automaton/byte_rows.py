@@ -114,7 +114,6 @@ class ByteRows:
         self.terms = terms
         self.nothing = terms.EMPTY
         self.epsilon = terms.EPSILON
-        self.everything = terms.ALL
         self.numbers = IntMap()
         self.block_count = self.block_room = self.used = self.bounds = self.cuts = 0
         self.owns_base = False

@@ -87,3 +87,35 @@ def test_attributes_are_found() -> None:
     text = "cdef class A:\n    cdef readonly Terms terms\n    cdef int* base\n    cdef int[::1] view\n    cdef int f(self)\n"
     assert declared(text) == {"A": {"terms", "base"}}
     assert {"base", "block", "facts", "seed"} <= declared((CORE / "automaton/byte_rows.pxd").read_text())["ByteRows"]
+
+
+SOURCES = {path: path.read_text(encoding="utf-8") for path in sorted(CORE.rglob("*.py"))}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_declaration_has_a_use(name: str) -> None:
+    """Each attribute, function and import of a ``.pxd`` file is used in its module or in another one."""
+    path = CORE.joinpath(*name.split("."))
+    text = path.with_suffix(".pxd").read_text(encoding="utf-8")
+    lines = [line.partition("#")[0] for line in text.splitlines()]
+    own = "\n".join([*(line for line in lines if "cimport" not in line), SOURCES[path.with_suffix(".py")]])
+    imported = [word for line in lines if "cimport" in line for word in line.partition("cimport")[2].split(",")]
+    unused = [word.strip() for word in imported if not re.search(rf"\b{word.strip()}\b", own)]
+    for attribute in set().union(*declared(text).values()):
+        if sum(len(re.findall(rf"\.{attribute}\b", source)) for source in SOURCES.values()) < 2:
+            unused.append(attribute)
+    for function in re.findall(r"cp?def [^(\n]*?(\w+)\(", text):
+        if sum(len(re.findall(rf"\b{function}\b", source)) for source in SOURCES.values()) < 2:
+            unused.append(function)
+    assert unused == []
+
+
+@pytest.mark.parametrize("path", sorted(CORE.rglob("*.pyi")), ids=lambda path: path.stem)
+def test_what_type_checkers_see_exists(path: Path) -> None:
+    """Each name in a ``.pyi`` file is one of its module."""
+    source = SOURCES[path.with_suffix(".py")]
+    text = path.read_text(encoding="utf-8")
+    pxd = path.with_suffix(".pxd")
+    source += pxd.read_text(encoding="utf-8") if pxd.is_file() else ""
+    names = re.findall(r"^ *(?:def|class) (\w+)|^    (\w+): (?!.*,$)", text, re.M)
+    assert [name for pair in names for name in pair if name and not re.search(rf"\b{name}\b", source)] == []
