@@ -11,8 +11,9 @@ from typing import Any
 from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
-from ...errors import LimitError
+from ...errors import LimitError, Place
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
+from ..read.located import Located
 from .array_items import (
     MAX_CONTAINS,
     ample_count,
@@ -22,7 +23,7 @@ from .array_items import (
     leaves_ways_out,
     ways_to_count,
 )
-from .context import GoalNodes, Supply
+from .context import GoalNodes, Supply, placed
 from .value_key import value_key, value_of_key
 
 #: Maximum number of special values (see `ArrayLowering`) of one array.
@@ -39,6 +40,7 @@ class _ArrayPlan:
 
     Attributes:
         arrays: the conjunction.
+        located: a schema that it is of; None: it is not known.
         is_plain: items are neither counted nor compared.
         goals: the goals of items, ``contains`` aside, by position.
         limit: the number of items from which on it does not matter how many there are; None: it always may.
@@ -53,8 +55,9 @@ class _ArrayPlan:
             and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
     """
 
-    def __init__(self, arrays: Arrays, checked: bool) -> None:
+    def __init__(self, arrays: Arrays, checked: bool, located: Located | None) -> None:
         self.arrays = arrays
+        self.located = located
         self.is_plain = not arrays.contains and not arrays.unique
         self.goals: dict[int, Goal] = {}
         self.strings: _ItemStrings | None = {} if checked else None
@@ -92,7 +95,10 @@ class _Place:
     alike: frozenset[str] = _NONE
 
     def __call__(self) -> int:
-        return self.lowering.expand(self)
+        try:
+            return self.lowering.expand(self)
+        except LimitError as error:
+            raise placed(error, self.plan.located) from None
 
     def otherwise(self) -> int:
         """Return the end of the array, where it may end and its next items exceed a limit."""
@@ -132,7 +138,7 @@ class ArrayLowering:
         checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
         plan = self._plans.get((arrays, checked))
         if plan is None:
-            plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked)
+            plan = _ArrayPlan(self._bounded(arrays) if arrays.unique else arrays, checked, self.lowering.here)
             self._plans[arrays, checked] = plan
         arrays = plan.arrays
         if arrays.most is not None and arrays.least > arrays.most:
@@ -202,12 +208,12 @@ class ArrayLowering:
                 options.append(nodes.seq(comma, self._late_item(place, goal)))
             else:
                 if leaves_ways_out(arrays):
-                    nodes.exceed(
-                        LimitError(
-                            f"an item may count for several of more than {MAX_CONTAINS} contains at once",
-                            hint="give fewer contains for one array",
-                        )
+                    error = LimitError(
+                        f"an item may count for several of more than {MAX_CONTAINS} contains at once",
+                        hint="give fewer contains for one array",
+                        place=Place(keyword="contains"),
                     )
+                    nodes.exceed(placed(error, place.plan.located))
                 for asked, counted in ways_to_count(arrays, count, place.counted):
                     options.append(nodes.seq(comma, self._item(place, (*goal, *asked), counted)))
         return nodes.seq(lowering.space, nodes.alt(options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
+from ...errors import LimitError, Place, SchemaError
 from ...language.nodes import Nodes
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import Conjunction, Formula, Goal
@@ -27,6 +28,14 @@ class Supply(NamedTuple):
     is_ample: bool
 
 
+def placed(error: LimitError | SchemaError, located: Located | None) -> LimitError | SchemaError:
+    """Return an error at the place of a schema, if it has none of its own."""
+    if located is None or error.place.pointer is not None:
+        return error
+    place = Place(pointer=located.pointer, keyword=error.place.keyword)
+    return type(error)(error.message, hint=error.hint, place=place)
+
+
 class GoalNodes(Protocol):
     """The lowering of one document: how JSON is written, and the nodes and the truth of goals.
 
@@ -39,6 +48,7 @@ class GoalNodes(Protocol):
         comma: the text between two items or members.
         fixed_colon: the text between a name and its value, where whitespace is not left open.
         syntax: how values are written; None: as JSON.
+        here: the schema whose values are expanded now, for the place of an error; None: it is not known.
     """
 
     nodes: Nodes
@@ -49,6 +59,7 @@ class GoalNodes(Protocol):
     comma: bytes
     fixed_colon: bytes
     syntax: ValueSyntax | None
+    here: Located | None
 
     # -- goals ------------------------------------------------------------------------------------------------
 

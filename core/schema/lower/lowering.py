@@ -50,7 +50,7 @@ from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
 from .array_items import item_goal
 from .arrays import ArrayLowering
-from .context import Supply
+from .context import Supply, placed
 from .merged_objects import MergedObjects
 from .nested_arguments import NestedArguments
 from .objects import ObjectLowering, spelled_name
@@ -74,10 +74,9 @@ class _Subschema:
         try:
             return self.lowering.expand(self.located)
         except (LimitError, SchemaError) as error:
-            if error.place != Place():
+            if error.place.pointer is not None:
                 raise
-            place = Place(pointer=self.located.pointer)
-            raise type(error)(error.message, hint=error.hint, place=place) from None
+            raise placed(error, self.located) from None
 
     def otherwise(self) -> int | None:
         """Return one value, for a subschema whose values exceed a limit; none if it is not known to have any."""
@@ -121,6 +120,7 @@ class Lowering:
         self._kept: list[Located] = []
         self._typed: dict[tuple[str, bool], int] = {}
         self._root: int | None = None
+        self.here: Located | None = None
         self._inhabited = Inhabited(normaliser.document)
         self._elsewhere = Inhabited()  # where references mean something else
         self._lists: dict[Conjunction, list[Any]] = {}
@@ -330,7 +330,20 @@ class Lowering:
         return False
 
     def _value(self, goal: Goal) -> int:
-        """Return the union of a goal's alternatives."""
+        """Return the union of a goal's alternatives. An error has the place of the first schema of the goal."""
+        located = [part.located for part in goal if isinstance(part, SignedSchema)]
+        above = self.here
+        self.here = next((each for each in located if each.is_placed), located[0] if located else above)
+        try:
+            return self._union(goal)
+        except (LimitError, SchemaError) as error:
+            if error.place.pointer is not None:
+                raise
+            raise placed(error, self.here) from None
+        finally:
+            self.here = above
+
+    def _union(self, goal: Goal) -> int:
         if not goal:
             return self._anything()
         branches = self.branches(goal)
@@ -673,6 +686,7 @@ class Lowering:
                     f"several multipleOf together have more than {MAX_RESIDUES:,} residues: multiples more than "
                     f"{MAX_NEAR:,} steps from the one nearest to zero are left out",
                     hint=f"give bounds between which there are at most {MAX_LISTED} multiples of all of them",
+                    place=Place(pointer=None if self.here is None else self.here.pointer, keyword="multipleOf"),
                 )
             )
         loose = self._any_spelling(asked)

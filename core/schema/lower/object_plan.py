@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..normal.conjunction import Goal
+from ..read.located import Located
 from .merged_objects import Meets, ObjectShape
 
 #: Not computed yet.
@@ -13,6 +14,7 @@ class ObjectPlan:
     """An object's members in order, and the nodes of each: built when a text reaches them.
 
     Attributes:
+        located: a schema that the object is of; None: it is not known.
         members: the declared members.
         size: their number.
         names: their names.
@@ -39,7 +41,8 @@ class ObjectPlan:
             None until it is asked.
     """
 
-    def __init__(self, shape: ObjectShape) -> None:
+    def __init__(self, shape: ObjectShape, located: Located | None) -> None:
+        self.located = located
         members = shape.members
         size = len(members)
         self.members = members

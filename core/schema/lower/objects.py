@@ -13,7 +13,7 @@ from ...dependent.written import Written
 from ...errors import LimitError
 from ...language.json_text import escaped
 from ..normal.conjunction import Goal, Objects
-from .context import GoalNodes, MemberSyntax
+from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan
 from .value_key import value_key, value_of_key
@@ -58,12 +58,11 @@ class _Rest:
 
     def __call__(self) -> int:
         if self.state.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
-            self.objects.nodes.exceed(
-                LimitError(
-                    "a text has used up the states for members in any order",
-                    hint='shorten the text, or set property_order="schema"',
-                )
+            error = LimitError(
+                "a text has used up the states for members in any order",
+                hint='shorten the text, or set property_order="schema"',
             )
+            self.objects.nodes.exceed(placed(error, self.plan.located))
             return self.in_order()
         return self.objects.expand(self.plan, self.state)
 
@@ -131,7 +130,7 @@ class ObjectLowering:
             return self.nodes.EMPTY
         plan = self._plans.get(objects)
         if plan is None:
-            plan = ObjectPlan(self.shape(objects))
+            plan = ObjectPlan(self.shape(objects), self.lowering.here)
             self._plans[objects] = plan
         if excluded:
             return self.nodes.seq(self._opening, self._rest(plan, _start(plan, excluded)))

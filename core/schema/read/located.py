@@ -66,6 +66,11 @@ class Located:
             here = here._above
         return here._start + to_pointer(reversed(steps))
 
+    @property
+    def is_placed(self) -> bool:
+        """True if the subschema is below the root of a document; False for a root, and for a schema of no document."""
+        return bool(self._start) or self._above is not None
+
     def child(self, *steps: str | int) -> Located:
         """Return the subschema that some steps lead to."""
         schema = self.schema

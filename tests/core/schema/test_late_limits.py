@@ -84,6 +84,26 @@ def test_a_part_beyond_a_limit(schema: Any) -> None:
             assert jsonschema.Draft202012Validator(whole).is_valid(value)
     assert [problem.left_out for problem in grammar.narrowed] == ["what exceeds this limit"]
     assert "patterns split" in str(grammar.narrowed[0])
+    assert grammar.narrowed[0].place.pointer is not None
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "keyword"),
+    [
+        ({"allOf": [{"contains": {"multipleOf": p}} for p in range(2, 10)]}, "[2", "contains"),
+        ({"allOf": [{"multipleOf": 9.5}, {"multipleOf": 86_400}, {"multipleOf": 7_919}]}, "1", "multipleOf"),
+        ({"allOf": [patterns("abcde"), patterns("fghij")], "type": "object"}, "{", None),
+    ],
+    ids=["contains", "multipleOf", "patterns"],
+)
+def test_what_is_left_out_has_a_place(part: Any, text: str, keyword: str | None) -> None:
+    """Rules of conjunctions name the first schema of the conjunction that they are of."""
+    whole = {"properties": {"a": {"anyOf": [part, {"type": "null"}]}, "b": {}}, "type": "object"}
+    for order in ("schema", "any"):
+        grammar = Grammar.from_json_schema(whole, property_order=order)
+        grammar.begins('{"a": ' + text)
+        (narrowed,) = grammar.narrowed
+        assert narrowed.place.pointer.startswith("/properties/a") and narrowed.place.keyword == keyword
 
 
 @pytest.mark.parametrize("schema", TOGETHER[:6])
