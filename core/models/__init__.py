@@ -1,7 +1,7 @@
 """Models, local and remote: `load_model` makes a `Model` from an address.
 
-A `LocalModel` runs a backend (``core/generation/backend.py`` says what one must offer) and constrains every token; a
-``RemoteModel`` asks a server and validates its answers.
+A `LocalModel` runs a backend (a `Backend` of ``core/generation/backend.py``) and constrains every token; a
+``RemoteModel`` sends requests to a server and validates its answers.
 """
 
 from .load import load_model

@@ -1,7 +1,7 @@
-"""Chat templates in Jinja, for models whose files have one and whose libraries do not render it.
+"""Chat templates in Jinja, for models whose files have one but whose libraries do not render it.
 
-What a template writes itself is kept apart from what a message spells. The dialect of Jinja is in ``jinja.py``, the
-shapes of messages are in ``history.py``.
+Control tokens of the template are distinguished from text of a message that spells them. ``jinja.py`` has the dialect
+of Jinja, and ``history.py`` the shapes of messages.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from ..conversation.messages import Message
 from .history import first_rendered
 from .jinja import compile_template
 
-#: Characters for private use, which stand in a rendered text for the spelling of a control token.
+#: Private-use characters, which mark in a rendered text a control token that a message spells.
 _PRIVATE = range(0xF0000, 0xFFFFE)
 
 
 class ChatTemplate:
-    """A chat template that keeps apart what it writes itself and what a message spells.
+    """A chat template that distinguishes its own control tokens from text of messages that spells them.
 
     Args:
         source: the template.
         controls: the control tokens by name.
-        bos: the name of the token that begins a sequence, for the template.
-        eos: likewise for the token that ends one.
+        bos: the name of the token at the beginning of a sequence.
+        eos: the name of the token at its end.
 
     Raises:
         ModelError: the template has a syntax error.
@@ -53,9 +53,9 @@ class ChatTemplate:
 
         Args:
             messages: the conversation.
-            tools: handed to the template if it knows tools.
-            tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the usual names of that variable.
+            tools: passed to the template if it supports tools.
+            tool_prompt: added to the system turn if it does not.
+            thinking: if not None, passed to the template under the usual names of this variable.
 
         Raises:
             ModelError: the template refuses the conversation.
@@ -68,14 +68,14 @@ class ChatTemplate:
         tools: Sequence[Mapping[str, Any]] | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> list[tuple[str, bool]]:
-        """Return the prompt in pieces: a text, and True if it only spells a control token.
+        """Return the prompt in pieces: a text, and True if it is a message's spelling of a control token.
 
-        May raise whatever a template may.
+        May raise any exception, because a template is a program.
 
         Args:
-            messages: the conversation, as transformers hands it to templates.
-            tools: the tools, likewise.
-            variables: what the template is given besides, by name.
+            messages: the conversation, in the format in which transformers passes it to templates.
+            tools: the tools, in the same format.
+            variables: other variables of the template, by name.
         """
         given = json.dumps([messages, tools], ensure_ascii=False, default=str)
         free = (chr(code) for code in _PRIVATE if chr(code) not in given)
@@ -99,7 +99,7 @@ class ChatTemplate:
 
 
 def _map_texts(value: Any, change: Any) -> Any:
-    """Return a JSON-like value with every text in it changed, keys too."""
+    """Return a JSON-like value with a function applied to every string, including keys."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

@@ -1,9 +1,9 @@
-"""Conversations in the shape that a chat template takes.
+"""Conversations in the shape that a chat template expects.
 
-Templates disagree about the messages that they read: arguments as an object or as JSON text, the content of a turn of
-calls as an empty text or as none, ids of a certain form, reasoning under one of several names, one call in a turn or
-several. `message_shape` learns this once for each template: it renders a probe conversation in every shape, and keeps
-the first shape in which all of it is in the text.
+Templates expect different messages: arguments as an object or as JSON text, the content of a turn of calls empty or
+missing, ids of a certain form, reasoning under one of several keys, one call in a turn or several. `message_shape`
+detects this once for each template: it renders a probe conversation in every shape, and chooses the first shape in
+which the text has all of it.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ T = TypeVar("T")
 
 Turn = dict[str, Any]
 
-#: Keys under which templates read reasoning.
+#: Keys of the reasoning in templates.
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
 @dataclass(frozen=True)
 class MessageShape:
-    """How a chat template takes messages.
+    """The shape of messages that a chat template expects.
 
     Attributes:
-        arguments: an ``"object"``; all of it as JSON ``"text"``; an object whose nested ``"values"`` are JSON text; or
-            an object of which all values are JSON text, ``"literals"``.
+        arguments: an ``"object"``; JSON ``"text"``; an object whose nested ``"values"`` are JSON text; or an object of
+            which all values are JSON text, ``"literals"``.
         empty: the content of a turn of calls without text.
-        ids: ``"own"``: as they are; ``"nine"``: nine letters and digits; ``"counted"``: ``functions.NAME:NUMBER``.
-        text: text ``"beside"`` the calls of its turn; ``"before"`` them in a turn of its own; ``"after"`` them, in
-            front of the next text of the assistant; or ``"dropped"``.
+        ids: ``"own"``: unchanged; ``"nine"``: nine letters and digits; ``"counted"``: ``functions.NAME:NUMBER``.
+        text: the text of a turn with calls: ``"beside"``: in the same turn; ``"before"``: in a separate turn before it;
+            ``"after"``: before the next text of the assistant; ``"dropped"``: omitted.
         several: a turn may have several calls.
-        reasoning: the key of the reasoning; ``"part"``: a part of the content; ``"content"``: in front of the text of
-            a turn of calls.
+        reasoning: the key of the reasoning; ``"part"``: a part of the content; ``"content"``: before the text of a turn
+            of calls.
         writes_calls: the template writes calls.
-        shows_tools: the template describes the tools that it is given.
-        shows_system: the template writes a system turn, and the tools beside it.
+        shows_tools: the template describes its tools.
+        shows_system: the template writes both a system turn and the tools.
     """
 
     arguments: Literal["object", "text", "values", "literals"] = "object"
@@ -91,14 +91,14 @@ _QUESTION: Turn = {"role": "user", "content": "Question."}
 
 
 def render(source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]] = (), **variables: Any) -> str:
-    """Return a conversation as a template writes it; may raise whatever a template may."""
+    """Return a conversation as a template renders it; may raise any exception."""
     given = {**template_variables(source, tools), "bos_token": "", "eos_token": "", **variables}
     text: str = compile_template(source).render(messages=list(turns), tools=list(tools) or None, **given)
     return text
 
 
 def template_variables(source: str, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the variables that some templates need besides those that all are given."""
+    """Return the variables that some templates need in addition to the usual ones."""
     variables: dict[str, Any] = {}
     if re.search(r"\bfunctions\b", source) and re.search(r"\bdatetime\b", source):  # Firefunction's
         variables["functions"] = json.dumps(list(tools), ensure_ascii=False, indent=4)
@@ -108,7 +108,7 @@ def template_variables(source: str, tools: Sequence[Mapping[str, Any]]) -> dict[
 
 @lru_cache(maxsize=256)
 def message_shape(source: str) -> MessageShape:
-    """Return the shape of messages that a chat template takes.
+    """Return the shape of messages that a chat template expects.
 
     Raises:
         ModelError: the template has a syntax error.
@@ -157,19 +157,19 @@ def probe_call(number: int) -> Any:
 
 
 def _rendered(source: str, shape: MessageShape, messages: Sequence[Message]) -> str:
-    """Return a probe as a template writes it, empty if it refuses it."""
-    # Another name than the call's, so that a result does not look like a call.
+    """Return a probe as a template renders it; empty if it refuses the probe."""
+    # Not the call's name, so that a result does not look like a call.
     results = [Message("tool", "Result.", tool_call_id=call.id, name="answered") for call in messages[-1].tool_calls]
     for following in (results, [*results, Message("assistant", "Answer."), Message("user", "More.")], []):
         try:
             return render(source, [_QUESTION, *shaped([*messages, *following], shape)], _probe_tools(source))
-        except Exception:  # a template may raise anything; the next conversation is shorter
+        except Exception:  # a template may raise any exception; the next conversation is shorter
             continue
     return ""
 
 
 def _score(source: str, shape: MessageShape, messages: Sequence[Message]) -> int:
-    """Return how much of a probe a template writes in a shape."""
+    """Return a score of the parts of a probe that a template writes in a shape."""
     text = _rendered(source, shape, messages)
     if not text:
         return 0
@@ -181,38 +181,39 @@ def _score(source: str, shape: MessageShape, messages: Sequence[Message]) -> int
     return 1 + in_turn * (1 + 2 * values + plain + ("Result." in text))
 
 
-#: Signs of arguments that a template was given in the wrong shape: Python's ``repr``, texts quoted twice or not at all.
+#: Signs of arguments in a wrong shape: Python's ``repr``, and strings quoted twice or not at all.
 _GARBLED = re.compile(r"""\{'inner'|\{"\{|\{\{"|["'][\[{]+["\\]|\\"|=Qaz7\b""")
 
 
 @lru_cache(maxsize=256)
 def _probe_tools(source: str) -> tuple[Mapping[str, Any], ...]:
-    """Return the tools of the probe; none if the template refuses them."""
+    """Return the tools of the probe; empty if the template refuses them."""
     try:
         render(source, [_QUESTION], PROBE_TOOLS)
-    except Exception:  # a template may raise anything
+    except Exception:  # a template may raise any exception
         return ()
     return PROBE_TOOLS
 
 
 @lru_cache(maxsize=256)
 def _described(source: str) -> int:
-    """Return how often a prompt that describes the probe's tools names each of them; -1 if the template refuses it."""
+    """Return the number of mentions of the probe's tools in a prompt that describes them; -1 if the template refuses
+    it."""
     try:
         return render(source, [_QUESTION], _probe_tools(source)).count("probe_alpha")
-    except Exception:  # a template may raise anything
+    except Exception:  # a template may raise any exception
         return -1
 
 
 def _shows_system(source: str) -> bool:
-    """Return False if a template leaves out a system turn, or leaves out the tools because of it."""
+    """Return False if a template omits a system turn, or omits the tools if there is one."""
     system: Turn = {"role": "system", "content": "Instructions."}
     for tools in dict.fromkeys((bool(_probe_tools(source)), False)):
         known = PROBE_TOOLS if tools else ()
         try:
             alone = render(source, [_QUESTION], known).count("probe_alpha")
             text = render(source, [system, _QUESTION], known)
-        except Exception:  # the turn is refused: that is seen when it happens
+        except Exception:  # the turn is refused: `first_rendered` handles that
             continue
         if "Instructions." not in text or text.count("probe_alpha") < alone:
             return False
@@ -223,9 +224,9 @@ def _shows_system(source: str) -> bool:
 
 
 def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
-    """Return a conversation as a template of this shape takes it."""
+    """Return a conversation in a shape."""
     turns: list[Turn] = []
-    names: dict[str, tuple[str, str]] = {}  # by id: the id for the template, and the name of the function
+    names: dict[str, tuple[str, str]] = {}  # by id: the id in the template's form, and the name of the function
     taken: set[str] = set()
     unanswered: list[str] = []
     number = 0
@@ -270,16 +271,18 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
     return turns if shape.several else _one_call_a_turn(turns, shape.empty)
 
 
-#: Key of the text of a turn of calls, until it has its place.
+#: Temporary key of the text of a turn of calls, until `_with_texts_after` moves it.
 _SAID = "said before the calls"
 
 
 def _with_texts_after(turns: Sequence[Turn]) -> list[Turn]:
-    """Return a conversation in which text beside calls is in front of the assistant's next text; where there is none
-    before the next turn of the user, it is a turn of its own."""
+    """Move the text of each turn with calls (under `_SAID`) to the beginning of the assistant's next text turn.
+
+    If the assistant has no text turn before the user's next turn, the moved text becomes a separate turn, before the
+    turns of calls."""
     placed: list[Turn] = []
     said: list[str] = []
-    first = 0  # where a turn of it would be
+    first = 0  # the index of a separate turn
     for turn in [*turns, None]:
         if turn is not None and _SAID in turn:
             first = first if said else len(placed)
@@ -297,7 +300,7 @@ def _with_texts_after(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _as_text(value: Any, shape: MessageShape) -> Any:
-    """Return a value of the arguments as JSON text, where the shape wants that."""
+    """Return a value of the arguments as JSON text, if the shape requires it."""
     nested = isinstance(value, (dict, list, tuple))
     return json.dumps(value, ensure_ascii=False) if nested or shape.arguments == "literals" else value
 
@@ -313,7 +316,7 @@ def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
 
 
 def _id(own: str, name: str, number: int, shape: MessageShape, taken: set[str]) -> str:
-    """Return the id of a call in the form that a template wants; one that has it stays."""
+    """Return the id of a call in the form of the shape; an id that has it is unchanged."""
     if shape.ids == "nine" and not re.fullmatch("[A-Za-z0-9]{9}", own):
         short = re.sub("[^A-Za-z0-9]", "", own)[-9:].rjust(9, "0")
         return short if short not in taken else hashlib.sha256(f"{own} {number}".encode()).hexdigest()[:9]
@@ -323,7 +326,7 @@ def _id(own: str, name: str, number: int, shape: MessageShape, taken: set[str]) 
 
 
 def _one_call_a_turn(turns: Sequence[Turn], empty: str | None) -> list[Turn]:
-    """Return a conversation with each call in a turn of its own, and the results of a call after it."""
+    """Return a conversation with each call in a separate turn, followed by its results."""
     apart: list[Turn] = []
     index = 0
     while index < len(turns):
@@ -354,24 +357,24 @@ def first_rendered(
     render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], T],
     thinking: bool | None = None,
 ) -> T:
-    """Return what ``render`` makes of a conversation in the first shape that the template takes, and in which it writes
-    all calls and the texts beside them.
+    """Return the result of ``render`` for a conversation in the first shape that the template accepts and in which it
+    writes all calls and their texts.
 
     Args:
         source: the template.
         messages: the conversation.
-        tools: handed to the template if it knows tools.
-        tool_prompt: put into the system turn if it does not, or if there are no tools for it.
-        render: renders turns, with tools and further variables; may raise whatever a template may.
-        thinking: for or against reasoning: a variable of the template, if it is given.
+        tools: passed to the template if it supports tools.
+        tool_prompt: added to the system turn if it does not, or if there are no tools.
+        render: renders turns, with tools and further variables; may raise any exception.
+        thinking: enables or disables reasoning, if not None; a variable of the template.
 
     Raises:
-        ModelError: the template refuses the conversation in every shape, or leaves out a call; names the message, and
-            says why.
+        ModelError: the template refuses the conversation in every shape, or omits a call; the error names the message
+            and the reason.
     """
     problem: Exception | None = None
     lost: set[str] = set()
-    silent: list[T] = []  # without a text beside calls
+    silent: list[T] = []  # results that lack only the text of a turn with calls
     variables = thinking_variables(thinking)
     for turns, known in _attempts(source, messages, tools, tool_prompt):
         given = {**template_variables(source, known or []), **variables}
@@ -379,7 +382,7 @@ def first_rendered(
             result = render(turns, known, given)
         except ModelError:
             raise
-        except Exception as error:  # a template is a program of the model's: it may raise anything
+        except Exception as error:  # a template is a program, which may raise any exception
             problem = problem or error
             continue
         left_out = _left_out(source, turns, known or [], given)
@@ -407,18 +410,18 @@ def first_rendered(
     ) from problem
 
 
-#: What `_left_out` names a text beside calls.
+#: The name of the text of a turn with calls, in the result of `_left_out`.
 _TEXT = ""
 
-#: Characters for private use, which mark calls and texts.
+#: Private-use characters, which mark calls and texts.
 _MARKS = 0xF1000
 
 
 def _left_out(
     source: str, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
 ) -> set[str]:
-    """Return the names of the calls that a template does not write, and `_TEXT` for what the assistant said; nothing
-    of a conversation without calls."""
+    """Return the names of the calls that a template omits, and `_TEXT` if it omits a text of a turn with calls; empty
+    for a conversation without calls."""
     marks: dict[str, str] = {}
 
     def marked(text: str, name: str) -> str:
@@ -440,10 +443,10 @@ def _left_out(
         return set()
     try:
         text = render(source, told, tools, **variables)
-    except Exception:  # a name that the template does not know, say: nothing can be told
+    except Exception:  # for example, a name that is unknown to the template: nothing can be tested
         return set()
     ids = {call["id"]: call["function"]["name"] for turn in turns for call in turn.get("tool_calls", ())}
-    by_id = {name for own, name in ids.items() if name in own and own in text}  # some write nothing but the id
+    by_id = {name for own, name in ids.items() if name in own and own in text}  # some templates write only the id
     lost = {name for mark, name in marks.items() if mark not in text and json.dumps(mark)[1:-1] not in text}
     return lost - by_id
 
@@ -455,11 +458,11 @@ def _takes(
     tool_prompt: str,
     render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], Any],
 ) -> bool:
-    """Return True if a template takes a conversation without variables about reasoning."""
+    """Return True if a template accepts a conversation without the variables of reasoning."""
     for turns, known in _attempts(source, messages, tools, tool_prompt):
         try:
             render(turns, known, template_variables(source, known or []))
-        except Exception:  # a template may raise anything
+        except Exception:  # a template may raise any exception
             continue
         return True
     return False
@@ -468,11 +471,11 @@ def _takes(
 def _attempts(
     source: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str
 ) -> Iterator[tuple[list[Turn], list[Any] | None]]:
-    """Yield the shapes of a conversation, the learned one first."""
+    """Yield the conversation in different shapes, the detected one first."""
     shape = message_shape(source)
     own = [dict(tool) for tool in tools] if shape.shows_tools else []
     described: list[list[Any] | None] = [own, [_simple(tool) for tool in own]] if own else []
-    described += [None, []]  # some templates count their tools without asking whether there are any
+    described += [None, []]  # some templates count their tools without a test for None
     for known in described:
         given = list(messages)
         if tool_prompt and not known:
@@ -493,7 +496,7 @@ def _attempts(
             replace(nine, text="dropped"),
         ):
             yield shaped(given, variant), known
-        if given and given[0].role == "system":  # a template that refuses system turns
+        if given and given[0].role == "system":  # for templates that refuse system turns
             yield shaped(_without_system(given), shape), known
         yield shaped([replace(message, reasoning=None) for message in given], shape), known
 
@@ -505,7 +508,7 @@ def _with_system(messages: list[Message], text: str) -> list[Message]:
 
 
 def _without_system(messages: list[Message]) -> list[Message]:
-    """Return a conversation with the text of its first turn, the system's, in front of the user's text."""
+    """Return a conversation with the text of its system turn moved to the beginning of the user's text."""
     if not messages or messages[0].role != "system":
         return messages
     text, rest = messages[0].text, messages[1:]
@@ -517,7 +520,7 @@ def _without_system(messages: list[Message]) -> list[Message]:
 
 
 def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool whose schema has a description everywhere, and one type each: some templates expect that."""
+    """Return a tool whose subschemas all have a description and a single type, which some templates expect."""
 
     def simple(schema: Any) -> Any:
         if not isinstance(schema, Mapping):
@@ -543,11 +546,11 @@ def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:
 def _blamed(
     source: str, messages: Sequence[Message], render: Callable[[list[Turn], list[Any] | None, dict[str, Any]], Any]
 ) -> str:
-    """Return which message a template refuses first, as words for an error."""
+    """Return a description, for an error, of the first message that a template refuses."""
     shape = message_shape(source)
     for count, message in enumerate(messages, 1):
         try:
             render(shaped(messages[:count], shape), None, template_variables(source, []))
-        except Exception:  # a template may raise anything
+        except Exception:  # a template may raise any exception
             return f" (at message {count} of {len(messages)}, of the {message.role})"
     return ""

@@ -1,9 +1,9 @@
-"""Jinja as chat templates use it, in a sandbox with bounded work.
+"""The Jinja of chat templates, in a sandbox with bounded work.
 
-The dialect is that of ``apply_chat_template`` in transformers: trimmed blocks, loop controls, a ``tojson`` that escapes
-nothing, ``raise_exception``, ``strftime_now`` and the ``generation`` block. A template is a program that comes with a
-model: it runs in Jinja's immutable sandbox, its loops and macros count their rounds, and its texts their characters:
-each of them, and all together. Where a width or a count makes a text long, it is looked at before.
+The dialect is that of ``apply_chat_template`` in transformers: trimmed blocks, loop controls, a ``tojson`` without HTML
+escapes, ``raise_exception``, ``strftime_now`` and the ``generation`` block. A template is an untrusted program: it runs
+in Jinja's immutable sandbox; the iterations of its loops and macros are counted, and the characters of its texts, of
+each one and of all together. If an argument is a width or a count, the length is checked before the text is made.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from typing import Any
 
 from ..errors import ModelError
 
-#: Maximum rounds of the loops and macros of one rendering.
+#: Maximum number of iterations of the loops and macros in one rendering.
 MAX_ROUNDS = 1_000_000
 
-#: Maximum length of a text that a template makes, in characters, and of a prompt.
+#: Maximum length, in characters, of a text in a template and of a prompt.
 MAX_TEXT = 1 << 24
 
-#: Maximum number of characters of all texts that one rendering makes on the way.
+#: Maximum number of characters of all intermediate texts of one rendering.
 MAX_WORK = 1 << 28
 
-#: Maximum number of values in what is written as a text: lists may hold one another many times.
+#: Maximum number of values in a value that is converted to text; a list may contain another one many times.
 MAX_VALUES = 1 << 20
 
-#: Filters that take long for long texts: characters of their texts count so many times, and these are no longer.
+#: Slow filters: a factor for the characters of their texts, and the maximum length of these.
 SLOW_FILTERS, SLOW_WEIGHT, MAX_SLOW = ("pprint", "striptags", "urlize", "wordwrap", "xmlattr"), 100, 100_000
 
 #: Methods of texts, and filters, whose first argument is a width.
 _WIDE = ("center", "ljust", "rjust", "zfill", "indent", "batch", "slice")
 
-#: Filters that write whatever they are given as a text.
+#: Filters that convert their argument to text.
 _WRITING = (
     "e",
     "escape",
@@ -55,7 +55,7 @@ _WRITING = (
 
 @lru_cache(maxsize=256)
 def compile_template(source: str) -> Any:
-    """Return a compiled template; its ``render`` may raise whatever a template may.
+    """Return a compiled template; its ``render`` may raise any exception.
 
     Raises:
         ModelError: the template has a syntax error.
@@ -78,7 +78,7 @@ def _environment() -> Any:
     from jinja2.visitor import NodeTransformer
 
     class Generation(Extension):
-        """``{% generation %}``, which marks what a model is trained on, and writes nothing."""
+        """``{% generation %}``, which marks the part on which a model is trained, and writes only its content."""
 
         tags = {"generation"}  # noqa: RUF012 - as Jinja's own extensions write it
 
@@ -118,8 +118,8 @@ def _environment() -> Any:
         return value
 
     def checked(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-        """Return a filter that looks at its arguments before it makes a text, and at what it made."""
-        given = 1 if hasattr(function, "jinja_pass_arg") else 0  # where Jinja's own argument comes first
+        """Return a filter with checks of its arguments before the call and of its result after it."""
+        given = 1 if hasattr(function, "jinja_pass_arg") else 0  # 1 if Jinja passes an argument of its own first
 
         @wraps(function)
         def call(*args: Any, **named: Any) -> Any:
@@ -145,7 +145,7 @@ def _environment() -> Any:
         return call
 
     class Counted(NodeTransformer):
-        """Counts the rounds of loops and macros, and the characters that ``~`` joins."""
+        """Counts the iterations of loops and macros, and the characters joined by ``~``."""
 
         def _counted(self, node: Any) -> Any:
             self.generic_visit(node)
@@ -220,18 +220,18 @@ def _environment() -> Any:
     )
     environment.filters["tojson"] = _to_json
     environment.filters = {name: checked(each, name) for name, each in environment.filters.items()}
-    del environment.globals["lipsum"]  # makes texts of any length, and no chat template needs it
+    del environment.globals["lipsum"]  # makes texts of any length; no chat template needs it
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return environment
 
 
-#: Methods by which a template may change a list that it made itself; each adds no more than it is given.
+#: Methods by which a template may change a list of its own; each adds no more than its argument.
 _CHANGES = frozenset({"append", "insert", "pop"})
 
 
 def _lists(value: Any) -> Iterator[list[Any]]:
-    """Yield the lists in what a template is given."""
+    """Yield the lists in the variables of a template."""
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -248,10 +248,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_length(length: float) -> None:
-    """Refuse a text before it is made.
+    """Check the length of a text before it is made.
 
     Raises:
-        SecurityError: it is too long.
+        SecurityError: the text is too long.
     """
     from jinja2.exceptions import SecurityError
 
@@ -260,12 +260,12 @@ def _check_length(length: float) -> None:
 
 
 def _width(value: Any) -> float:
-    """Return how many characters, or items, an argument may ask for."""
+    """Return the maximum number of characters or items that an argument may request."""
     return abs(value) if _is_number(value) else len(value) if isinstance(value, (str, bytes)) else 0
 
 
 def _formatted(text: str, args: tuple[Any, ...]) -> float:
-    """Return how many characters the widths in a format ask for, those that arguments give included."""
+    """Return the number of characters that the widths in a format request, including those in arguments."""
     widths = sum(float(digits) for digits in re.findall(r"[0-9]+", text))
     given = max((_width(value) for each in args for value in _flat(each)), default=0)
     return widths + (text.count("{") + text.count("%")) * given
@@ -276,12 +276,12 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _joined(separator: Any, values: Any) -> float:
-    """Return a bound of the characters that a separator adds between values."""
+    """Return an upper bound of the characters that a separator adds between values."""
     return _width(separator) * len(values) if hasattr(values, "__len__") and not _is_number(separator) else 0
 
 
 def _replaced(text: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> int:
-    """Return a bound of the length of a text in which another is replaced."""
+    """Return an upper bound of the length of a text after a replacement."""
     old, new = [*args, *named.values(), "", ""][:2]
     if not isinstance(old, type(text)) or not isinstance(new, type(text)):
         return 0
@@ -290,8 +290,7 @@ def _replaced(text: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> int
 
 
 def _weight(value: Any) -> int:
-    """Return the number of values, and of characters, in a value that is to be written; each counts as often as it is
-    written.
+    """Return the number of values and of characters in a value that is to be written, with repetitions.
 
     Raises:
         SecurityError: there are too many.

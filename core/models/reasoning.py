@@ -1,4 +1,4 @@
-"""Plans of the reasoning before an answer: the markers of the model, and the grammar between them."""
+"""Plans of the reasoning before an answer: the model's markers, and the grammar of the reasoning."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..grammar import Grammar
 if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
-#: Number of tokens at the end of a prompt in which a start marker is looked for.
+#: Number of tokens at the end of a prompt that are searched for a start marker.
 _TAIL = 64
 
 
 def find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
-    """Return the markers of the family whose markers are tokens of this vocabulary; None if there is none."""
+    """Return the markers of the family of models whose markers are in this vocabulary; None if there is none."""
     return vocabulary.derived(_find_markers)
 
 
@@ -34,7 +34,7 @@ def _find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
 
 
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
-    """Return True if a prompt ends with the start of reasoning (white space may follow it)."""
+    """Return True if a prompt ends with a start marker and optional white space."""
     names = {token_id: name for name, token_id in vocabulary.special.items()}
     tokens = vocabulary.tokens
     pieces: list[str] = []
@@ -65,7 +65,7 @@ def _markup(marker: str, special: Collection[str]) -> list[Grammar]:
 
 
 def marker_text(marker: str, special: Collection[str]) -> str:
-    """Return the text of a marker, control tokens left out."""
+    """Return the text of a marker, without control tokens."""
     return "".join(text for text, control in _pieces(marker, special) if not control)
 
 
@@ -82,15 +82,15 @@ def reasoning_grammar(markers: ReasoningMarkers, special: Collection[str], *, be
 
 
 def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vocabulary) -> ReasoningPlan | None:
-    """Return how a request's reasoning is written; None if the answer comes without any.
+    """Return the plan of a request's reasoning; None: no reasoning.
 
     Args:
         params: options of the request.
-        prompt: token ids of the conversation, which may end with the start of reasoning.
-        vocabulary: vocabulary of the model.
+        prompt: token ids of the conversation, which may end with a start marker.
+        vocabulary: the vocabulary of the model.
 
     Raises:
-        ModelError: reasoning is asked for and the model has no markers for it, or a prefix is given beside it.
+        ModelError: reasoning is requested, and the model has no markers for it, or there is a prefix.
     """
     thinking = params.thinking
     given = params.thinking_markers

@@ -1,4 +1,4 @@
-"""Probabilities of whole texts: how likely a model is to write each of some texts, and an exact choice among them."""
+"""Probabilities of whole texts under a model, and an exact choice among several texts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MAX_TEXTS = 4_096
 
 @dataclass(frozen=True)
 class Score:
-    """How likely a model is to write a text.
+    """The probability that a model writes a text.
 
     Attributes:
         text: the text.
-        token_ids: its tokens, as the tokenizer writes them.
+        token_ids: the tokenizer's tokens of it.
         logprobs: natural logarithm of the probability of each token, given the prompt and the tokens before it.
-        end_logprob: that of the end of the text after them.
+        end_logprob: natural logarithm of the probability of the end of the text after them.
     """
 
     text: str
@@ -48,10 +48,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice among some texts.
+    """A choice among several texts.
 
     Attributes:
-        value: the text that was chosen.
+        value: the chosen text.
         probabilities: the probability of each text, given that the answer is one of them.
         scores: the score of each text.
         forward_passes: number of forward passes.
@@ -64,11 +64,11 @@ class Choice:
 
 
 class Scorer:
-    """Scores texts after one prompt; what they have in common is read once.
+    """Scores texts after one prompt; common prefixes are read once.
 
     Args:
         backend: the model.
-        lock: held during each forward pass, and not between them.
+        lock: held during each forward pass only.
         prompt: the tokens of the prompt, at least one.
     """
 
@@ -79,11 +79,11 @@ class Scorer:
         self.forward_passes = 0
 
     def scores(self, texts: Sequence[str]) -> dict[str, Score]:
-        """Return the score of each text; one forward pass for each beginning of tokens that they do not share.
+        """Return the score of each text, by one forward pass for each branch of the tree of their tokens.
 
         Raises:
             ModelError: there are no texts, or more than `MAX_TEXTS`.
-            ContextOverflowError: a text does not fit behind the prompt.
+            ContextOverflowError: prompt and text do not fit in the context window.
         """
         if not 0 < len(texts) <= MAX_TEXTS:
             raise ModelError(f"there are {len(texts):,} texts to compare", hint=f"give 1 to {MAX_TEXTS:,}")
@@ -98,7 +98,7 @@ class Scorer:
         logprobs: dict[str, list[float]] = {text: [] for text in spelled}
         ends: dict[str, float] = {}
         tree = TokenTree(spelled.values())
-        sharing: list[list[tuple[str, int]]] = [[] for _ in range(len(tree.token_ids) + 1)]  # of the context, first
+        sharing: list[list[tuple[str, int]]] = [[] for _ in range(len(tree.token_ids) + 1)]  # the context first
         for text, ids in spelled.items():
             for depth in range(len(ids) + 1):
                 sharing[tree.index(ids[:depth]) + 1].append((text, depth))
@@ -113,7 +113,8 @@ class Scorer:
         return {text: Score(text, ids, tuple(logprobs[text]), ends[text]) for text, ids in spelled.items()}
 
     def _logits(self, tree: TokenTree) -> Generator[npt.NDArray[np.float32], None, None]:
-        """Yield the logits after the prompt, then after each node of a tree behind it, each in one forward pass."""
+        """Yield the logits after the prompt, then after each node of a tree that follows it, each by one forward
+        pass."""
         with self._lock:
             session = self._backend.start()
         try:
@@ -124,7 +125,7 @@ class Scorer:
             session.close()
 
     def _read(self, session: Session, depth: int, ids: Sequence[int]) -> npt.NDArray[np.float32]:
-        """Return the logits after some tokens, which follow the first ``depth - 1`` tokens of a text."""
+        """Return the logits after tokens that follow the first ``depth - 1`` tokens of a text."""
         with self._lock:
             if depth:
                 session.crop(len(self._prompt) + depth - 1)
@@ -137,10 +138,10 @@ def choice_of(scores: Mapping[str, Score], forward_passes: int, temperature: flo
 
     Args:
         scores: the texts with their scores.
-        forward_passes: number of forward passes that they took.
-        temperature: 0 takes the likeliest (the first of several); else one is drawn, with the probabilities raised to
+        forward_passes: number of forward passes for the scores.
+        temperature: 0: take the likeliest (the first of several); else draw one, with the probabilities raised to
             ``1 / temperature``.
-        seed: of the draw.
+        seed: the seed of the draw.
     """
     names = list(scores)
     weights = np.array([scores[name].logprob for name in names])

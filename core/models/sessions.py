@@ -1,4 +1,4 @@
-"""Sessions of a model: the registry of open ones, which closing the model frees too, and checks of what they get."""
+"""Sessions of a model: the registry of open ones, which are freed with the model, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Closable(Protocol):
-    """An object that can be closed, also twice."""
+    """An object that can be closed, also repeatedly."""
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free its resources."""
         ...
 
 
@@ -29,7 +29,7 @@ S = TypeVar("S", bound=Closable)
 
 
 class OpenSessions(Generic[S]):
-    """Holds open sessions weakly. Thread-safe."""
+    """Weak references to the open sessions. Thread-safe."""
 
     def __init__(self) -> None:
         self._sessions: weakref.WeakSet[S] = weakref.WeakSet()
@@ -63,7 +63,7 @@ class OpenSessions(Generic[S]):
             raise closed_error("model")
 
     def close(self) -> None:
-        """Close all that are open, and refuse new ones; closing twice is allowed."""
+        """Close all open sessions, and refuse new ones; closing twice is allowed."""
         with self._lock:
             self._is_closed = True
             sessions = list(self._sessions)
@@ -77,8 +77,8 @@ class Tree:
     """The shape of a tree of tokens.
 
     Attributes:
-        depths: number of tokens before each, on its branch: ``[n]``.
-        sees: True where the token of a row may look at the token of a column, its own branch: ``[n, n]``.
+        depths: number of ancestors of each token, ``[n]``.
+        sees: attention mask, ``[n, n]``: True if the token of the column is the token of the row or its ancestor.
     """
 
     depths: npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ class Tree:
 
     @classmethod
     def of(cls, parents: Sequence[int]) -> Tree:
-        """Return the shape by the parents of the tokens, as `TreeSession.branches` takes them."""
+        """Return the shape of a tree, given the parents as for `TreeSession.branches`."""
         sees = np.eye(len(parents), dtype=np.bool_)
         for token, parent in enumerate(parents):
             if parent >= 0:
@@ -95,7 +95,7 @@ class Tree:
 
 
 def check_new_tokens(token_ids: Sequence[int], length: int, window: int, size: int) -> list[int]:
-    """Return the tokens that are appended to a sequence.
+    """Return tokens to append to a sequence, checked.
 
     Args:
         token_ids: the tokens.

@@ -1,4 +1,4 @@
-"""Models of llama.cpp (``gguf:PATH``), with the chat template that lies in the file.
+"""Models of llama.cpp (``gguf:PATH``), with the chat template of the file.
 
 Needs the extra ``llama-cpp``; nothing of llama-cpp-python is imported before a model is loaded.
 """

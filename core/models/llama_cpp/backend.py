@@ -1,6 +1,6 @@
 """Models in GGUF files, run by llama.cpp through the functions of ``llama.h``, under our own loop.
 
-Each session has a llama.cpp context of its own, so sessions never compete for room in a cache. Only functions of
+Each session has its own llama.cpp context, so sessions do not compete for space in a cache. Only functions of
 ``llama.h`` are called; sampling, grammars and chat handlers of llama.cpp's packages are not used.
 """
 
@@ -30,34 +30,33 @@ from .library import llama_library
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: The context window when none is asked for, if the model was trained with a longer one: llama.cpp reserves the whole
-#: key/value cache when a sequence begins.
+#: Default maximum of the context window: llama.cpp allocates the whole key/value cache when a sequence begins.
 DEFAULT_WINDOW = 8192
 
-#: Tokens that llama.cpp computes at once; a longer piece of text is still one call.
+#: Number of tokens in one batch of llama.cpp; longer text is still one call.
 _UBATCH = 512
 
 
 class GGUFBackend(LocalBackend):
     """A causal model and its tokenizer in one GGUF file; implements `Backend`.
 
-    Vocabulary, control tokens, end-of-text tokens and chat template come from the file. llama.cpp's own messages are
-    held back below the level "error", unless the logger ``llama-cpp-python`` was given another level before.
+    Vocabulary, control tokens, end-of-text tokens and chat template come from the file. llama.cpp's own messages
+    below the level "error" are suppressed, unless the logger ``llama-cpp-python`` has another level.
 
     Args:
         path: the file (the first one of a model in several); or a model that another program keeps on this machine:
             ``ollama/NAME[:TAG]`` or ``lmstudio/NAME`` (see `stores.resolve`).
         context_window: maximum number of tokens of a sequence; by default that of the training, at most 8,192.
-        threads: for computing; by default half as many as this process may use processors: llama.cpp's threads wait for
-            each other in a loop, which costs all of them time where a processor has other work to do.
-        gpu_layers: number of layers on the accelerator that llama.cpp was built for; -1 is all.
-        prefix_cache: maximum size of the finished sequences that are kept, in bytes. The last one takes that of a whole
-            window, older ones that of their tokens. By default 512 MiB, or one window if that is more; 0 keeps none.
-        tool_format: the wire format of the model's tool calls, if its chat template does not show it.
+        threads: number of threads; by default half the number of processors of this process, because llama.cpp's
+            threads spin while they wait for each other, which is slow if a processor has other work.
+        gpu_layers: number of layers on the accelerator for which llama.cpp was built; -1: all.
+        prefix_cache: maximum size of the prefix cache, in bytes. The newest sequence has the size of a whole window,
+            older ones that of their tokens. By default 512 MiB, or one window if that is more; 0: no cache.
+        tool_format: the wire format of the model's tool calls; None: detect it from the chat template.
 
     Raises:
         MissingDependencyError: neither llama-cpp-python nor xllamacpp is installed.
-        ModelError: the file cannot be loaded, or is not a model that writes text.
+        ModelError: the file cannot be loaded, or is not a text model.
     """
 
     def __init__(
@@ -101,13 +100,13 @@ class GGUFBackend(LocalBackend):
         )
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
+        """Return the token ids of ``text`` in the middle of a text; names of control tokens are read as text."""
         return encode_inside(lambda piece: self._open().tokenize(piece, special=False), self.vocabulary, text)
 
     def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation, by the chat template in the file where there is one."""
+        """Return the token ids of a conversation, by the chat template in the file if there is one."""
         weights = self._open()
         bos = weights.bos if weights.adds_bos else None
         if not messages:
@@ -126,7 +125,7 @@ class GGUFBackend(LocalBackend):
         return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
 
     def new_session(self) -> GGUFSession:
-        """Return an empty sequence, with room for the whole context window.
+        """Return an empty sequence, with the capacity of the whole context window.
 
         Raises:
             ModelError: there is not enough memory, or the model is closed.
@@ -153,21 +152,21 @@ def _processors() -> int:
 class GGUFSession:
     """One sequence in a llama.cpp context; implements `Session`. Not for several threads at once.
 
-    A sequence that is kept for later can `rest` without a context, as a copy of what was read. A model whose state
-    cannot forget its last tokens (a recurrent one) reads the whole sequence again after a crop: slower, and as exact.
+    A stored sequence can `rest`: its context is freed, and a copy of its state is kept. A model whose state cannot be
+    truncated (a recurrent one) reads the whole sequence again after a crop, which is slower, but exact.
     """
 
     def __init__(self, context: _Context, make: Callable[[], GGUFSession]) -> None:
         self._context: _Context | None = context
-        self._state: Any = None  # what was read, while there is no context
+        self._state: Any = None  # a copy of the state, while there is no context
         self._weights = context.weights
         self._make = make
         self._ids: list[int] = []
-        self._cached = 0  # number of them that llama.cpp has read
+        self._cached = 0  # number of tokens that llama.cpp has read
 
     @property
     def cached_tokens(self) -> int:
-        """Number of its first tokens taken from an earlier sequence: none, for a `PrefixSession` counts them."""
+        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
         return 0
 
     @property
@@ -194,10 +193,10 @@ class GGUFSession:
         return logits
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length``.
+        """Remove all tokens after the first ``length``.
 
         Raises:
-            ModelError: the sequence is not that long, or the session is closed.
+            ModelError: the sequence is shorter, or the session is closed.
         """
         self._open()
         check_crop(length, len(self._ids))
@@ -206,21 +205,21 @@ class GGUFSession:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cache in bytes: that of a whole window, or of what was read if it rests."""
+        """Size in bytes: that of a whole window, or of the copy of the state after `rest`."""
         if self._state is not None:
             return len(self._state)
         context = self._context
         return 0 if context is None or context.is_closed else context.weights.cache_bytes(context.window)
 
     def keeps(self, length: int) -> bool:
-        """Return True if the first ``length`` tokens can be kept without reading them again."""
+        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
         return length == self._cached or (length < self._cached and not self._weights.is_recurrent)
 
     def rest(self) -> None:
-        """Free the context, and keep a copy of what was read, from which the next use makes one again.
+        """Free the context to save memory; keep a copy of its state, from which the next use restores it.
 
         Raises:
-            ModelError: llama.cpp cannot copy it, or the session is closed. Then nothing has changed.
+            ModelError: llama.cpp cannot copy the state, or the session is closed; nothing has changed.
         """
         if self._state is None:
             context = self._open()
@@ -250,7 +249,7 @@ class GGUFSession:
         self._cached = 0
 
     def _forget(self, length: int) -> None:
-        """Keep in llama.cpp no more than the first ``length`` tokens."""
+        """Remove from llama.cpp all tokens after the first ``length``."""
         self._cached = length if self._open().crop(length) else 0
 
     def _open(self) -> _Context:
@@ -268,7 +267,7 @@ class GGUFSession:
 
 
 class _Weights:
-    """A loaded file; freed once, after its contexts."""
+    """A loaded model file; freed once, after its contexts."""
 
     def __init__(self, library: Any, path: str, gpu_layers: int) -> None:
         self.library = library
@@ -311,7 +310,7 @@ class _Weights:
         return bytes(self.library.llama_vocab_get_text(self.vocabulary, token_id) or b"").decode("utf-8", "replace")
 
     def piece(self, token_id: int) -> bytes:
-        """Return the bytes that a token writes."""
+        """Return the bytes of a token."""
         size = 64
         while True:
             buffer = ctypes.create_string_buffer(size)
@@ -321,7 +320,7 @@ class _Weights:
             size = -written
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
-        """Return the token ids of a text; with ``special``, names of control tokens become those."""
+        """Return the token ids of a text; with ``special``, names of control tokens become control tokens."""
         data = text.encode("utf-8", "surrogatepass")
         size = len(data) + 8
         while True:
@@ -339,21 +338,21 @@ class _Context:
         library = weights.library
         params = library.llama_context_default_params()
         params.n_ctx = window
-        params.n_batch = window  # whatever is appended is one call
+        params.n_batch = window  # any text is appended in one call
         params.n_ubatch = min(window, _UBATCH)
         params.n_seq_max = 1
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
-        params.swa_full = True  # a crop must find all that a sliding window has passed
+        params.swa_full = True  # keep everything that a sliding window has passed, for crops
         if hasattr(params, "n_outputs_max"):
-            params.n_outputs_max = 1  # only the last logits are asked for
+            params.n_outputs_max = 1  # only the last logits are needed
         pointer = library.llama_init_from_model(weights.model, params)
         if not pointer:
             raise ModelError(f"llama.cpp cannot make a context of {window} tokens", hint="lower context_window")
         self._pointer = pointer
         self.weights = weights
         self.window = window
-        # The finaliser holds the weights, so that they outlive the context whatever the collector does first.
+        # The finaliser refers to the weights, so that they are freed after the context.
         self._free = weakref.finalize(self, _free_context, weights, pointer)
         self._memory = library.llama_get_memory(pointer)
 
@@ -375,10 +374,10 @@ class _Context:
         return np.ctypeslib.as_array(pointer, shape=(self.weights.size,)).astype(np.float32, copy=True)
 
     def state(self) -> Any:
-        """Return a copy of what was read, a buffer.
+        """Return a copy of the state, as a buffer.
 
         Raises:
-            ModelError: llama.cpp does not give it.
+            ModelError: llama.cpp cannot copy it.
         """
         library = self.weights.library
         buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(self._pointer, 0))()
@@ -387,10 +386,10 @@ class _Context:
         return buffer
 
     def restore(self, state: Any) -> None:
-        """Take over a copy, in a fresh context.
+        """Restore a copy of a state, in a new context.
 
         Raises:
-            ModelError: llama.cpp does not take it.
+            ModelError: llama.cpp cannot restore it.
         """
         if not self.weights.library.llama_state_seq_set_data(self._pointer, state, len(state), 0):
             raise self._no_copy()
@@ -399,13 +398,13 @@ class _Context:
         return ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
 
     def crop(self, length: int) -> bool:
-        """Keep the first ``length`` tokens; if that cannot be done keep nothing, and return False."""
+        """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False."""
         library = self.weights.library
         if self._memory is None:
             return False
         kept = length > 0 and bool(library.llama_memory_seq_rm(self._memory, 0, length, -1))
         kept = kept and library.llama_memory_seq_pos_max(self._memory, 0) == length - 1
-        # A sliding window may have dropped the beginning of what would be needed.
+        # A sliding window may have dropped needed tokens.
         kept = kept and library.llama_memory_seq_pos_min(self._memory, 0) == 0
         if not kept:
             library.llama_memory_clear(self._memory, False)
@@ -417,7 +416,7 @@ def _free_context(weights: _Weights, pointer: Any) -> None:
 
 
 def _vocabulary(weights: _Weights) -> Vocabulary:
-    """Return the vocabulary of a file: text tokens by the bytes that llama.cpp writes for them, others as control."""
+    """Return the vocabulary of a file: text tokens with the bytes of llama.cpp, all others as control tokens."""
     library = weights.library
     control = library.LLAMA_TOKEN_ATTR_CONTROL | library.LLAMA_TOKEN_ATTR_UNKNOWN
     tokens: list[bytes | None] = []

@@ -1,9 +1,9 @@
-"""The functions of ``llama.h``, from whichever package of llama.cpp is installed.
+"""The functions of ``llama.h``, from an installed package of llama.cpp.
 
-llama-cpp-python wraps all of them. xllamacpp, which has ready wheels where llama-cpp-python is compiled for minutes,
+llama-cpp-python wraps all of them. xllamacpp, which has wheels where llama-cpp-python has to be compiled for minutes,
 wraps only a server, but its shared library exports the same functions; `_Exported` declares those that
-`toolgrammar.core.models.llama_cpp.backend` calls. The layout of the two structures of parameters belongs to no stable
-interface, so it is compared with the documented defaults before anything is passed.
+`toolgrammar.core.models.llama_cpp.backend` calls. The layout of the two parameter structures is not a stable interface,
+so it is checked by their documented default values before use.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 from ...errors import MissingDependencyError, ModelError
 
-#: Bytes of a structure of parameters that are kept and never read. Larger than any llama.cpp's: a function that takes
-#: a structure by value reads its own size, and one that returns it writes its own size.
+#: Additional, unused bytes of a parameter structure, so that it is larger than that of any llama.cpp: a function that
+#: takes or returns a structure by value reads or writes its own size.
 _REST = 512
 
-#: What ``llama_context_default_params`` gives for the fields that are set here.
+#: The default values of ``llama_context_default_params`` for the fields that are set here.
 CONTEXT_DEFAULTS = {
     "n_ctx": 512,
     "n_batch": 2048,
@@ -44,8 +44,8 @@ class ModelParams(ctypes.Structure):
 
 
 class ContextParams(ctypes.Structure):
-    """The beginning of ``struct llama_context_params``. What follows keeps its defaults: full caches of sliding
-    windows, and no measuring of time."""
+    """The beginning of ``struct llama_context_params``. The other fields keep their defaults: full caches of sliding
+    windows, and no timing."""
 
     _fields_ = (
         ("n_ctx", c_uint32),
@@ -77,10 +77,10 @@ class Batch(ctypes.Structure):
 
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, c_char_p, c_void_p)
 
-#: Drops a message of llama.cpp's: errors also come as results.
+#: Drops a message of llama.cpp; errors are also reported as results.
 _SILENT = _LOG(lambda level, text, data: None)
 
-#: Results and arguments of the functions, as ``llama.h`` has them.
+#: Result and argument types of the functions, as in ``llama.h``.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_backend_init": (None,),
     "llama_log_set": (None, _LOG, c_void_p),
@@ -124,18 +124,18 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
 
 
 def llama_library() -> Any:
-    """Return an object with the functions of ``llama.h``: llama-cpp-python's, else those that xllamacpp exports.
+    """Return an object with the functions of ``llama.h``: those of llama-cpp-python, else those of xllamacpp.
 
     Raises:
         MissingDependencyError: neither is installed.
-        ModelError: the installed xllamacpp is of a llama.cpp whose parameters are laid out in another way.
+        ModelError: the installed xllamacpp has a llama.cpp with another layout of parameters.
     """
     logger = logging.getLogger("llama-cpp-python")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.ERROR)
     try:
         import llama_cpp.llama_cpp as library
-    except (ImportError, OSError, RuntimeError) as error:  # its shared library may be missing, or for another machine
+    except (ImportError, OSError, RuntimeError) as error:  # its shared library may be missing, or for another platform
         exported = _xllamacpp()
         if exported is None:
             raise MissingDependencyError(
@@ -148,7 +148,7 @@ def llama_library() -> Any:
 
 
 class _Exported:
-    """The functions of ``llama.h`` that a shared library exports, under the names that llama-cpp-python gives them."""
+    """The functions of ``llama.h`` in a shared library, under the names of llama-cpp-python."""
 
     llama_token = c_int32
     LLAMA_TOKEN_ATTR_UNKNOWN = 1 << 0
@@ -163,14 +163,14 @@ class _Exported:
 
 
 def _xllamacpp() -> Any:
-    """Return the functions that xllamacpp's shared library exports; None if they are not there."""
+    """Return the functions that xllamacpp's shared library exports; None if there are none."""
     spec = find_spec("xllamacpp")
     inner = find_spec("xllamacpp.xllamacpp") if spec is not None else None
     if inner is None or inner.origin is None:
         return None
     try:
         library: Any = _Exported(ctypes.CDLL(inner.origin))
-    except (OSError, AttributeError):  # for another machine; or built without exported functions
+    except (OSError, AttributeError):  # for another platform, or built without exported functions
         return None
     library.llama_log_set(_SILENT, None)
     library.llama_backend_init()

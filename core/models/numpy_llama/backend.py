@@ -1,4 +1,4 @@
-"""Models of GGUF files in NumPy: a Llama with its byte-level BPE tokenizer and its chat template."""
+"""Models in GGUF files, run by NumPy: a Llama with its byte-level BPE tokenizer and its chat template."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .network import DecoderConfig, DecoderSession, Network
 #: Types of tokens in a GGUF file (``tokenizer.ggml.token_type``).
 _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 2, 3, 4, 5
 
-#: Control tokens that end a turn or a text, whatever the file names as its end: as in llama.cpp.
+#: Control tokens that end a turn or a text, in addition to the end token of the file; as in llama.cpp.
 _ENDS = ("<|endoftext|>", "<|im_end|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>")
 
 _OTHER_WAY = "`gguf:PATH` runs every architecture, by llama.cpp"
@@ -45,10 +45,10 @@ _BLOCK = {
 
 
 class DecoderBackend(LocalBackend):
-    """The common part of the backends whose network is a `Network`: sessions that are independent of each other.
+    """The common part of the backends with a `Network`; their sessions are independent of each other.
 
     Attributes:
-        network: the weights; None when the model is closed.
+        network: the weights; None after the model is closed.
     """
 
     network: Network | None = None
@@ -72,22 +72,21 @@ class DecoderBackend(LocalBackend):
 class NumpyBackend(DecoderBackend):
     """A Llama in a GGUF file, computed by NumPy and a compiled kernel; implements `Backend`.
 
-    Quantised weights stay so, at 1.25 bytes each, where the library was installed with a C compiler; otherwise they
-    take four bytes each.
+    Quantised weights take 1.25 bytes each if the library was installed with a C compiler; otherwise they are unpacked
+    to four bytes each.
 
     Args:
         path: the file.
         name: the model's name; by default the path.
         context_window: maximum number of tokens of a sequence; by default that of the training.
-        prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
-        threads: maximum number of threads of a forward pass; None for as many as there are processors. More than one
-            read long prompts faster, but only where the machine has nothing else to do.
-        tool_format: the wire format of the model's tool calls, if its chat template does not show it. Without one, a
-            model whose template knows no calls reads them as in the Hermes format, and results in plain words.
+        prefix_cache: maximum size of the prefix cache, in bytes; 0: no cache.
+        threads: maximum number of threads of a forward pass; None: the number of processors. Several threads read long
+            prompts faster, but only on an idle machine.
+        tool_format: the wire format of the model's tool calls; None: detect it from the chat template. If the template
+            does not support calls, they are written in the Hermes format, and results in plain language.
 
     Raises:
-        ModelError: the file cannot be read, or is of an architecture, with a tokenizer or of a type of tensors that is
-            not known here.
+        ModelError: the file cannot be read, or has an unknown architecture, tokenizer or tensor type.
     """
 
     def __init__(
@@ -134,13 +133,13 @@ class NumpyBackend(DecoderBackend):
         )
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
+        """Return the token ids of ``text``; names of control tokens are read as text."""
         return self._tokenizer.encode(text)
 
     def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation, by the chat template in the file where there is one."""
+        """Return the token ids of a conversation, by the chat template in the file if there is one."""
         if not messages:
             return [] if self._bos is None else [self._bos]
         if self._spells_calls:
@@ -209,7 +208,7 @@ def _config(file: GGUFFile, vocabulary: int) -> DecoderConfig:
 
 
 def _weights(file: GGUFFile, config: DecoderConfig) -> dict[str, Any]:
-    """Return the arrays of a file under the names and in the shapes of `Network`."""
+    """Return the arrays of a file with the names and shapes of `Network`."""
     weights: dict[str, Any] = {
         "embedding": file.tensor("token_embd.weight"),
         "norm": file.tensor("output_norm.weight"),
@@ -231,9 +230,9 @@ def _weights(file: GGUFFile, config: DecoderConfig) -> dict[str, Any]:
 
 
 def _in_halves(rows: Any, heads: int) -> Any:
-    """Return a projection to queries or keys whose rotary pairs are the halves of a head.
+    """Return a query or key projection, with rotary pairs reordered to the two halves of a head.
 
-    In GGUF files the two numbers of a pair are neighbours, as in Meta's own code.
+    In GGUF files the two numbers of a pair are adjacent, as in Meta's own code.
     """
     count = rows.shape[0]
     if count % (2 * heads):
@@ -248,8 +247,8 @@ def _tokenizer(file: GGUFFile) -> ByteBPE:
     """Return the tokenizer of a file.
 
     Raises:
-        ModelError: it is not a byte-level BPE whose pieces are known here.
-        VocabularyError: its tokens are broken.
+        ModelError: it is not a byte-level BPE with a known pre-tokenizer.
+        VocabularyError: its tokens are invalid.
     """
     metadata = file.metadata
     kind, pieces = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")

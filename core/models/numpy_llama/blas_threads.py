@@ -1,7 +1,7 @@
 """Bound on the threads of NumPy's linear algebra library (BLAS) while a forward pass runs.
 
-Its threads wait for each other in loops that take the processor. Where other processes used the machine,
-`toolgrammar demo` took 20 s of processor time with them, and 4 s with one thread.
+Its threads spin while they wait for each other. On a machine with other processes, `toolgrammar demo` took 20 s of
+processor time with several threads, and 4 s with one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _limiter: Any = None
 
 @contextmanager
 def blas_threads(count: int | None) -> Iterator[None]:
-    """Let BLAS use at most ``count`` threads, if it is given; afterwards as many as before.
+    """Limit BLAS to ``count`` threads (None: no limit) in the block; restore the number afterwards.
 
-    The number is one for the whole process. Where several forward passes run at once, the first one decides, and the
-    last one restores.
+    The limit is global to the process. With concurrent forward passes, the first one sets it, and the last one restores
+    it.
     """
     global _running, _limiter
     with _lock:
@@ -41,7 +41,7 @@ _controller: Any = None
 
 
 def _limited(count: int | None) -> Any:
-    """Set the bound, and return what restores it; None without threadpoolctl, where BLAS does as it likes."""
+    """Set the limit, and return an object that restores it; None without threadpoolctl, which sets no limit."""
     global _controller
     try:
         import threadpoolctl

@@ -2,11 +2,11 @@
 """Matrices of small integers with a scale and an offset for each block: unpacking of rows, and products with them.
 
 An element is ``scale * q + offset``, in single precision. A product is that of the unpacked matrix, up to rounding:
-either a row is unpacked into a buffer that fits in the processor's first cache, and multiplied from there; or, with the
-vector instructions in ``block_rows.pxd``, the integers of a block are multiplied, and the sum is scaled.
+either a row is unpacked into a buffer that fits in the processor's first-level cache, and multiplied from there; or,
+with the vector instructions in ``block_rows.pxd``, the integers of a block are multiplied, and the sum is scaled.
 
-Compiled where that is possible (Cython in pure-Python mode), and never called otherwise: without a compiler, models
-hold their weights in single precision.
+Compiled where that is possible (Cython in pure-Python mode); without a compiler it is not used, and weights are in
+single precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ COMPILED: bool = bool(cython.compiled)
 #: True if this processor has the vector instructions of `multiply_vectorised`.
 VECTORS: bool = COMPILED and bool(has_vectors())  # noqa: F821 - block_rows.pxd
 
-#: Elements in the smallest block; every block is a multiple of it.
+#: Number of elements in the smallest block; the size of every block is a multiple of it.
 LANES = 16
 
 
@@ -33,7 +33,7 @@ def unpack(
     start: cython.Py_ssize_t,
     out: cython.float[:, ::1],
 ) -> None:
-    """Write the rows from ``start`` on into ``out``, as many as it has.
+    """Write unpacked rows, from row ``start``, to ``out``.
 
     Args:
         q: the integers, ``[rows, columns]``.
@@ -43,7 +43,7 @@ def unpack(
         out: ``[n, columns]``.
 
     Raises:
-        IndexError: there are not so many rows, or the shapes do not fit.
+        IndexError: there are fewer rows, or the shapes do not fit.
     """
     row: cython.Py_ssize_t
     block: cython.Py_ssize_t
@@ -79,11 +79,11 @@ def multiply(
     """Write the products of all rows with each of several vectors.
 
     Args:
-        q: as for `unpack`; the scales and offsets too.
-        scales: see there.
-        offsets: see there.
+        q: as for `unpack`.
+        scales: as for `unpack`.
+        offsets: as for `unpack`.
         vectors: ``[n, columns]``.
-        buffer: room for a row.
+        buffer: scratch space for a row.
         out: ``[n, rows]``.
 
     Raises:
@@ -144,14 +144,14 @@ def multiply_vectorised(
     sums: cython.float[:, ::1],
     out: cython.float[:, ::1],
 ) -> None:
-    """Write the products of all rows with each of several vectors. Only where `VECTORS` is True.
+    """Write the products of all rows with each of several vectors. Only if `VECTORS` is True.
 
     Args:
-        q: as for `unpack`; the scales and offsets too.
-        scales: see there.
-        offsets: see there.
+        q: as for `unpack`.
+        scales: as for `unpack`.
+        offsets: as for `unpack`.
         vectors: ``[n, columns]``.
-        sums: of the vectors' elements in each block, ``[n, blocks]``.
+        sums: the sums of the vectors' elements in each block, ``[n, blocks]``.
         out: ``[n, rows]``.
 
     Raises:

@@ -1,10 +1,10 @@
 """Byte-level BPE tokenizers: that of the embedded model, and those in GGUF files.
 
-Text is cut into pieces, such as a word with the space before it; tokens never cross their bounds. In each piece the
-neighbours whose merge has the lowest rank are joined, the leftmost first, until none can be joined.
+A pre-tokenizer splits text into pieces, such as a word with the space before it; tokens do not cross pieces. In each
+piece, the adjacent pair whose merge has the lowest rank is joined, the leftmost first, until no pair can be joined.
 
-Where every single byte is a token, every text has an encoding. Some models have no token for some control characters
-and for bytes that UTF-8 does not use: such a byte is left out, as by the libraries that these models come from.
+If every byte is a token, every text has an encoding. Some models lack tokens for control characters and for bytes that
+are not in UTF-8: such a byte is omitted, as in the original libraries.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ...unicode.properties import find_property
 from ...vocabulary.token_bytes import byte_alphabet
 from ...vocabulary.vocabulary import Vocabulary
 
-#: Cuts a text into pieces; joined, they are the text.
+#: Splits a text into pieces, whose concatenation is the text.
 Splitter = Callable[[str], Iterable[str]]
 
-#: Merges by the two neighbours: lower ranks first.
+#: Ranks of merges by pair; lower ranks first.
 Merges = Mapping[tuple[bytes, bytes], int]
 
 # In order: a word with at most one sign before it, one digit, punctuation with a space before and line ends after it,
@@ -34,7 +34,7 @@ _PIECES = re.compile(
     r"(?:[^\r\n\w]|_)?[^\W\d_]+|\d| ?(?:[^\s\w]|_)+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )  # fmt: skip
 
-#: Up to this length a piece is cached, and merged by the loop that is quick for short ones.
+#: Maximum length of a piece that is cached, and merged by the loop for short ones.
 _SHORT = 64
 _CACHED_PIECES = 16_384
 _NO_RANK = 1 << 30
@@ -48,10 +48,10 @@ _PATTERNS = {
     "llama-bpe": r"'(?i:s|t|re|ve|m|ll|d)|[^\r\n{L}{N}]?[{L}]+|[{N}]{{1,3}}| ?[^{S}{L}{N}]+[\r\n]*|"
     r"[{S}]*[\r\n]+|[{S}]+(?![^{S}])|[{S}]+",
 }
-#: Patterns under which each number is a piece of its own, before all else.
+#: Patterns with which each number is a separate piece, before other rules.
 _DIGITS = frozenset({"smollm"})
 
-#: Pre-tokenizers that are known, as GGUF files name them.
+#: The known pre-tokenizers, by their names in GGUF files.
 SPLITTERS = tuple(_PATTERNS)
 
 
@@ -85,24 +85,24 @@ def splitter(name: str) -> Splitter:
 
 
 def _class_body(characters: CharSet | None) -> str:
-    """Return a set of characters as it stands between brackets in a regular expression of Python."""
+    """Return a set of characters in the syntax of a class in a Python regular expression, without brackets."""
     assert characters is not None
     return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in characters)
 
 
 class ByteBPE:
-    """A byte-level BPE tokenizer. Immutable but for a bounded cache; may be shared between threads.
+    """A byte-level BPE tokenizer. Immutable except for a bounded cache; thread-safe.
 
     Args:
-        vocabulary: the tokens; its control tokens are never written for a text, unless asked for.
-        merges: the merges by their ranks.
-        split: cuts a text into pieces.
-        markers: added tokens that are ordinary text, such as ``<tool_call>``, with their ids: where a text spells one,
-            it is written as that token.
-        whole_pieces: a piece that is a token as a whole is that token, whatever the merges.
+        vocabulary: the tokens; control tokens are used only with ``controls``.
+        merges: the merges by rank.
+        split: the pre-tokenizer.
+        markers: added tokens that are ordinary text, such as ``<tool_call>``, with their ids; a text that spells one is
+            encoded as this token.
+        whole_pieces: a piece that is a token is encoded as this token, independently of the merges.
 
     Attributes:
-        vocabulary: as given.
+        vocabulary: the argument.
     """
 
     def __init__(
@@ -140,7 +140,8 @@ class ByteBPE:
         special: Sequence[str] = (),
         eos: Sequence[str] = (),
     ) -> ByteBPE:
-        """Return a tokenizer whose merges follow from the order of its tokens, with the embedded model's pieces.
+        """Return a tokenizer with the merges that the order of its tokens implies, and the embedded model's
+        pre-tokenizer.
 
         Ids: first ``tokens``, then ``markers``, then ``special``.
 
@@ -148,7 +149,7 @@ class ByteBPE:
             tokens: the bytes of the tokens, lower rank first; all 256 single bytes are among them.
             markers: added tokens that are ordinary text.
             special: control tokens, such as ``<|im_end|>``.
-            eos: those of ``special`` that end the text.
+            eos: the tokens of ``special`` that end the text.
 
         Raises:
             VocabularyError: a single byte is missing, a token is repeated, or ``eos`` is not special.
@@ -185,7 +186,7 @@ class ByteBPE:
         token a line, lower rank first, in GPT-2's notation for bytes (`byte_alphabet`).
 
         Raises:
-            VocabularyError: it is not such a file.
+            VocabularyError: it is not a file of this form.
         """
         head, _, body = path.read_text(encoding="utf-8").partition("\n\n")
         fields: dict[str, list[str]] = {"#special": [], "#eos": [], "#marker": []}
@@ -205,9 +206,9 @@ class ByteBPE:
         """Return the token ids of ``text``.
 
         Args:
-            text: any string; a lone surrogate is written as the three bytes that UTF-8 would give it.
-            markers: write a marker as its one token; False spells it like any other text.
-            controls: likewise for the name of a control token; for the text of chat templates only.
+            text: any string; a lone surrogate is encoded as three bytes, as by UTF-8 for other code points.
+            markers: encode a marker as its token; False: as other text.
+            controls: likewise for names of control tokens; for the text of chat templates only.
 
         Law: ``decode(encode(text)) == text``, without ``controls``, if every byte of the text has a token.
         """
@@ -223,7 +224,7 @@ class ByteBPE:
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text that these tokens write; bytes that are not UTF-8 become U+FFFD.
+        """Return the text of tokens; bytes that are not UTF-8 become U+FFFD.
 
         Raises:
             VocabularyError: an id out of range.
@@ -266,9 +267,9 @@ class ByteBPE:
         return tuple(ids[part] for part in parts if part in ids)
 
     def _merge_long(self, data: bytes) -> list[bytes]:
-        """Return the parts of one long piece, in time that is linear but for a logarithm.
+        """Return the parts of one long piece, in O(n log n) time.
 
-        Each merge is taken from a heap; one whose neighbours have changed since is passed over.
+        Merges are taken from a heap; one whose pair has changed is skipped.
         """
         if self._whole_pieces and data in self._ids:
             return [data]

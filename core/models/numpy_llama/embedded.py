@@ -1,8 +1,8 @@
-"""The model that comes with the library: a tiny decoder in NumPy with its own tokenizer, for trials offline.
+"""The model in the library: a tiny decoder in NumPy with its own tokenizer, for offline trials.
 
 It needs no download, no torch and no accelerator, so every example and test can run a real model end to end: prompt,
-key/value cache, logits, masks, sampling. **Its weights are noise** unless trained ones are given, so its output has no
-meaning, and only the grammar makes it valid.
+key/value cache, logits, masks, sampling. **Its weights are random**, unless trained ones are passed, so its output has
+no meaning, and only the grammar makes it valid.
 
 Prompts are ChatML, with tool calls in the Hermes format, as in Qwen. Source: the chat template of Qwen2.5-Instruct.
 """
@@ -29,17 +29,17 @@ class EmbeddedBackend(DecoderBackend):
     """The embedded model; implements `Backend`. Its sessions are independent of each other.
 
     Args:
-        weights: an ``.npz`` of trained weights with its ``.json`` (see `Network.load`); None draws noise.
-        seed: of the noise.
+        weights: an ``.npz`` of trained weights with its ``.json`` (see `Network.load`); None: random weights.
+        seed: the seed of random weights.
         context_window: maximum number of tokens of a sequence.
-        prefix_cache: maximum size of the finished sequences that are kept, in bytes; 0 keeps none.
+        prefix_cache: maximum size of the prefix cache, in bytes; 0: no cache.
 
     Raises:
         ModelError: the weights cannot be used.
 
     Attributes:
-        trained: False if the weights are noise.
-        description: one line about shape and weights.
+        trained: False if the weights are random.
+        description: one line on shape and weights.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class EmbeddedBackend(DecoderBackend):
         )
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of ``text``; the spelling of a control token is ordinary text."""
+        """Return the token ids of ``text``; names of control tokens are read as text."""
         return self._tokenizer.encode(text)
 
     def prompt_ids(
@@ -86,9 +86,9 @@ class EmbeddedBackend(DecoderBackend):
     ) -> list[int]:
         """Return the token ids of a conversation in ChatML; tools are listed if ``tool_prompt`` is empty.
 
-        Messages are always spelled out: only this method writes control tokens and ``<tool_call>`` markers,
-        so no text of a user, a tool or a document can pose as a turn or a call. Reasoning is kept in the turns after
-        the last user message, and dropped from older ones. An empty conversation has no token.
+        Text of messages is never read as control tokens or ``<tool_call>`` markers, so no text of a user, a tool or a
+        document can imitate a turn or a call. Reasoning is written in the turns after the last user message only. An
+        empty conversation has no token.
         """
         if not messages:
             return []
@@ -115,7 +115,7 @@ class EmbeddedBackend(DecoderBackend):
 
 
 class _Prompt:
-    """Writes ChatML as token ids; text between two markers is encoded as one, however many pieces it came in."""
+    """Writes ChatML as token ids; all text between two markers is encoded together."""
 
     def __init__(self, tokenizer: ByteBPE) -> None:
         self._tokenizer = tokenizer
@@ -123,11 +123,11 @@ class _Prompt:
         self._pending: list[str] = []
 
     def text(self, text: str) -> None:
-        """Add ordinary text: never a marker, whatever it spells."""
+        """Add ordinary text, in which markers are not recognised."""
         self._pending.append(text)
 
     def marker(self, text: str) -> None:
-        """Add a marker, as its one token."""
+        """Add a marker, as one token."""
         self._flush()
         self._ids.extend(self._tokenizer.encode(text))
 

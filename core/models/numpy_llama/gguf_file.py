@@ -1,8 +1,7 @@
 """Reader of GGUF files: the metadata, and tensors as NumPy arrays or as blocks.
 
 Source: the specification in ggml-org/ggml, ``docs/gguf.md``, and the block formats in ``src/ggml-common.h`` and
-``src/ggml-quants.c`` there. Read here, and not by the package ``gguf``, because that takes seconds for a vocabulary of
-usual size.
+``src/ggml-quants.c`` there. The package ``gguf`` is not used, because it takes seconds for a vocabulary of usual size.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ import numpy.typing as npt
 from ...errors import ModelError
 from .matrices import BlockMatrix, Floats, quantised
 
-#: Maximum size of a string or an array in the metadata, and of the number of tensors and keys: more is a broken file.
+#: Maximum size of a string or an array in the metadata, and number of tensors and keys; a file with more is corrupt.
 _MAX_COUNT = 1 << 24
 
-#: Types of metadata by number, as `struct` and NumPy name them.
+#: Types of metadata by number, in the notation of `struct` and NumPy.
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 
@@ -39,16 +38,16 @@ class _Tensor:
 
 
 class GGUFFile:
-    """An open GGUF file. Close it, or use it in a ``with`` block; what was read stays valid.
+    """An open GGUF file. Close it, or use it in a ``with`` block; tensors stay valid after that.
 
     Args:
         path: the file.
 
     Raises:
-        ModelError: it cannot be read, is not a GGUF file of version 2 or 3, or is cut off.
+        ModelError: it cannot be read, is not a GGUF file of version 2 or 3, or is truncated.
 
     Attributes:
-        path: as given.
+        path: the argument.
         metadata: values by key; arrays are lists of strings or NumPy arrays.
         names: names of the tensors.
     """
@@ -137,10 +136,10 @@ class GGUFFile:
         return np.frombuffer(self._map[start : self._at], code, count)
 
     def tensor(self, name: str) -> Floats | BlockMatrix:
-        """Return a tensor: floats in single precision, and quantised ones as `quantised` has them.
+        """Return a tensor: floats in single precision, or a quantised matrix (see `quantised`).
 
         Raises:
-            ModelError: there is no such tensor, its data are cut off, or its type is not known here.
+            ModelError: there is no such tensor, its data are truncated, or its type is unknown.
         """
         tensor = self._tensors.get(name)
         if tensor is None:
@@ -164,7 +163,7 @@ class GGUFFile:
 
 @dataclass(frozen=True)
 class _Form:
-    """A type of tensors: so many bytes hold so many elements."""
+    """A type of tensors: the numbers of elements and bytes of a block, and its reader."""
 
     name: str
     elements: int
@@ -182,12 +181,12 @@ def _bfloat16(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> Floats:
 
 
 def _half(data: npt.NDArray[np.uint8], at: int) -> Floats:
-    """Return the half-precision number at a place of each block, ``[blocks, 1]``."""
+    """Return the half-precision number at an offset of each block, ``[blocks, 1]``."""
     return np.ascontiguousarray(data[:, at : at + 2]).view("<f2").astype(np.float32)
 
 
 def _nibbles(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the lower halves of some bytes, then the upper ones, along the last axis."""
+    """Return the lower halves of bytes, then the upper halves, along the last axis."""
     return np.concatenate((data & 15, data >> 4), axis=-1)
 
 

@@ -1,7 +1,7 @@
-"""Matrices of a decoder that stay quantised: small integers, with a scale and an offset for each block of a row.
+"""Quantised matrices of a decoder: small integers, with a scale and an offset for each block of a row.
 
-Five quarters of a byte for each weight, where single precision takes four. All block formats of GGUF with one scale and
-one offset for 16 or 32 weights fit without loss (`quantised`).
+A weight takes 1.25 bytes, instead of 4 in single precision. All block formats of GGUF with one scale and one offset for
+16 or 32 weights are representable without loss (`quantised`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .block_rows import COMPILED, VECTORS, multiply, multiply_vectorised, unpack
 
 Floats = npt.NDArray[np.float32]
 
-#: Maximum number of vectors that are multiplied straight from the blocks. For more, tiles of rows are unpacked and
-#: multiplied by the linear algebra library of NumPy. Either way costs the same about here.
+#: Maximum number of vectors that are multiplied with the blocks directly. For more, tiles of rows are unpacked and
+#: multiplied by the linear algebra library of NumPy. Both cost about the same at this number.
 FEW = 12 if VECTORS else 3
 
-#: Number of rows in a tile, which bounds the memory for unpacked ones.
+#: Number of rows in a tile, which bounds the memory of unpacked rows.
 _TILE = 1024
 
 
@@ -53,7 +53,7 @@ class BlockMatrix:
 
     @property
     def nbytes(self) -> int:
-        """Memory that it takes, in bytes."""
+        """Size in bytes."""
         return self.q.nbytes + self.scales.nbytes + self.offsets.nbytes
 
     @property
@@ -62,7 +62,7 @@ class BlockMatrix:
         return TransposedBlocks(self)
 
     def __getitem__(self, ids: npt.NDArray[np.int64]) -> Floats:
-        """Return some rows in single precision, ``[n, columns]``."""
+        """Return rows in single precision, ``[n, columns]``."""
         return unpacked(self.q[ids], self.scales[ids], self.offsets[ids])
 
 
@@ -111,7 +111,7 @@ class TransposedBlocks:
 
 
 def quantised(q: npt.NDArray[np.int8], scales: Floats, offsets: Floats) -> BlockMatrix | Floats:
-    """Return a matrix of blocks, in single precision where the kernel for blocks is not compiled.
+    """Return a quantised matrix; unpacked to single precision if the kernel for blocks is not compiled.
 
     Args:
         q: the integers, ``[rows, columns]``.
@@ -132,7 +132,7 @@ def unpacked(q: npt.NDArray[np.int8], scales: Floats, offsets: Floats) -> Floats
 
 
 def beside(matrices: Sequence[Any]) -> Any:
-    """Return matrices of the same height side by side: one product for all that are applied to the same input."""
+    """Return matrices concatenated by columns, so that one product applies all of them to the same input."""
     if not all(isinstance(matrix, TransposedBlocks) for matrix in matrices):
         return np.concatenate([dense(matrix) for matrix in matrices], axis=1)
     blocks = max(matrix.rows.scales.shape[1] for matrix in matrices)

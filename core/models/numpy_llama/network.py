@@ -39,7 +39,7 @@ from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
 from .blas_threads import blas_threads
 from .matrices import Floats, beside
 
-#: Number of tokens that a new cache has room for.
+#: Capacity of a new cache, in tokens.
 _FIRST_CAPACITY = 64
 
 #: Maximum number of tokens in one forward pass: attention scores take heads * chunk * length floats.
@@ -119,13 +119,13 @@ def noise_weights(config: DecoderConfig, seed: int) -> dict[str, Floats]:
 
 
 class Network:
-    """The weights of a decoder, and what can be computed from them alone. Immutable.
+    """The weights of a decoder, and values derived from them. Immutable.
 
     Args:
         config: its shape.
-        weights: the named arrays (see the module's text); those that are not quantised are converted to float32.
+        weights: the named arrays (see the docstring of the module); unquantised ones are converted to float32.
         context_window: the longest sequence.
-        threads: maximum number of threads of a forward pass; None for as many as there are processors.
+        threads: maximum number of threads of a forward pass; None: the number of processors.
 
     Raises:
         ModelError: the shape is contradictory, or an array is missing, unknown or of another shape.
@@ -157,11 +157,11 @@ class Network:
 
     @classmethod
     def load(cls, path: Path, vocabulary: int, context_window: int) -> Network:
-        """Read trained weights: ``path`` is an ``.npz`` of the named arrays, and beside it lies a ``.json`` with the
-        fields of `DecoderConfig`.
+        """Read trained weights: ``path`` is an ``.npz`` of the named arrays, with a ``.json`` of the fields of
+        `DecoderConfig` in the same folder.
 
         Raises:
-            ModelError: a file is missing or broken, or the weights are for another vocabulary.
+            ModelError: a file is missing or corrupt, or the weights are for another vocabulary.
         """
         try:
             fields_given = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
@@ -188,7 +188,7 @@ class Network:
         return cls(config, weights, context_window)
 
     def rotate(self, heads: Floats, positions: slice | npt.NDArray[np.int64]) -> Floats:
-        """Turn queries or keys, ``[heads, tokens, head_dim]``, by the angles of their positions."""
+        """Rotate queries or keys, ``[heads, tokens, head_dim]``, by the angles of their positions."""
         cosine, sine = self.cosine[positions], self.sine[positions]
         half = heads.shape[2] // 2
         left, right = heads[..., :half], heads[..., half:]
@@ -196,7 +196,7 @@ class Network:
 
 
 class _Layer:
-    """The arrays of one block; those that are applied to the same input lie side by side, for one product."""
+    """The arrays of one block; those that apply to the same input are concatenated, for one product."""
 
     def __init__(self, arrays: Mapping[str, Any], prefix: str) -> None:
         self.attention_norm = arrays[prefix + "attention_norm"]
@@ -225,7 +225,7 @@ class DecoderSession:
 
     @property
     def cached_tokens(self) -> int:
-        """Number of its first tokens taken from an earlier sequence: none, for a `PrefixSession` counts them."""
+        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
         return 0
 
     @property
@@ -234,7 +234,7 @@ class DecoderSession:
         return self._length
 
     def extend(self, token_ids: Sequence[int]) -> Floats:
-        """Append tokens; return the logits after the last. An error leaves the sequence as it was.
+        """Append tokens; return the logits after the last. An error does not change the sequence.
 
         Raises:
             ContextOverflowError: they do not fit in the context window.
@@ -251,7 +251,7 @@ class DecoderSession:
         return logits
 
     def _with_room(self, network: Network, token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return the tokens that follow the sequence, checked, for which there is room then."""
+        """Return new tokens of the sequence, checked, after growing the cache for them."""
         ids = np.array(
             check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary), dtype=np.int64
         )
@@ -261,7 +261,7 @@ class DecoderSession:
         return ids
 
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> Floats:
-        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
         network = self._open()
         ids = self._with_room(network, token_ids)
         with blas_threads(network.threads):
@@ -270,10 +270,10 @@ class DecoderSession:
         return logits
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length``.
+        """Remove all tokens after the first ``length``.
 
         Raises:
-            ModelError: the sequence is not that long, or the session is closed.
+            ModelError: the sequence is shorter, or the session is closed.
         """
         self._open()
         check_crop(length, self._length)
@@ -281,11 +281,11 @@ class DecoderSession:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cache now, in bytes."""
+        """Current size of the cache, in bytes."""
         return self._keys.nbytes + self._values.nbytes
 
     def keeps(self, length: int) -> bool:
-        """Return True: any of its tokens can be kept."""
+        """Return True: a session can be reduced to any prefix."""
         return length <= self._length
 
     def fork(self, length: int) -> DecoderSession:
@@ -309,7 +309,7 @@ class DecoderSession:
         return self._network
 
     def _reserve(self, capacity: int) -> None:
-        """Make room for ``capacity`` tokens in all, keeping those that are there."""
+        """Grow the cache to ``capacity`` tokens, with its contents."""
         config = self._open().config
         keys = np.empty((config.layers, config.kv_heads, capacity, config.head_dim), np.float32)
         values = np.empty_like(keys)
@@ -325,7 +325,7 @@ class DecoderSession:
         for index, layer in enumerate(network.layers):
             stream = stream + self._attend(network, index, _normed(stream, layer.attention_norm, epsilon), tree)
             gate, up = np.split(_normed(stream, layer.mlp_norm, epsilon) @ layer.gate_up, 2, axis=1)
-            # SiLU by way of tanh, which cannot overflow.
+            # SiLU, computed by tanh, which cannot overflow.
             stream = stream + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ layer.down
         return stream
 
@@ -339,7 +339,7 @@ class DecoderSession:
         turned = network.rotate(joined[: config.heads + heads], positions)
         self._keys[index, :, start:stop] = turned[config.heads :]
         self._values[index, :, start:stop] = joined[config.heads + heads :]
-        # Query heads that share keys and values are laid end to end: one product per key/value head.
+        # Query heads that share keys and values are concatenated, for one product per key/value head.
         queries = turned[: config.heads].reshape(heads, -1, width)
         queries *= np.float32(width**-0.5)
         scores: Floats = queries @ self._keys[index, :, :stop].transpose(0, 2, 1)
@@ -362,7 +362,8 @@ def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:
 
 
 def _check_shape(config: DecoderConfig, weights: Mapping[str, Any]) -> None:
-    """Check that weights are exactly those of a decoder of this shape; the error names what is not."""
+    """Check that the names and shapes of weights are those of a decoder of this shape; the error names the
+    differences."""
     for name, size in asdict(config).items():
         kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
         if isinstance(size, bool) or not isinstance(size, kinds) or size <= 0:
