@@ -1,7 +1,7 @@
-"""Models on servers that speak OpenAI's chat completions; their answers are validated here.
+"""Models on servers with OpenAI's chat completions API; their answers are validated here.
 
-``load_model("openai:MODEL@URL")`` returns a `RemoteModel`. It sees no logits, so nothing is constrained on this side:
-each answer is validated, repaired or requested again before you get it.
+``load_model("openai:MODEL@URL")`` returns a `RemoteModel`. It has no logits, so nothing is constrained on this
+side: each answer is validated, and if necessary repaired or requested again, before it is returned.
 """
 
 from .model import RemoteModel

@@ -1,4 +1,4 @@
-"""Addresses of models on servers, and the secrets that go with them."""
+"""Addresses of models on servers, and their secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Address:
 
     Attributes:
         model: its name on the server.
-        base_url: where the server's API begins, without a slash at the end.
+        base_url: the base URL of the server's API, without a trailing slash.
     """
 
     model: str
@@ -33,7 +33,7 @@ def parse_address(rest: str, base_url: str | None) -> Address:
     """Parse a model's URI after its scheme: ``MODEL@URL``, or ``MODEL`` with a separate URL.
 
     Raises:
-        ModelError: it has no model or no server. No server is ever assumed.
+        ModelError: it has no model or no server (there is no default server).
     """
     cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
     model, url = (rest, None) if cut < 0 else (rest[:cut], rest[cut + 1 :])
@@ -56,10 +56,10 @@ def parse_address(rest: str, base_url: str | None) -> Address:
 
 
 def secret_of(value: Any, what: str) -> str:
-    """Return a secret that was given as text, wrapped (``get_secret_value``), or as ``env:NAME``.
+    """Return a secret: a text, a wrapped one (``get_secret_value``), or ``env:NAME``.
 
     Raises:
-        ModelError: there is no such environment variable, or it is not text; the value is never shown.
+        ModelError: the environment variable does not exist, or the secret is not a text; the error does not show it.
     """
     value = value.get_secret_value() if hasattr(value, "get_secret_value") else value
     if not isinstance(value, str):

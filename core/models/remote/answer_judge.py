@@ -1,4 +1,4 @@
-"""Judge of remote answers: validates them against the request, whatever the server promised."""
+"""Judge of remote answers: validates them against the request, independently of the server's guarantees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .chat_completions import Answer, RawCall
 
 _LOG = logger_of("remote")
 
-#: Why a call is not one, where the server stopped inside of it.
+#: The error of a call that the server truncated.
 CUT = "malformed call: the token budget ended inside its arguments"
 
 
@@ -31,12 +31,12 @@ class Verdict:
     """Judgement of one answer.
 
     Attributes:
-        text: text of the answer; JSON in canonical spelling where JSON was asked for.
-        calls: valid tool calls; the last may be truncated (`ToolCall.cut`), and cannot be run then.
-        wrong: problems of the answer, for the model to read; empty for a valid answer.
-        cut: the token budget ended inside an invalid structured answer, so asking again is of no use.
-        is_sent: all of it was certain while it came, and has been handed on.
-        places: pointers to the values of a JSON text that the server closed by force.
+        text: text of the answer; JSON in canonical form, if JSON was requested.
+        calls: valid tool calls; the last may be truncated (`ToolCall.cut`), and cannot be executed then.
+        wrong: errors of the answer, for the model; empty for a valid answer.
+        cut: the token budget ended inside an invalid structured answer, so a retry would be useless.
+        is_sent: all of it was certain during streaming, and has been emitted.
+        places: pointers to the truncated values of a JSON text.
     """
 
     text: str = ""
@@ -49,18 +49,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Task:
-    """Checked demands of a request on its answer.
+    """The requirements of a request for its answer, checked.
 
     Attributes:
         params: options of the request.
-        tools: tools that may be called; None if there are none, or none is allowed.
-        forbidden: tools that the model knows and may not call now (``tool_choice="none"``), where it writes text.
+        tools: tools that may be called; None if there are none, or if calls are not allowed.
+        forbidden: tools that are in the prompt but must not be called (``tool_choice="none"``), for text answers.
         schema: schema of a text answer; None if it is free.
         grammar: grammar of a text answer; None if it is free.
         repair: repair calls and JSON.
-        free: the server is asked in words only (``constrained_decoding=False``).
+        free: the shape is requested by instructions only (``constrained_decoding=False``).
         plain_integers: the answer is read by Pydantic, for which neither 3.0 nor 1e25 is an integer.
-        convert: converts the value of a JSON answer, and returns what is wrong with it.
+        convert: converts the value of a JSON answer, and returns its errors.
     """
 
     params: GenerateParams
@@ -80,12 +80,12 @@ class Task:
 
         Raises:
             ModelError: two options exclude each other.
-            SchemaError: a schema is malformed, or nothing can satisfy it.
+            SchemaError: a schema is malformed, or unsatisfiable.
         """
         tools, mode, grammar = params.tools, params.json_mode, params.grammar
         given = tools is not None and isinstance(tools, ToolInterface) and bool(tools.names)
         free = mode is not None and not mode.constrained_decoding
-        # The planner checks which options exclude each other; here, no grammar has to enforce the keywords.
+        # The planner checks combinations of options; here, no grammar has to enforce the keywords.
         plain = replace(params, json_mode=None if free or mode is None else replace(mode, strict=False))
         if given and plain.tool_choice != "none":
             if grammar is not None or free or (mode is not None and mode.grammar is not None):
@@ -118,17 +118,17 @@ class Task:
 
     @property
     def held(self) -> bool:
-        """True if no part of the text is certain before the answer has been judged."""
+        """True if no part of the text is certain before the complete answer is judged."""
         demanded = self.tools is not None and self.params.tool_choice != "auto"
         cut_here = self.tools is not None and bool(self.params.stop)
         return self.is_json or self.grammar is not None or demanded or cut_here
 
     def text_verdict(self, text: str, used_up: bool | None) -> Verdict:
-        """Judge a text answer; JSON is respelled.
+        """Judge a text answer; JSON is converted to canonical form.
 
         Args:
             text: the answer.
-            used_up: as `Answer.used_up` says.
+            used_up: the result of `Answer.used_up`.
         """
         cut = used_up is True
         if not self.is_json:
@@ -136,7 +136,7 @@ class Task:
                 return Verdict(text, wrong=("the text does not have the form that was asked for",), cut=cut)
             return Verdict(text) if text else Verdict(wrong=("the answer is empty",), cut=cut)
         text = text.strip()
-        # Some servers leave the reasoning in the text, before the answer.
+        # Some servers do not separate the reasoning from the text after it.
         answer = text.rpartition("</think>")[2]
         try:
             value = self._value(text, answer, repair=self.repair and not cut)
@@ -162,7 +162,7 @@ class Task:
         return Verdict(written, wrong=wrong, cut=cut and bool(wrong))
 
     def _respelled(self, answer: str) -> tuple[Any] | None:
-        """Return the value under the schema from which the answer differs by its spelling only; None: there is none."""
+        """Return the value for which the answer is only another spelling, under the schema; None if there is none."""
         if not self.repair or self.schema is None:
             return None
         try:
@@ -181,7 +181,7 @@ class Task:
         return value
 
     def _spelled(self, value: Any) -> str:
-        """Return a value in the spelling that was asked for: the first that the grammar takes, if there is one."""
+        """Return the JSON text of a value: in the first spelling that the grammar allows, if there is a grammar."""
         mode = self.params.json_mode
         written = [dump_json(value), dump_json(value, compact=True)]
         if mode is not None and mode.grammar is None and mode.whitespace == "compact":
@@ -204,11 +204,11 @@ class Task:
 
 
 class AnswerReader:
-    """Reader of a streamed answer: what is certain is an event at once, the rest waits for `verdict`.
+    """Reader of a streamed answer: certain parts are emitted immediately, the rest waits for `verdict`.
 
     Args:
-        task: demands of the request.
-        parser: reads calls that come as text; None if there are no tools, or if text must be JSON.
+        task: the requirements of the request.
+        parser: parses calls in text; None if there are no tools, or if text must be JSON.
         held: nothing is certain before the end.
     """
 
@@ -222,11 +222,11 @@ class AnswerReader:
         self._broken: str | None = None
 
     def feed(self, text: str) -> list[Event]:
-        """Take the next piece of the text; return what of it is certain."""
+        """Read the next piece of the text; return the certain events."""
         return self._take(self._parser.feed(text)) if self._parser is not None else self._take([TextDelta(text)])
 
     def close(self) -> list[Event]:
-        """End the text; return the events that are certain now."""
+        """End the text; return the remaining certain events."""
         if self._parser is None:
             return []
         return self._take(self._parser.close())
@@ -250,11 +250,11 @@ class AnswerReader:
         return certain
 
     def verdict(self, answer: Answer, used_up: bool | None) -> Verdict:
-        """Judge the answer, now that all of it has come.
+        """Judge the complete answer.
 
         Args:
             answer: the answer.
-            used_up: as `Answer.used_up` says.
+            used_up: the result of `Answer.used_up`.
         """
         task, tools = self._task, self._task.tools
         text = "".join(self._text)
@@ -280,11 +280,11 @@ class AnswerReader:
     def _judged(
         self, tools: ToolInterface, answer: Answer, used_up: bool | None
     ) -> tuple[tuple[ToolCall, ...], tuple[str, ...]]:
-        """Return the calls of the answer, the last perhaps truncated, or else what is wrong with them.
+        """Return the calls of the answer, of which the last may be truncated; or else their errors.
 
-        If the tokens of an answer were used up, its last call counts as truncated even if it is valid: servers close
-        arguments that they cut (vLLM while it streams, and servers that return arguments as objects).
-        Calls in the text are as the model wrote them: their end markers show that they are complete.
+        If the answer has used up its tokens, its last call counts as truncated even if it is valid, because servers
+        complete truncated arguments (vLLM when streaming, and servers that return arguments as objects). Calls in the
+        text are literal, so their end markers show that they are complete.
         """
         received = [_read(raw) for raw in answer.calls] or list(self._calls)
         partial: ToolCall | None = None
@@ -310,19 +310,19 @@ class AnswerReader:
             elif not calls:
                 return (), ("the answer ended before a call had its tool's name",)
         if named or not self._task.params.parallel_tool_calls:
-            del calls[1:]  # what a model writes that has to stop after its first call
+            del calls[1:]  # text of a model that must stop after its first call
         ids: set[str] = set()
         for index, call in enumerate(list(calls)):
             if not call.id or call.id in ids:
                 calls[index] = replace(call, id=new_call_id())
             ids.add(calls[index].id)
-            if not call.cut:  # as it was repaired, in one spelling
+            if not call.cut:  # repaired, in canonical form
                 calls[index] = replace(calls[index], raw=dump_json(dict(call.arguments)))
         return tuple(calls), ()
 
 
 def _read(raw: RawCall) -> ToolCall:
-    """Read a call as a server sent it; ``error`` is set if its arguments are not a JSON object."""
+    """Read a call of a server; ``error`` is set if its arguments are not a JSON object."""
     text = raw.arguments.strip() or "{}"
     try:
         value = read_json(text)
@@ -341,9 +341,9 @@ def _read(raw: RawCall) -> ToolCall:
 
 
 def _is_open(call: RawCall, tools: ToolInterface) -> bool:
-    """Return True if the arguments of a call end before their JSON does, so that a part of them may be missing.
+    """Return True if the arguments of a call are incomplete JSON, so that a part of them may be missing.
 
-    So do empty arguments, unless the tool takes none.
+    Empty arguments count as incomplete, unless the tool has no parameters.
     """
     if call.arguments.strip():
         return ends_early(call.arguments)
@@ -353,13 +353,13 @@ def _is_open(call: RawCall, tools: ToolInterface) -> bool:
 
 
 def _cut(call: ToolCall) -> ToolCall:
-    """Return a truncated call without its arguments, so that they cannot be taken for complete."""
+    """Return a truncated call without its arguments, so that they cannot be mistaken for complete ones."""
     received = " ".join((call.raw or "").split())[:200]
     error = f"{CUT}; received: {received}" if received else CUT
     return ToolCall(call.id, call.name, {}, raw="{}", cut=("",), error=error)
 
 
 def _until(text: str, stop: Sequence[str]) -> str:
-    """Return a text up to the first of the strings that end it."""
+    """Return a text up to the first stop string."""
     ends = [text.index(end) for end in stop if end and end in text]
     return text[: min(ends)] if ends else text

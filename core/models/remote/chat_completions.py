@@ -1,6 +1,6 @@
-"""Chat completions: conversations as requests take them, and answers, whole or in pieces.
+"""Chat completions: conversations in the format of requests, and answers, complete or in chunks.
 
-Source: OpenAI's reference of ``POST /v1/chat/completions``, read leniently: servers differ in what they leave out.
+Source: OpenAI's reference of ``POST /v1/chat/completions``; parsing is lenient, because servers omit different fields.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...language.json_text import dump_json
 
 
 def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return a conversation as OpenAI's ``messages``; earlier calls and results without ids get some."""
+    """Return a conversation as OpenAI's ``messages``; earlier calls and results without ids get generated ones."""
     turns: list[dict[str, Any]] = []
     open_ids: list[str] = []
     for number, message in enumerate(messages):
@@ -28,7 +28,7 @@ def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
         if message.tool_calls:
             calls = [_past_call(call, f"call_{number}_{index}") for index, call in enumerate(message.tool_calls)]
             open_ids = [call["id"] for call in calls]
-            turn["tool_calls"] = calls  # the content stays a text, if an empty one: some servers refuse null
+            turn["tool_calls"] = calls  # the content stays a string, even if empty, because some servers refuse null
         if message.role == "tool":
             turn["tool_call_id"] = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
             if turn["tool_call_id"] in open_ids:
@@ -40,7 +40,7 @@ def openai_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _past_call(call: ToolCall, spare_id: str) -> dict[str, Any]:
-    # The arguments are written again: servers and their templates fail on history that is not JSON.
+    # Arguments are serialised again, because servers and their templates fail on invalid JSON in the history.
     function = {"name": call.name, "arguments": dump_json(dict(call.arguments))}
     return {"id": call.id or spare_id, "type": "function", "function": function}
 
@@ -65,12 +65,12 @@ def _address(image: ImagePart) -> str:
     return f"data:{image.media_type or 'image/png'};base64,{base64.b64encode(image.data).decode()}"
 
 
-#: Finish reasons of answers that ended by themselves; ``length``, and any other, may mean a cut.
+#: Finish reasons of complete answers; ``length`` and all others may mean truncation.
 _WHOLE = frozenset(
     {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use", "complete"}
 )
 
-#: Minimum power of two that is taken for a token budget of the server's own.
+#: Minimum power of two that counts as a token budget of the server.
 _LEAST_OWN_BUDGET = 1024
 
 # -- in ------------------------------------------------------------------------------------------------------------
@@ -78,10 +78,10 @@ _LEAST_OWN_BUDGET = 1024
 
 @dataclass
 class RawCall:
-    """A call as a server sent it.
+    """A call in a server's answer.
 
     Attributes:
-        id: empty if there was none.
+        id: its id; empty if there is none.
         name: name of the tool.
         arguments: text of the arguments.
     """
@@ -93,18 +93,19 @@ class RawCall:
 
 @dataclass
 class Answer:
-    """One answer, put together from the pieces in which it came.
+    """One answer, assembled from its chunks.
 
     Attributes:
         text: text of the answer.
-        reasoning: reasoning before it, where the server separates it.
-        refusal: the model's reason not to answer.
+        reasoning: reasoning before it, if the server separates it.
+        refusal: the model's refusal to answer.
         calls: tool calls, in order.
         finish: finish reason, in the server's words; None if the answer has not ended.
-        usage: token counts, as far as the server gives them.
-        model: the name under which the server answered.
-        budget: the token budget that the request named; None if it named none.
-        cut: what a server with our plug-in closed by force: pointers into its text, or name and pointer for calls.
+        usage: the token counts that the server reports.
+        model: the model's name in the answer.
+        budget: the token budget in the request; None if there was none.
+        cut: truncated values reported by a server with our plug-in: pointers into its text, or name and pointer for
+            calls.
     """
 
     text: str = ""
@@ -119,19 +120,19 @@ class Answer:
     _by_index: dict[Any, RawCall] = field(default_factory=dict)
 
     def used_up(self, window: int | None = None) -> bool | None:
-        """Return True if the answer used all the tokens that it could have, so that it may have been cut.
+        """Return True if the answer has used up its tokens, so that it may be truncated.
 
-        The finish reason is not enough: servers give ``tool_calls`` or ``stop`` for calls that they cut (named choices
-        of llama_cpp.server, streamed calls of vLLM, unfinished calls of ``transformers serve``), so token counts are
-        used too. A server may also have a budget of its own that it does not report (``transformers serve``: 1,024
-        tokens): a count that is a power of two from there on is taken for one.
+        The finish reason is not sufficient: servers report ``tool_calls`` or ``stop`` for truncated calls (named
+            choices of llama_cpp.server, streamed calls of vLLM, incomplete calls of ``transformers serve``), so token
+            counts are used too. A server may also have a budget that it does not report (``transformers serve``: 1,024
+            tokens), so a count that is a power of two from there counts as one.
 
         Args:
-            window: the context window, if it is known.
+            window: the context window, if known.
 
         Returns:
-            True: the finish reason or the token counts say so. False: nothing says so. None: the request named a
-            budget, and there are no counts to tell whether it was used up.
+            True: by the finish reason or the token counts. False: no sign of it. None: the request had a budget, but
+            there are no token counts.
         """
         if self.finish is not None and self.finish.lower() not in _WHOLE:
             return True
@@ -143,13 +144,13 @@ class Answer:
         return full or own or (self.budget is not None and written >= self.budget)
 
     def add(self, event: Any) -> tuple[str, str]:
-        """Take a whole completion, or the next chunk of one.
+        """Add a complete completion, or the next chunk of one.
 
         Returns:
-            What it adds to the reasoning, and to the text.
+            The added parts of the reasoning and of the text.
 
         Raises:
-            ServerError: it is neither; the message holds what was received.
+            ServerError: it is neither; the message quotes it.
         """
         if isinstance(event, Mapping) and event.get("error"):
             said = event["error"]
@@ -166,7 +167,7 @@ class Answer:
             if not isinstance(choice, Mapping):
                 raise _odd(event)
             if choice.get("index"):
-                continue  # another answer to the same request, which comes in between
+                continue  # another choice of the same request, interleaved
             self.finish = choice.get("finish_reason") or self.finish
             self.cut = _cut_places(choice.get("stop_reason")) or self.cut
             delta = choice.get("delta") or choice.get("message") or {}
@@ -200,7 +201,7 @@ class Answer:
         call_id, index = str(piece.get("id") or ""), piece.get("index")
         index = number if not isinstance(index, int) else index
         call = self._by_index.get(index)
-        # Some servers give every call the index 0, and tell them apart by their ids.
+        # Some servers use index 0 for every call, with different ids.
         if call is None or (call_id and call.id and call_id != call.id):
             call = self._by_index[index] = RawCall()
             self.calls.append(call)
@@ -214,7 +215,7 @@ class Answer:
 
 
 def _cut_places(stop_reason: Any) -> tuple[str, ...]:
-    """Return the places that a ``stop_reason`` of our plug-in for vLLM names."""
+    """Return the truncated values in a ``stop_reason`` of our plug-in for vLLM."""
     if not isinstance(stop_reason, str) or not stop_reason.startswith('{"toolgrammar"'):
         return ()
     return tuple(json.loads(stop_reason)["toolgrammar"]["cut"])

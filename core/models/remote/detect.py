@@ -13,7 +13,7 @@ from .transport import RefusedError, Transport
 async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
     """Return the kind of a server, and its context window if it reports one.
 
-    vLLM, SGLang and llama.cpp name themselves as the owners of their models; Ollama has ``/api/version``.
+    vLLM, SGLang and llama.cpp are named as the owners of their models; Ollama has ``/api/version``.
     """
     listed: Any = {}
     with suppress(RefusedError):

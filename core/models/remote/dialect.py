@@ -1,4 +1,4 @@
-"""Dialect of one server, learned from its refusals: forms of requests and JSON Schema keywords that it rejects."""
+"""Dialect of one server, learned from rejected requests: forms and JSON Schema keywords that it does not support."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from .schema_dialects import named_keywords
 from .servers import Form
 from .transport import RefusedError
 
-#: Maximum number of refused requests that are remembered.
+#: Maximum number of memoised rejected requests.
 _REMEMBERED = 1_024
 
-#: Maximum number of steps that leave out keywords named in a refusal, before all optional keywords are left out.
+#: Maximum number of steps that remove the keywords named in a rejection, before all optional keywords are removed.
 _NAMED_STEPS = 3
 
-#: Number of refused schemas, without optional keywords, after which a form is not tried any more.
+#: Number of rejected schemas without optional keywords after which a form is no longer tried.
 _HOPELESS = 3
 
 
 class Dialect:
-    """Refusals of one server so far.
+    """Rejections of one server so far.
 
     Attributes:
-        unknown: JSON Schema keywords that it does not know: without them it took what it had refused before.
+        unknown: JSON Schema keywords that it does not support: it accepted a rejected request without them.
     """
 
     def __init__(self) -> None:
         self.unknown: frozenset[str] = frozenset()
-        self._refused: dict[str, frozenset[str]] = {}  # by request: the keywords to leave out next; none: another form
-        self._doubtful: set[str] = set()  # refused once with a status that may have had another reason
-        self._hopeless: dict[str, set[str]] = {}  # by form: requests that were refused without their extra keywords
-        self._taken: set[str] = set()  # forms that it took at least once
+        self._refused: dict[str, frozenset[str]] = {}  # by request: keywords to remove; empty: try another form
+        self._doubtful: set[str] = set()  # rejected once, with a status that may have another reason
+        self._hopeless: dict[str, set[str]] = {}  # by form: requests that were rejected without optional keywords
+        self._taken: set[str] = set()  # forms that it accepted at least once
 
     def descend(self, make: Callable[[Collection[str]], list[Form]]) -> Descent:
         """Return the forms of one request.
 
         Args:
-            make: makes the forms, the strongest first, without the keywords that it is given.
+            make: makes the forms, the strongest first, without given keywords.
         """
         return Descent(self, make)
 
     def after(self, request: str) -> frozenset[str] | None:
-        """Return the keywords to leave out of a request that is known to be refused; None if it is not."""
+        """Return the keywords to remove from a request that is known to be rejected; None if it is not."""
         return self._refused.get(request)
 
     def is_hopeless(self, form: str) -> bool:
-        """Return True if the server seems not to know a form at all."""
+        """Return True if the server seems not to support a form."""
         return form not in self._taken and len(self._hopeless.get(form, ())) >= _HOPELESS
 
     def learn(self, steps: Collection[_Step], taken: str) -> None:
-        """Remember what was refused, now that the server has taken the form ``taken`` instead."""
+        """Record the rejections, after the server has accepted the form ``taken``."""
         if len(self._refused) + len(steps) > _REMEMBERED:
             self._refused.clear()
             self._doubtful.clear()
@@ -69,7 +69,7 @@ class Dialect:
 
 
 class _Step(NamedTuple):
-    """One refusal: of which form and request, what was left out next, and how certain that is."""
+    """One rejection: its form and request, the keywords removed next, and its certainty."""
 
     form: str
     request: str
@@ -79,12 +79,12 @@ class _Step(NamedTuple):
 
 
 class Descent:
-    """Forms of one request, the strongest first; each is tried with fewer keywords before the next one is.
+    """Forms of one request, the strongest first; each is tried with fewer keywords before the next form.
 
-    Iterate over it, and call `refuse` or `take` for each form; after `take`, nothing more comes.
+    Iterate over it, and call `refuse` or `take` for each form; the iteration ends after `take`.
 
     Attributes:
-        refusals: those of this request, in order.
+        refusals: the rejections of this request, in order.
     """
 
     def __init__(self, dialect: Dialect, make: Callable[[Collection[str]], list[Form]]) -> None:
@@ -101,7 +101,7 @@ class Descent:
             yield from self._variants(form)
 
     def _variants(self, form: Form) -> Iterator[Form]:
-        """Yield a form, and after each refusal the same with fewer keywords."""
+        """Yield a form, and after each rejection the same form with fewer keywords."""
         unknown = self._dialect.unknown
         for number in range(_NAMED_STEPS + 2):
             request = json.dumps([form.name, form.fields], sort_keys=True)
@@ -124,9 +124,9 @@ class Descent:
             form = weaker
 
     def refuse(self, refusal: RefusedError) -> None:
-        """Record that the server refused the last form."""
+        """Record that the server rejected the last form."""
         self.refusals.append(refusal)
 
     def take(self, form: Form) -> None:
-        """Record that the server took a form, so that the other forms were the reason for the refusals."""
+        """Record that the server accepted a form, so the rejections were caused by the other forms."""
         self._dialect.learn(self._steps, form.name)

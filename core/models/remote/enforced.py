@@ -1,7 +1,7 @@
-"""Answers that a server wrote under our own grammar: recognised by a probe, read as they come, and not asked for twice.
+"""Answers of a server that enforces our grammar: detected by a probe, streamed, and not retried.
 
-Such a server is vLLM with the plug-in of ``toolgrammar.adapters.vllm``. What it sends is certain at once, as with a
-local model. It is validated all the same when it is whole; that it is not valid then is an error.
+This is vLLM with the plug-in of ``toolgrammar.adapters.vllm``. Its output is certain immediately, as that of a local
+model. The complete answer is still validated; an invalid one raises an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .answer_judge import CUT, Task, Verdict
 from .chat_completions import Answer
 from .transport import RefusedError, Transport
 
-#: An envelope that no version reads, so that the plug-in refuses it by its name.
+#: An envelope of an unknown version, which the plug-in rejects by name.
 _PROBE = json.dumps({"toolgrammar": 0})
 _PROBE_TOOL = {"type": "function", "function": {"name": "probe", "parameters": {"type": "object", "properties": {}}}}
 
@@ -34,10 +34,10 @@ def envelope(tools: Sequence[Mapping[str, Any]], choice: str, parallel: bool, sc
 async def has_plugin(transport: Transport, model: str) -> bool:
     """Return True if a server has the plug-in, its backend and its tool parser.
 
-    It is asked for one token under an envelope that the plug-in refuses; a server without it may write that token.
+    The probe requests one token with an envelope that the plug-in rejects; a server without the plug-in writes a token.
 
     Raises:
-        ServerError: the server did not answer, so that nothing is known of it; the request itself would fail so too.
+        ServerError: the server did not answer.
     """
     body = {
         "model": model,
@@ -55,20 +55,20 @@ async def has_plugin(transport: Transport, model: str) -> bool:
 
 
 def is_enforceable(task: Task) -> bool:
-    """Return True if the plug-in can enforce all of a task while the answer is written."""
+    """Return True if the plug-in can enforce a task completely."""
     params = task.params
     if task.free or task.convert is not None or params.tool_format is not None:
         return False
     if task.tools is not None:
-        return not params.stop  # which ends a text, and the server looks for it in arguments too
+        return not params.stop  # the server also searches for stop strings in arguments
     return task.is_json and task.schema is not None
 
 
 class EnforcedReader:
-    """Reader of one such answer; used as `answer_judge.AnswerReader`.
+    """Reader of such an answer, with the interface of `answer_judge.AnswerReader`.
 
     Args:
-        task: demands of the request.
+        task: the requirements of the request.
     """
 
     def __init__(self, task: Task) -> None:
@@ -77,11 +77,11 @@ class EnforcedReader:
         self._sent: list[int] = []  # number of characters of each call's arguments
 
     def feed(self, text: str) -> list[Event]:
-        """Take the next piece of the text, all of which is certain."""
+        """Read the next piece of the text, all of which is certain."""
         return [TextDelta(text)]
 
     def calls(self, answer: Answer) -> list[Event]:
-        """Return what has come of calls since this was last asked."""
+        """Return the events of calls since the last call of this method."""
         events: list[Event] = []
         for index, call in enumerate(answer.calls):
             if index == len(self._sent):
@@ -94,7 +94,7 @@ class EnforcedReader:
         return events
 
     def ends(self, verdict: Verdict) -> list[Event]:
-        """Return the ends of the calls of a valid answer."""
+        """Return the end events of the calls of a valid answer."""
         return [CallEnd(index, call) for index, call in enumerate(verdict.calls)]
 
     def close(self) -> list[Event]:
@@ -102,13 +102,13 @@ class EnforcedReader:
         return []
 
     def verdict(self, answer: Answer, used_up: bool | None) -> Verdict:
-        """Judge the answer, now that all of it has come."""
+        """Judge the complete answer."""
         places = list(answer.cut)
         calls: list[ToolCall] = []
         wrong: list[str] = []
         for index, raw in reversed(list(enumerate(answer.calls))):
-            # The budget cuts the end of an answer: of two calls of one tool, the last, and where no tool is named, the
-            # last of all.
+            # The budget truncates the end of an answer: of two calls of one tool, the last; without a tool's name, the
+            # last call.
             named = {place for place in places if place in ("", raw.name) or place.startswith(f"{raw.name}/")}
             pointers = tuple(place[len(raw.name) :] for place in places if place in named)
             places = [place for place in places if place not in named]

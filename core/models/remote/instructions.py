@@ -1,4 +1,4 @@
-"""Instructions in words: the schema of an answer, and the problems of the last one."""
+"""Instructions for the model: the schema of an answer, and the errors of the last one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .chat_completions import Answer
 
 
 def correction(answer: Answer, verdict: Verdict) -> list[Message]:
-    """Return turns that show the model its answer and the problems of it.
+    """Return turns that show the model its answer and the errors of it.
 
-    Calls are shown as text: servers and templates fail on a call that is not JSON, or of an unknown tool.
+    Calls are shown as text, because servers and templates fail on calls with invalid JSON or unknown tools.
     """
     calls = [f"{call.name}({call.arguments})" for call in answer.calls]
     said = "\n".join([answer.text, *calls] if answer.text else calls) or "(nothing)"
@@ -27,7 +27,7 @@ def correction(answer: Answer, verdict: Verdict) -> list[Message]:
 
 
 def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """Return the conversation with a text at the end of its first system turn."""
+    """Return the conversation with a text appended to its first system turn."""
     if not text:
         return tuple(messages)
     if messages and messages[0].role == "system":
@@ -37,7 +37,7 @@ def with_system(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
 
 
 def schema_text(schema: Any, beside_tools: bool) -> str:
-    """Return the instruction that gives a model the schema of its answer."""
+    """Return the instruction with the schema of the answer."""
     start = "When you call no tool, answer" if beside_tools else "Answer"
     if schema is None or schema is True:
         return f"{start} with JSON alone."

@@ -1,4 +1,5 @@
-"""`RemoteModel`: a model on a server, with the interface of a local one; answers are validated before you get them."""
+"""`RemoteModel`: a model on a server, with the interface of a local one; answers are validated before they are
+returned."""
 
 from __future__ import annotations
 
@@ -52,17 +53,17 @@ if TYPE_CHECKING:
 
 _LOG = logger_of("remote")
 
-#: Seconds of silence after which a request has failed, unless given.
+#: Default time in seconds without data after which a request fails.
 DEFAULT_TIMEOUT = 120.0
 
-#: Context window in tokens of a server that does not say.
+#: Default context window in tokens, if the server does not report it.
 DEFAULT_WINDOW = 8_192
 
-#: Bytes of text per token in estimates, which err on the high side for most languages.
+#: Bytes of text per token in estimates, which are too high for most languages.
 BYTES_PER_TOKEN = 3
 
 
-#: Fields of a request whose change would make its answers unreadable here, and what to do instead.
+#: Fields of a request that must not be changed, because answers could not be read, and the alternatives.
 _OWN_FIELDS = {
     "messages": "give the conversation as the prompt",
     "n": "ask as often as there should be answers",
@@ -92,31 +93,31 @@ class _CancelledByCallerError(Exception):
 class RemoteModel(Model):
     """A model behind an OpenAI-compatible API.
 
-    The server is asked to enforce as much as it can. Every call and answer is then validated here, repaired if that
-    makes it valid, or requested again together with its problems. So each answer that you get is valid; the guarantee
-    is called ``validated``, since the answer was not constrained while it was written. A vLLM server with our plug-in
-    (``toolgrammar.adapters.vllm``) constrains it: such answers are handed on as they come. Thread-safe; all requests
-    share their connections.
+    The request uses all constraints that the server supports. Every call and answer is then validated here, repaired if
+    that makes it valid, or requested again together with its errors. So each returned answer is valid; the guarantee is
+    called ``validated``, because the answer was not constrained during decoding. A vLLM server with our plug-in
+    (``toolgrammar.adapters.vllm``) constrains it, so its answers are streamed. Thread-safe; all requests share the
+    connections.
 
     Args:
         address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url``.
-        base_url: where the server's API begins. No server is ever assumed.
-        api_key: sent as a bearer token; ``"env:NAME"`` reads it from the environment. It is never shown.
-        timeout: seconds of silence after which a request has failed.
+        base_url: the base URL of the server's API (there is no default server).
+        api_key: the bearer token; ``"env:NAME"`` reads it from the environment. It is never shown.
+        timeout: time in seconds without data after which a request fails.
         headers: additional headers of every request; each value may be ``"env:NAME"``.
         server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"sglang"``, ``"llama.cpp"``,
-            ``"ollama"``, or ``"auto"``, which asks the server when it is first needed.
-        context_window: context window in tokens; by default as the server reports it (``"auto"``), or 8,192.
-        retries: maximum number of further attempts when an answer is not valid.
+            ``"ollama"``, or ``"auto"``, which detects it at the first request.
+        context_window: context window in tokens; by default that reported by the server (``"auto"``), or 8,192.
+        retries: maximum number of further requests after an invalid answer.
         max_retries: maximum number of times that a request is sent again to a server that is busy or has failed.
-        repair: repair calls and JSON where that makes them valid.
-        body: fields for every request, over ours; None leaves one out. ``messages``, ``n``, ``stop`` and ``stream`` are
-            refused.
-        trust_env: use the proxies and certificates that the environment names.
-        transport: an httpx transport to send requests with, instead of the network.
+        repair: repair calls and JSON if that makes them valid.
+        body: additional fields of every request, which override ours; None removes a field. ``messages``, ``n``,
+            ``stop`` and ``stream`` raise an error.
+        trust_env: use the proxies and certificates of the environment.
+        transport: an httpx transport that replaces the network.
 
     Raises:
-        ModelError: the address or an option cannot be used. No request is sent.
+        ModelError: the address or an option is wrong. No request is sent.
     """
 
     def __init__(
@@ -156,9 +157,9 @@ class RemoteModel(Model):
             place.base_url, sent, secrets, timeout, resent=max_retries, trust_env=trust_env, transport=transport
         )
         self._kind = server
-        self._has_plugin: bool | None = None  # None: it has not been asked
+        self._has_plugin: bool | None = None  # None: unknown
         self._window = context_window
-        self._reported_window: int | None = None  # as the server reports it: only that can show that an answer was cut
+        self._reported_window: int | None = None  # reported by the server; needed to detect truncated answers
         self._retries = retries
         self._repair = repair
         self._body = dict(body or {})
@@ -166,7 +167,7 @@ class RemoteModel(Model):
         self._plans = Planner()
         self._closed = False
         self._loop = EventLoop()
-        # At the end of the process the event loop itself ends what is open.
+        # At the end of the process the event loop closes the connections.
         weakref.finalize(self, self._loop.close, self._transport.aclose, wait=False).atexit = False
 
     def __repr__(self) -> str:
@@ -193,17 +194,17 @@ class RemoteModel(Model):
 
     @property
     def context_window(self) -> int:
-        """Maximum number of tokens of a sequence: as given, as the server reports it, or 8,192.
+        """Maximum number of tokens of a sequence: the argument, the number reported by the server, or 8,192.
 
         Raises:
-            ModelError: the server has to be asked (``server="auto"``), and does not answer.
+            ModelError: the server does not answer a request for it (``server="auto"``).
         """
         if self._window is None and self._kind == "auto":
             self._loop.run(self._server())
         return self._window or DEFAULT_WINDOW
 
     def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
-        """Return an estimate of the number of tokens of a prompt, its bytes by 3: a server does not show its tokens."""
+        """Return an estimate of the number of tokens of a prompt: a third of its bytes."""
         messages = conversation_of(prompt)
         size = 0
         for message in messages:
@@ -217,7 +218,7 @@ class RemoteModel(Model):
         return -(-size // BYTES_PER_TOKEN)
 
     def enforces(self, params: GenerateParams) -> bool:
-        """Return True if the server has our plug-in, as an earlier answer showed, and enforces such a request whole."""
+        """Return True if the server is known to have our plug-in, and can enforce the request completely."""
         return bool(self._has_plugin) and is_enforceable(Task.of(params, self._plans, repair=self._repair))
 
     def close(self) -> None:
@@ -228,7 +229,7 @@ class RemoteModel(Model):
     # -- running -----------------------------------------------------------------------------------------------
 
     def _items(self, request: Request) -> Generator[Item, None, None]:
-        task = self._task(request)  # options that exclude each other are an error at once
+        task = self._task(request)  # raises at once if options exclude each other
 
         def items() -> Generator[Item, None, None]:
             collected = MessageBuilder()
@@ -258,7 +259,7 @@ class RemoteModel(Model):
             yield collected.cancelled()
 
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
-        """Send many requests at a time, which the server may batch."""
+        """Send many concurrent requests, which the server may batch."""
 
         def one(request: Request) -> Generation | Exception:
             try:
@@ -284,10 +285,10 @@ class RemoteModel(Model):
     # -- asking ------------------------------------------------------------------------------------------------
 
     async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the events of one answer, then the whole of it; ask again while it is not valid."""
+        """Yield the events of one answer, then the complete generation; retry invalid answers."""
         kind = await self._server()
         enforced = is_enforceable(task) and await self._enforces(kind)
-        # A server with our plug-in is always asked for a stream, so that a long answer is no long silence.
+        # Always stream from a server with our plug-in, so that a long answer does not cause a timeout.
         asked, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
@@ -315,7 +316,7 @@ class RemoteModel(Model):
                 if cut and task.params.on_budget == "error":
                     raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
                 if task.is_json and not verdict.calls and not cut:
-                    reason: FinishReason = "stop"  # it is whole, whatever would have followed
+                    reason: FinishReason = "stop"  # it is complete
                 elif cut or answer.used_up(self._reported_window):
                     reason = "length"
                 else:
@@ -358,7 +359,7 @@ class RemoteModel(Model):
         held: bool,
         enforced: bool,
     ) -> AsyncGenerator[Any, None]:
-        """Yield the events of one answer that are certain at once, then its form and the verdict."""
+        """Yield the immediately certain events of one answer, then its form and the verdict."""
         descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown, enforced))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
@@ -423,14 +424,14 @@ class RemoteModel(Model):
             messages = with_system(messages, schema_text(task.schema, tools is not None))
         body = {"model": self._name, "messages": openai_messages(messages), **form.fields, **sampling(kind, params)}
         if task.is_json or (tools is not None and not form.tools_in_prompt):
-            body.pop("stop", None)  # some servers look for it inside of arguments and strings
+            body.pop("stop", None)  # some servers search for it inside of arguments and strings
         body.update(self._body)
         return {name: value for name, value in body.items() if value is not None}
 
     async def _completion(
         self, kind: str, task: Task, form: Form, messages: Sequence[Message], answer: Answer, live: bool
     ) -> AsyncGenerator[Any, None]:
-        """Yield the pieces of the server's answer to one request; notes the token budget of the request."""
+        """Yield the chunks of the server's answer to one request, and record the token budget of the request."""
         body = self._request(kind, task, form, messages)
         budgets = [body[name] for name in ("max_tokens", "max_completion_tokens") if isinstance(body.get(name), int)]
         answer.budget = min(budgets, default=None)
@@ -443,7 +444,7 @@ class RemoteModel(Model):
         except RefusedError as refusal:
             if "max_tokens" not in body or "max_completion_tokens" not in refusal.reason:
                 raise
-            # OpenAI's newer models know the budget by this name only.
+            # OpenAI's newer models accept only this name of the budget.
             body["max_completion_tokens"] = body.pop("max_tokens")
             async with aclosing(self._pieces(body, live)) as pieces:
                 async for piece in pieces:
@@ -464,7 +465,7 @@ class RemoteModel(Model):
         yield await self._transport.fetch("chat/completions", body)
 
     def _require_end(self, answer: Answer) -> None:
-        """Raise for an answer that broke off, or that the server withheld."""
+        """Raise an error for an answer that is incomplete, or withheld by the server."""
         shown = self._transport.shown
         if answer.finish is None:
             received = shown(answer.text or json.dumps([vars(call) for call in answer.calls]))
@@ -478,13 +479,13 @@ class RemoteModel(Model):
             )
 
     async def _enforces(self, kind: str) -> bool:
-        """Return True if the server has our plug-in; it is asked until it has answered once."""
+        """Return True if the server has our plug-in; probed until it has answered once."""
         if self._has_plugin is None:
             self._has_plugin = kind == "vllm" and await has_plugin(self._transport, self._name)
         return self._has_plugin
 
     async def _server(self) -> str:
-        """Return the kind of the server; with ``"auto"`` it is asked once."""
+        """Return the kind of the server; with ``"auto"`` it is detected once."""
         if self._kind == "auto":
             kind, window = await detect(self._transport, self._name)
             self._reported_window = window
@@ -506,9 +507,9 @@ class RemoteModel(Model):
 
 
 def _stop_check(params: GenerateParams) -> Callable[[], None] | None:
-    """Return a function that raises once a request is cancelled or its time is over; None if neither can happen.
+    """Return a function that raises if the request is cancelled or its timeout is over; None if neither can happen.
 
-    The time of an answer begins with this call.
+    The timeout begins with this call.
     """
     cancel, deadline = params.cancel, Deadline.after(params.timeout)
     if cancel is None and deadline.seconds is None:

@@ -1,7 +1,7 @@
-"""JSON Schema dialects of servers: keywords that a server does not take are left out of what is sent to it.
+"""JSON Schema dialects of servers: keywords that a server does not support are removed from requests.
 
-A schema that is sent may only be wider than the one that was asked for, never narrower: a server that followed a
-narrower one could not write every valid answer. Answers are validated by the whole schema.
+The schema in a request may be wider than the requested one, but not narrower, because a server that enforces a narrower
+one could not write every valid answer. Answers are validated against the original schema.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from ...schema.read.dated import of_today
 from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_subschemas
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
-#: Keywords that every server with schemas knows; all others may be left out of a request.
+#: Keywords that every server with schemas supports; all others may be removed from a request.
 _BASIC = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"} | DEFINITIONS
 )
-#: Keywords that OpenAI's strict mode takes (guide "Structured Outputs", "Supported schemas"); annotations are harmless.
+#: Keywords of OpenAI's strict mode (guide "Structured Outputs", "Supported schemas"); annotations are allowed.
 _STRICT = _BASIC | {
     *("pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     *("minItems", "maxItems", "title", "description"),
 }
 _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
-#: Formats of the specification for those of Python, where what Python takes is less.
+#: Formats of the specification that include a narrower format of Python.
 _STANDARD_FORMATS = {
     "python-date": "date",
     "python-email": "email",
     "python-url": "uri",
     **{f"uuid{version}": "uuid" for version in (1, 3, 4, 5, 6, 7, 8)},
 }
-#: Keywords under which a wider subschema may mean a narrower whole.
+#: Keywords under which a wider subschema may make the whole schema narrower.
 _INVERTING = frozenset(row.name for row in KEYWORDS.values() if row.negates) | {"oneOf"}
 
 Keep = Callable[[str, Any], bool]
 
 
 def strict_schema(schema: Any) -> tuple[Any, tuple[str, ...]] | None:
-    """Return the schema for OpenAI's strict mode, and the places of what was left out; None if it cannot take it.
+    """Return the schema for OpenAI's strict mode, and the pointers of removed keywords; None if that is impossible.
 
-    Its objects must be closed, without optional members; the root is an object, not a union.
+    Strict mode needs closed objects without optional members, and an object as root, not a union.
     """
     reduced, left_out = without(schema, lambda key, value: key in _STRICT and _strict_value(key, value))
     if not isinstance(reduced, dict) or reduced.get("type") != "object" or "anyOf" in reduced:
@@ -52,17 +52,18 @@ def strict_schema(schema: Any) -> tuple[Any, tuple[str, ...]] | None:
 
 
 def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return the schema for llama.cpp, which refuses patterns that look around or are not anchored at both ends."""
+    """Return the schema for llama.cpp, which rejects patterns with look-arounds, or that are not anchored at both
+    ends."""
     return without(schema, lambda key, value: key != "pattern" or _is_anchored(value))
 
 
 def plain_schema(schema: Any) -> Any:
-    """Return the schema without keywords that have no effect where they are."""
+    """Return the schema without keywords that have no effect at their position."""
     return without(schema, lambda key, value: True)[0]
 
 
 def extra_keywords(schema: Any) -> frozenset[str]:
-    """Return the keywords in a schema that a server may not know: all but those that every server takes."""
+    """Return the keywords in a schema that some servers do not support."""
     used: set[str] = set()
 
     def note(key: str, value: Any) -> bool:
@@ -74,7 +75,7 @@ def extra_keywords(schema: Any) -> frozenset[str]:
 
 
 def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
-    """Return those of ``keywords`` that a server's refusal names: in quotes, or else as words."""
+    """Return the ``keywords`` that a server's rejection names: in quotes, or else as words."""
     for pattern in (r"""(?<=['"`])[$\w]+(?=['"`])""", r"[$\w]+"):
         if named := frozenset(re.findall(pattern, reason)).intersection(keywords):
             return named
@@ -82,17 +83,17 @@ def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
 
 
 def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
-    """Return the schema without the keywords that ``keep`` refuses, and the JSON pointers of those.
+    """Return the schema without the keywords for which ``keep`` is False, and the JSON pointers of these.
 
-    ``oneOf`` becomes ``anyOf`` if only that is kept. Where a wider subschema would make the whole narrower (as in
-    ``not``), a keyword is left out if anything in it, or in what it refers to, is.
+    ``oneOf`` becomes ``anyOf`` if only that is kept. If a wider subschema would make the whole narrower (as in
+    ``not``), a keyword is removed if anything in it, or in the target of its references, is.
 
-    Law: every valid instance of ``schema`` is one of the result.
+    Law: every valid instance of ``schema`` is valid for the result.
     """
     left_out: list[str] = []
     schema = of_today(schema)
     reduced = _reduce(keep, left_out, "", schema)
-    if left_out and _refers(reduced):  # what is referred to may have become wider
+    if left_out and _refers(reduced):  # the target of a reference may have become wider
         left_out = []
 
         def keep_closed(key: str, value: Any) -> bool:
@@ -103,7 +104,7 @@ def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
 
 
 def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
-    """Return the schema at ``steps`` from ``place`` with the keywords that ``keep`` takes; note where others were."""
+    """Return a subschema with the keywords for which ``keep`` is True; record the pointers of the others."""
     place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema
@@ -119,7 +120,7 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
                 left_out.append(f"{place}/format")
                 continue
         if key == "additionalProperties" and "object" not in ([kinds] if isinstance(kinds, str) else kinds):
-            continue  # has no effect here, and some servers fail on it
+            continue  # without effect here, and some servers fail on it
         if key == "oneOf" and not keep(key, value) and "anyOf" not in schema and keep("anyOf", value):
             left_out.append(f"{place}/oneOf")
             key = "anyOf"
@@ -132,7 +133,7 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
         if inner and key in _INVERTING and key != "oneOf":
             del reduced[key]
             inner = [f"{place}/{key}"]
-        elif inner and key == "oneOf":  # wider branches overlap, and then none of them would be the only one
+        elif inner and key == "oneOf":  # wider branches may overlap, so that none is the only valid one
             branches = reduced.pop(key)
             if "anyOf" not in schema:
                 reduced["anyOf"] = branches
@@ -141,7 +142,7 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
 
 
 def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
-    """Return the kept keywords, without those that constrain more where another one is missing."""
+    """Return the kept keywords, without those that become stricter if another one is missing."""
     gone = schema.keys() - found.keys()
     if "patternProperties" in gone:
         found.pop("additionalProperties", None)
@@ -160,7 +161,7 @@ def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) ->
 
 
 def _is_ours(name: str) -> bool:
-    """Return True if a format is known to Pydantic and this library only."""
+    """Return True if only Pydantic and this library define a format."""
     return name not in SPECIFIED and (name in ENFORCED or name.startswith("python-"))
 
 
@@ -170,7 +171,7 @@ def _strict_value(key: str, value: Any) -> bool:
 
 def _is_strict(schema: Any) -> bool:
     if not isinstance(schema, dict):
-        return False  # True and {} take anything, which strict mode does not
+        return False  # True and {} allow anything, which strict mode does not support
     if not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
         return False
     kind = schema.get("type")
@@ -188,14 +189,14 @@ def _is_strict(schema: Any) -> bool:
 
 
 def _refers(value: Any) -> bool:
-    """Return True if there is a reference somewhere in a schema."""
+    """Return True if a schema contains a reference."""
     if isinstance(value, list):
         return any(map(_refers, value))
     return isinstance(value, Mapping) and (any(key in value for key in REFERENCES) or any(map(_refers, value.values())))
 
 
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
-    """Return True if every reference leads to a definition that was kept, or to the root."""
+    """Return True if the target of every reference is a kept definition or the root."""
     if isinstance(value, list):
         return all(_resolves(item, root) for item in value)
     if not isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""Forms of requests for each kind of server, the one that enforces most of an answer's shape first.
+"""Forms of requests for each kind of server, the one that enforces most first.
 
-Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored by
-now); SGLang 0.5.23 (``openai/protocol.py``); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
+Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored);
+SGLang 0.5.23 (``openai/protocol.py``); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...generation.params import GenerateParams
 from .enforced import envelope
 from .schema_dialects import anchored_schema, extra_keywords, plain_schema, strict_schema, without
 
-#: Name of the form of requests that a server with our plug-in enforces whole.
+#: Name of the form that a server with our plug-in enforces completely.
 ENFORCED = "toolgrammar"
 
 
@@ -26,9 +26,9 @@ class Form:
     Attributes:
         name: name of the form, for results and logs.
         fields: fields that it adds to the request's body.
-        left_out: places in schemas that were not sent, each after the tool's name or ``response``.
-        schema_in_prompt: the schema of the answer is in the prompt, since no field has it.
-        tools_in_prompt: so are the tools, and calls come as text.
+        left_out: pointers of removed parts of schemas, each after the tool's name or ``response``.
+        schema_in_prompt: the schema of the answer is in the prompt, because no field has it.
+        tools_in_prompt: the tools are in the prompt, and calls are text.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Form:
 
     @property
     def keywords(self) -> frozenset[str]:
-        """Keywords in the schemas of the form that a server may not know."""
+        """Keywords in the schemas of the form that some servers do not support."""
         used: frozenset[str] = frozenset()
         for schema in self._schemas():
             used |= extra_keywords(schema)
@@ -62,15 +62,15 @@ def forms(
     *,
     enforced: bool = False,
 ) -> list[Form]:
-    """Return the forms of a request, the strongest first; the last needs no support by the server.
+    """Return the forms of a request, the strongest first; the last one needs no support of the server.
 
     Args:
         kind: kind of the server.
         params: options of the request.
-        tools: OpenAI-style dicts with closed schemas; none if no call is allowed.
+        tools: OpenAI-style dicts with closed schemas; empty if no call is allowed.
         schema: schema of a text answer; None if it is free.
-        unknown: keywords of JSON Schema that the server does not know; they are left out of what is sent.
-        enforced: the server has our plug-in, and enforces the whole request.
+        unknown: keywords of JSON Schema that the server does not support, which are removed.
+        enforced: the server has our plug-in, and enforces the request completely.
     """
     if enforced:
         if not tools:
@@ -98,7 +98,7 @@ def forms(
     strict, left_out, is_strict = _strict_tools(kind, sent)
     rest = _choice(kind, params)
     if beside and kind == "openai" and params.tool_choice == "auto":
-        # On other servers, a response format beside tools forbids calls, or is an error.
+        # On other servers, a response format together with tools forbids calls, or is an error.
         reduced, gone = _known(schema, unknown)
         answer = tuple(f"response{place}" for place in gone)
         possible += [
@@ -116,24 +116,24 @@ def forms(
 
 
 def _known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
-    """Return a schema without the keywords that a server does not know, and the places of those."""
+    """Return a schema without the keywords that a server does not support, and their pointers."""
     return without(schema, lambda key, value: key not in unknown) if unknown else (schema, ())
 
 
 def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
     if kind == "ollama":
-        return {}  # it takes neither field, and what it does not take is checked anyway
+        return {}  # it supports neither field; both are validated here
     choice: Any = params.tool_choice
     if choice not in ("auto", "required", "none"):
         choice = {"type": "function", "function": {"name": choice}}
     fields = {"tool_choice": choice}
-    if not params.parallel_tool_calls or kind == "llama.cpp":  # whose default is one call
+    if not params.parallel_tool_calls or kind == "llama.cpp":  # its default is one call
         fields["parallel_tool_calls"] = params.parallel_tool_calls
     return fields
 
 
 def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...], bool]:
-    """Return the tools, ``strict`` where the server supports that; the places left out; and True if any is strict."""
+    """Return the tools, ``strict`` if the server supports it; the removed pointers; and True if any tool is strict."""
     sent, left_out, is_strict = [], [], False
     for tool in tools:
         function = dict(tool["function"])
@@ -165,7 +165,7 @@ def _json_forms(kind: str, schema: Any) -> list[Form]:
     if kind == "vllm":
         possible.append(Form("structured_outputs", {"structured_outputs": {"json": schema}}))
     if schema.get("type") == "object":
-        # llama.cpp and its derivatives take the schema here; other servers ignore or refuse the field.
+        # llama.cpp and its derivatives read the schema here; other servers ignore or reject the field.
         inline = {"type": "json_object", "schema": anchored_schema(schema)[0]}
         possible.append(Form("json_object with schema", {"response_format": inline}, schema_in_prompt=True))
         possible.append(Form("json_object", {"response_format": {"type": "json_object"}}, schema_in_prompt=True))
@@ -187,7 +187,7 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
     """Return the sampling fields of a request's body.
 
     Raises:
-        ModelError: this kind of server does not take an option.
+        ModelError: this kind of server does not support an option.
     """
     fields: dict[str, Any] = {"temperature": params.temperature}
     plain = {"max_tokens": params.max_tokens, "seed": params.seed, "stop": list(params.stop) or None}

@@ -1,4 +1,4 @@
-"""Results of remote answers: the last events of a stream, and the whole generation."""
+"""Results of remote answers: the last events of a stream, and the complete generation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class RemoteGeneration(Generation):
     """Result of one generation by a server.
 
     Attributes:
-        form: form of the request that the server took, for example ``"strict tools"``, ``"json_schema"`` or, in words
-            only, ``"prompt"``.
-        left_out: keywords of the schemas that were not sent, since the server does not take them: the tool's name, or
-            ``response``, and a JSON pointer. All of them were checked here.
+        form: the form of the request that the server accepted, for example ``"strict tools"``, ``"json_schema"`` or,
+            for instructions only, ``"prompt"``.
+        left_out: keywords that were removed from schemas, because the server does not support them: the tool's name, or
+            ``response``, and a JSON pointer. All of them were validated here.
         attempts: number of requests for an answer.
     """
 
@@ -55,10 +55,10 @@ def _guarantee(form: str) -> Guarantee:
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
-    """Return the events of a valid answer, without the text that was streamed already.
+    """Return the events of a valid answer, without the text that was already streamed.
 
     Args:
-        sent: the text that was streamed, of earlier attempts too.
+        sent: the streamed text, including that of earlier attempts.
         verdict: the valid answer.
     """
     if verdict.is_sent:
@@ -67,13 +67,13 @@ def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
     if sent and more.startswith(sent):
         more = more[len(sent) :]
     elif sent:
-        # An answer that was asked for again: the text before its calls has been sent once.
+        # A retried answer: the text before its calls was already sent.
         more = "" if verdict.calls else f"\n{more}"
     return [*([TextDelta(more)] if more else ()), *call_events(verdict.calls)]
 
 
 def remote_generation(message: Message, finish: RemoteFinish, raw: str) -> RemoteGeneration:
-    """Return the whole result of an answer."""
+    """Return the complete result of an answer."""
     return RemoteGeneration(
         message,
         finish.reason,

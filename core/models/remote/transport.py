@@ -1,7 +1,7 @@
 """HTTP transport to one server: requests, event streams, and every failure as an error of this library.
 
-Requests go only to the address that the user gave: redirects are not followed, and proxies, ``.netrc`` and so on are
-taken from the environment only if the user says so. No error, log or repr holds a key.
+Requests are sent only to the user's address: redirects are not followed, and proxies, ``.netrc`` and the like are read
+from the environment only on request. No error, log or repr contains a key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOG = logger_of("remote")
 #: Maximum size of one answer, in bytes.
 MAX_BODY = 32 * 1024 * 1024
 
-#: Maximum number of seconds to wait for a busy server before a request is sent again.
+#: Maximum time in seconds to wait for a busy server before a request is sent again.
 MAX_WAIT = 30.0
 
 #: Default number of times that a request is sent again to a server that is busy or has failed.
@@ -48,7 +48,7 @@ _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
     r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens", re.I
 )
-#: Words of servers that refuse a request with status 500 (llama_cpp.server does so).
+#: Words in rejections with status 500 (of llama_cpp.server).
 _INVALID = re.compile(
     r"validation error|input should be|literal_error|extra_forbidden|response_format|json[_ ]?schema|grammar"
     r"|(not|un)[_ ]?(supported|recogni[sz]ed|permitted)|unknown (field|parameter|type)|invalid request",
@@ -58,13 +58,13 @@ _SHOWN = 400
 
 
 class RefusedError(Exception):
-    """The server refuses a request (400, 413, 422, 501, and perhaps 500); it may take another form of it.
+    """The server rejects a request (400, 413, 422, 501, and perhaps 500); it may accept another form.
 
     Args:
         status: HTTP status.
         reason: the server's message.
-        error: the error to raise when there is no other form.
-        is_sure: the request is the reason; a status of 500 may also have another one.
+        error: the error to raise if there is no other form.
+        is_sure: the request is certainly the reason; a status of 500 may have another one.
     """
 
     def __init__(self, status: int, reason: str, error: ModelError, *, is_sure: bool = True) -> None:
@@ -80,11 +80,11 @@ class Transport:
 
     Args:
         base_url: address of the server's API, ``http://host:port/v1``.
-        headers: headers of every request; they may hold secrets.
+        headers: headers of every request; may contain secrets.
         secrets: texts that must never be shown.
-        timeout: seconds of silence after which a request has failed.
+        timeout: time in seconds without data after which a request fails.
         resent: maximum number of times that a request is sent again to a server that is busy or has failed.
-        trust_env: use the proxies and certificates that the environment names.
+        trust_env: use the proxies and certificates of the environment.
         transport: an httpx transport that replaces the network.
     """
 
@@ -131,15 +131,15 @@ class Transport:
             body: JSON value to send.
 
         Raises:
-            RefusedError: the server refuses the request in this form.
-            ContextOverflowError: the prompt does not fit.
-            ServerError: any other failure; its class says which.
+            RefusedError: the server rejects this form of the request.
+            ContextOverflowError: the prompt is too long.
+            ServerError: any other failure, with a subclass for each kind.
         """
         async with self._answer(path, body) as response:
             return self._json(await self._read(response), response.headers.get("content-type", ""))
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Yield the JSON events of a stream (server-sent events); one event, if the server answers in one piece.
+        """Yield the JSON events of a stream (server-sent events); a single event, if the answer is not a stream.
 
         Raises: as `fetch`.
         """
@@ -173,7 +173,7 @@ class Transport:
 
     @asynccontextmanager
     async def _answer(self, path: str, body: Mapping[str, Any] | None) -> AsyncIterator[httpx.Response]:
-        """Open a successful answer, whose body is still to be read."""
+        """Open a successful response; its body is not read yet."""
         import httpx
 
         try:
@@ -202,11 +202,11 @@ class Transport:
             raise self._error(f"cannot be asked: {error}", hint="openai:MODEL@http://HOST:PORT/v1") from None
 
     async def _sent(self, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
-        """Return the answer to a request, which is sent again to a server that is busy."""
+        """Return the response to a request, which is sent again if the server is busy."""
         import httpx
 
         if not self.is_open:
-            # A fork must not use its parent's connections, nor close them.
+            # A forked process must neither use nor close its parent's connections.
             self._process = os.getpid()
             self._client = httpx.AsyncClient(
                 headers=self._headers,
@@ -246,7 +246,7 @@ class Transport:
         return f"{scheme}://{rest.partition('/')[0]}{path}"
 
     async def _chunks(self, response: httpx.Response, end: bytes = b"") -> AsyncGenerator[bytes, None]:
-        """Yield the body in pieces, then ``end``; a body that is too long is an error."""
+        """Yield the body in chunks, then ``end``; raise an error if the body is too long."""
         size = 0
         async for chunk in response.aiter_bytes():
             size += len(chunk)
@@ -274,7 +274,7 @@ class Transport:
     # -- errors ------------------------------------------------------------------------------------------------
 
     def shown(self, text: str) -> str:
-        """Return a text as it may be shown: one line, short, without secrets."""
+        """Return a text for messages: one line, short, without secrets."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
         text = " ".join(text.split())
@@ -295,7 +295,7 @@ class Transport:
         return kind(message, hint=hint, status_code=status, retry_after=retry_after)
 
     def _failure(self, response: httpx.Response, reason: str, resent: int, pause: float) -> Exception:
-        """Return the error for an answer whose status is not 2xx."""
+        """Return the error for a response whose status is not 2xx."""
         status = response.status_code
         if status in (400, 413, 422, 500) and _OVERFLOW.search(reason):
             message = self.shown(f"the server at {self.base_url}: {reason}")
@@ -349,12 +349,12 @@ class Transport:
 
 
 def _is_invalid(status: int, reason: str) -> bool:
-    """Return True if a server that reports a failure has refused the request."""
+    """Return True if a status of failure means that the server rejected the request."""
     return status == 500 and _INVALID.search(reason) is not None
 
 
 def _message_of(data: bytes) -> str:
-    """Return the message of an error's body, or all of it."""
+    """Return the message in the body of an error, or the whole body."""
     text = data[:100_000].decode("utf-8", "replace")
     try:
         value = json.loads(text)
@@ -367,7 +367,8 @@ def _message_of(data: bytes) -> str:
 
 
 def _pause(header: str | None, sent: int) -> float:
-    """Return the seconds to wait before sending again: as the server asks (RFC 9110), or longer each time."""
+    """Return the time in seconds before the request is sent again: that of the server (RFC 9110), or an increasing
+    one."""
     if header is not None:
         try:
             return max(float(header), 0.0)

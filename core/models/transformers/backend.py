@@ -28,15 +28,15 @@ from .packed import cache_argument, nearly_equal, new_cache, packed_forward, pac
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: The context window when a model's configuration names none.
+#: Default context window, if a model's configuration has none.
 DEFAULT_WINDOW = 4096
 
-#: Layers of a cache that can forget their last tokens. Recurrent states cannot, and a sliding window only while it has
-#: not slid; anything unknown counts as one that cannot.
+#: Layers of a cache that can be truncated. Recurrent states cannot, and a sliding window only before it slides; unknown
+#: layers count as ones that cannot.
 _CROPPABLE_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer")
 
 
-#: Prelude of a chat template: transformers leaves out members that are None, and some templates ask ``is none``.
+#: Prelude of a chat template: transformers omits members that are None, and some templates test ``is none``.
 _NONE_AGAIN = (
     "{%- set told = namespace(messages=[]) -%}{%- for message in messages -%}"
     "{%- set told.messages = told.messages + [message if 'content' in message else dict(message, content=none)] -%}"
@@ -47,18 +47,18 @@ _NONE_AGAIN = (
 class HFBackend(LocalBackend):
     """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
 
-    No code that comes with a model is ever run (``trust_remote_code`` stays off). Tokenizers of transformers keep state
-    while they work, so they are used by one thread at a time.
+    Code of a model repository is not run (``trust_remote_code`` is off). Tokenizers of transformers are stateful, so
+    they are used by one thread at a time.
 
     Args:
         name: a folder, a GGUF file, whose weights are unpacked (it needs the package ``gguf``), or a name on the hub
             that transformers knows how to find.
         device: for example ``"cuda"``; ``"cpu"`` by default.
-        dtype: for example ``"bfloat16"``; ``"auto"`` takes what the model was saved in.
-        revision: of a model on the hub.
+        dtype: for example ``"bfloat16"``; ``"auto"``: that of the saved model.
+        revision: the revision of a model on the hub.
         context_window: maximum number of tokens of a sequence; by default that of the model's configuration.
-        prefix_cache: maximum size of the finished sequences that are kept on the device, in bytes; 0 keeps none.
-        tool_format: the wire format of the model's tool calls, if its chat template does not show it.
+        prefix_cache: maximum size of the prefix cache on the device, in bytes; 0: no cache.
+        tool_format: the wire format of the model's tool calls; None: detect it from the chat template.
 
     Raises:
         MissingDependencyError: torch or transformers is not installed.
@@ -77,7 +77,7 @@ class HFBackend(LocalBackend):
         tool_format: str | None = None,
     ) -> None:
         try:
-            import torch  # noqa: F401 - transformers' models need it, and it names a missing one badly
+            import torch  # noqa: F401 - transformers' models need it, and report its absence unclearly
             import transformers
         except ImportError as error:
             raise MissingDependencyError(
@@ -92,7 +92,7 @@ class HFBackend(LocalBackend):
         try:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **options)
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **options)
-        except Exception as error:  # a folder can be broken in any way, and each library has its own words for it
+        except Exception as error:  # a folder can be broken in many ways, with different errors of each library
             raise ModelError(
                 f"transformers cannot load {name!r}: {(str(error).splitlines() or [type(error).__name__])[0]}",
                 hint="give a folder with config.json, weights and tokenizer, or a model that is on this machine",
@@ -112,7 +112,7 @@ class HFBackend(LocalBackend):
         generation = getattr(self._model, "generation_config", None)
         ends = getattr(generation, "eos_token_id", None)
         extra = [] if ends is None else [ends] if isinstance(ends, int) else list(ends)
-        # A configuration's default may name a token that this very model does not have.
+        # A configuration's default may be a token that this model does not have.
         extra = [token_id for token_id in extra if 0 <= token_id < size]
         super().__init__(
             name,
@@ -129,7 +129,8 @@ class HFBackend(LocalBackend):
             self._warn(lost, "its forward pass takes no cache")
 
     def _warn(self, lost: str, reason: str) -> None:
-        """Warn of what a model with attention should be able to do, and cannot; one without has a state of its own."""
+        """Log a warning if a model with attention lacks a capability; models without attention are expected to lack
+        it."""
         if getattr(self._model.config.get_text_config(), "num_attention_heads", None):
             import transformers
 
@@ -137,7 +138,7 @@ class HFBackend(LocalBackend):
             warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of ``text`` as in the middle of a text; control tokens stay spelled out."""
+        """Return the token ids of ``text`` in the middle of a text; names of control tokens are read as text."""
         return encode_inside(self._ids, self.vocabulary, text)
 
     def _ids(self, text: str) -> list[int]:
@@ -148,7 +149,7 @@ class HFBackend(LocalBackend):
     def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], tool_prompt: str, thinking: bool | None
     ) -> list[int]:
-        """Return the token ids of a conversation, by the chat template of the tokenizer where it has one."""
+        """Return the token ids of a conversation, by the chat template of the tokenizer if it has one."""
         tokenizer = self._open(self._tokenizer)
         bos = tokenizer.bos_token_id
         if not messages:
@@ -158,7 +159,7 @@ class HFBackend(LocalBackend):
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
-            options["sanitize_control_tokens"] = True  # what a user types is never a control token
+            options["sanitize_control_tokens"] = True  # text of a user is never a control token
 
         source = str(tokenizer.chat_template)
 
@@ -166,7 +167,7 @@ class HFBackend(LocalBackend):
             more = {**options, **variables}
             if any(turn.get("content", "") is None for turn in turns):
                 more["chat_template"] = _NONE_AGAIN + source
-            for name in ("bos_token", "eos_token"):  # a template may ask for one that the tokenizer lacks
+            for name in ("bos_token", "eos_token"):  # a template may use one that the tokenizer lacks
                 if getattr(tokenizer, name, None) is None:
                     more[name] = ""
             with self._tokenizer_lock:
@@ -175,10 +176,10 @@ class HFBackend(LocalBackend):
         return first_rendered(source, messages, tools, tool_prompt, render, thinking)
 
     def _open(self, part: Any) -> Any:
-        """Return the model or the tokenizer as it was just read, for use whatever closes this backend meanwhile.
+        """Return the model or the tokenizer, for use even if another thread closes this backend.
 
         Raises:
-            ModelError: the model is closed. (`close` drops its parts after it has said so.)
+            ModelError: the model is closed. (`close` sets its flag before it drops the parts.)
         """
         self._sessions.check()
         return part
@@ -188,7 +189,8 @@ class HFBackend(LocalBackend):
         return HFSession(self._open(self._model), self._device, self.context_window, self._traits)
 
     def can_batch(self) -> bool:
-        """Return True if sequences of this model can share forward passes; the first call tries it, and warns if not.
+        """Return True if sequences of this model can share forward passes; tested by the first call, which warns if
+        not.
 
         Raises:
             ModelError: the model is closed.
@@ -203,7 +205,7 @@ class HFBackend(LocalBackend):
         return self._traits.packs
 
     def begin(self, prompt: Sequence[int]) -> PrefixSession:
-        """Open a sequence that holds what was kept, or is just being written, of a prompt's beginning.
+        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
 
         Raises:
             ModelError: the model is closed.
@@ -239,19 +241,19 @@ class HFBackend(LocalBackend):
         if self._device.startswith("cuda"):
             import torch
 
-            torch.cuda.empty_cache()  # else it stays reserved for this process
+            torch.cuda.empty_cache()  # else the memory stays reserved for this process
 
 
 @dataclass
 class _Traits:
-    """Properties that the sessions of a model share; some are found by trial, and None before that.
+    """Properties that the sessions of a model share; some are tested on first use, and None before that.
 
     Attributes:
         sessions: the registry of open sessions.
         size: number of tokens of the vocabulary.
         packs: sequences can share forward passes.
-        reads_trees: a tree of tokens can be read in one pass.
-        reads_on: several tokens at once are read right after those in a cache of an unfamiliar kind.
+        reads_trees: a tree of tokens can be evaluated in one pass.
+        reads_on: several tokens can be appended in one pass to a cache of an unknown kind.
         passing: held during each forward pass.
     """
 
@@ -266,8 +268,8 @@ class _Traits:
 class HFSession:
     """One sequence and its cache; implements `Session`.
 
-    A model whose forward pass takes no cache of attention (Mamba, RWKV) reads the whole sequence again for each step,
-    and so does any model once after a crop that its cache cannot follow: slower, and as exact.
+    A model whose forward pass has no attention cache (Mamba, RWKV) reads the whole sequence again for each step, and
+    any model does so once after a crop that its cache does not support; this is slower, but exact.
     """
 
     def __init__(self, model: Any, device: str, window: int, traits: _Traits) -> None:
@@ -286,12 +288,12 @@ class HFSession:
 
     @property
     def cache(self) -> Any:
-        """The cache of transformers; None while there is none."""
+        """The cache of transformers; None if there is none yet."""
         return self._cache
 
     @property
     def cached_tokens(self) -> int:
-        """Number of its first tokens taken from an earlier sequence: none, for a `PrefixSession` counts them."""
+        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
         return 0
 
     @property
@@ -321,7 +323,7 @@ class HFSession:
                     self._cached = 0 if self._cache is None else len(ids)
                 else:
                     output = self._model(input_ids=new, use_cache=False, **self._options)
-        except BaseException:  # some layers may have read the tokens, and others not
+        except BaseException:  # some layers may have read the tokens, others not
             self._cache = None
             self._cached = 0
             raise
@@ -330,7 +332,7 @@ class HFSession:
         return logits
 
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32] | None:
-        """Return the logits after each token of a tree that follows the sequence; see `TreeSession`."""
+        """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
         self.checked(token_ids)
         if not self._cached or self._cached < len(self._ids) or not self._can_crop() or not self._reads_trees():
             return None
@@ -355,14 +357,15 @@ class HFSession:
                 )
                 logits: npt.NDArray[np.float32] = output.logits[0].float().cpu().numpy()
                 self._cache.crop(-len(token_ids))
-        except BaseException:  # some layers may have read the tokens, and others not
+        except BaseException:  # some layers may have read the tokens, others not
             self._cache = None
             self._cached = 0
             raise
         return logits
 
     def _reads_trees(self) -> bool:
-        """Return True if this model takes a mask and positions of a tree; the first call tries it on a few tokens."""
+        """Return True if this model supports the mask and positions of a tree; the first call tests it on a few
+        tokens."""
         if self._traits.reads_trees is None:
             trial = _Traits(OpenSessions(), self._traits.size, reads_on=True)
             try:
@@ -374,20 +377,20 @@ class HFSession:
                     and nearly_equal(logits[3], other.extend([1, 2, 3, 6, 7]))
                     and nearly_equal(tree.extend([4, 5]), logits[1])
                 )
-            except Exception:  # a model may look at its cache or its masks in any way
+            except Exception:  # a model may use its cache or its masks in unexpected ways
                 self._traits.reads_trees = False
         return self._traits.reads_trees
 
     def checked(self, token_ids: Sequence[int]) -> list[int]:
-        """Return the tokens of the sequence after it is extended. Errors as for `Session.extend`."""
+        """Return the tokens of the extended sequence, checked. Errors as for `Session.extend`."""
         if self._closed:
             raise closed_error("session")
         return [*self._ids, *check_new_tokens(token_ids, len(self._ids), self._window, self._traits.size)]
 
     def _reads_on(self) -> bool:
-        """Return True if several tokens at once can be read after those in the cache.
+        """Return True if several tokens can be appended to the cache in one pass.
 
-        Some recurrent layers of transformers begin afresh with every pass of more than one token, and do not say so.
+        Some recurrent layers of transformers silently reset their state in each pass of several tokens.
         """
         if all(type(layer).__name__ in _CROPPABLE_LAYERS for layer in getattr(self._cache, "layers", None) or [None]):
             return True
@@ -399,7 +402,7 @@ class HFSession:
         return self._traits.reads_on
 
     def crop(self, length: int) -> None:
-        """Forget all tokens after the first ``length``."""
+        """Remove all tokens after the first ``length``."""
         check_crop(length, len(self._ids))
         removed = self._cached - length
         del self._ids[length:]
@@ -422,7 +425,7 @@ class HFSession:
 
     @property
     def nbytes(self) -> int:
-        """Size of the cache now in bytes, room that a crop has left included."""
+        """Current size of the cache in bytes, including capacity that a crop has left."""
         storages = {}
         for layer in getattr(self._cache, "layers", ()):
             for tensor in _tensors(vars(layer)):
@@ -431,7 +434,7 @@ class HFSession:
         return sum(storages.values())
 
     def keeps(self, length: int) -> bool:
-        """Return True if the first ``length`` tokens can be kept without reading them again."""
+        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
         if not 0 < length <= self._cached or not getattr(self._cache, "layers", None):
             return False
         return length == self._cached or self._can_crop()
@@ -446,7 +449,7 @@ class HFSession:
         twin.crop(length)
         for layer in twin._cache.layers:
             layer.keys, layer.values = layer.keys.clone(), layer.values.clone()
-            vars(layer).pop("rooms", None)  # those of the other sequence
+            vars(layer).pop("rooms", None)  # the tensors of the other sequence
         return twin
 
     def close(self) -> None:
@@ -459,14 +462,14 @@ class HFSession:
 def _pass_packed(
     model: Any, sessions: Sequence[HFSession], wanted: Sequence[list[int]]
 ) -> list[npt.NDArray[np.float32]]:
-    """Let sessions read what their sequences are to be, in one forward pass."""
+    """Extend sessions to their new sequences, in one forward pass."""
     try:
         for session in sessions:
             if session._cache is None:
                 session._cache = new_cache(model)
         rows = [(session._cache, ids[session._cached :]) for session, ids in zip(sessions, wanted, strict=True)]
         logits = packed_forward(model, rows)
-    except BaseException:  # some layers may have read the tokens, and others not
+    except BaseException:  # some layers may have read the tokens, others not
         for session in sessions:
             session._cache = None
             session._cached = 0

@@ -1,7 +1,7 @@
-"""Masks inside of transformers' continuous batching: each request has a grammar of its own, or none.
+"""Masks in transformers' continuous batching: each request has its own grammar, or none.
 
-transformers gives a processor one int32 for each row of a batch; here that is the
-row of a `MaskTable`, so the masks of all requests are found by one call, and texts in equal states share one.
+transformers passes a processor one int32 for each row of a batch; here this is the row of a `MaskTable`, so one call
+returns the masks of all requests, and texts in equal states share one.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ...masks import Constraint, Matcher
 from ...masks.batch import EVERYTHING, MaskTable
 from ...vocabulary import Vocabulary
 
-#: Minimum number of masks that a table keeps.
+#: Minimum capacity of a table, in masks.
 _KEPT = 512
 
 
 class ConstrainedText:
-    """The text of one request: what ``add_request(..., text=)`` takes.
+    """The text of one request: the argument ``text`` of ``add_request``.
 
     Args:
-        constraint: what the text has to satisfy.
+        constraint: the constraint of the text.
 
     Attributes:
-        error: why the request was ended before its text was whole: its grammar met a limit, or another processor chose
-            a token that the mask forbids. None: it was not. It is also the ``error`` of the request's output.
+        error: the error that ended the request before its text was complete: its grammar exceeded a limit, or another
+            processor chose a forbidden token. None: no error. It is also the ``error`` of the request's output.
     """
 
     def __init__(self, constraint: Constraint) -> None:
@@ -39,27 +39,28 @@ class ConstrainedText:
         self.error: ToolGrammarError | None = None
 
     def __deepcopy__(self, memo: Any) -> ConstrainedText:
-        """Return the same text, to be written on apart: what transformers asks for where a request is forked."""
+        """Return an independent copy of the text; transformers calls it to fork a request."""
         copied = ConstrainedText(self._constraint)
         copied._matcher, copied._taken, copied.error = self._matcher.fork(), self._taken, self.error
         return copied
 
     def is_whole(self, output: Any) -> bool:
-        """Return True if an output of this request is whole; one that ``max_new_tokens`` has cut must not be used."""
+        """Return True if an output of this request is complete; one that ``max_new_tokens`` truncated must not be
+        used."""
         matcher = self._constraint.matcher()
         return all(matcher.accept(token) for token in output.generated_tokens) and matcher.is_accepting
 
     def _follow(self, state: Any) -> Matcher:
-        """Return the matcher after all that the request has written.
+        """Return the matcher after all tokens of the request.
 
         Raises:
-            ModelError: a token was chosen that the mask forbids.
+            ModelError: a forbidden token was chosen.
         """
         written = state.generated_tokens
-        if state._true_initial_tokens:  # a request that began anew, behind what it had written
+        if state._true_initial_tokens:  # a restarted request, whose earlier output is now in its prompt
             written = state.initial_tokens[state._true_initial_tokens :] + written
         if not self._taken:
-            # Whatever ends a text in the vocabulary has to end the request too.
+            # All end-of-text tokens of the vocabulary must also end the request.
             state._eos_token_ids |= self._constraint.vocabulary.eos
         for token in written[self._taken :]:
             if not self._matcher.accept(token):
@@ -74,7 +75,7 @@ class ConstrainedText:
         """Do `_follow`, and write the mask once.
 
         Raises:
-            ToolGrammarError: the grammar meets a limit.
+            ToolGrammarError: the grammar exceeds a limit.
         """
         matcher = self._follow(state)
         matcher.fill_mask(scratch)
@@ -82,24 +83,24 @@ class ConstrainedText:
 
 
 class ContinuousMasks:
-    """Lets the requests of a ``ContinuousBatchingManager`` choose only tokens that their grammars allow.
+    """Masks the tokens of the requests of a ``ContinuousBatchingManager`` by their grammars.
 
-    Make it before the manager is started; then ``manager.add_request(ids, text=ConstrainedText(constraint))``. Requests
-    without a text are left alone. It comes before temperature, top-k and top-p, which then choose among allowed tokens.
-    A request whose grammar meets a limit ends alone, with that error.
+    Create it before the manager is started; then ``manager.add_request(ids, text=ConstrainedText(constraint))``.
+    Requests without a text are not masked. It runs before temperature, top-k and top-p, which then choose among allowed
+    tokens. If the grammar of a request exceeds a limit, only this request ends, with that error.
 
-    A mask depends on the token before, so asynchronous batching is refused; so are CUDA graphs and compiled steps,
-    under which the masks of a step would be those of the first one, and tensor parallelism.
+    A mask depends on the previous token, so asynchronous batching raises an error; so do tensor parallelism, and CUDA
+    graphs and compiled steps, which would repeat the masks of the first step.
 
     Args:
-        manager: what ``model.init_continuous_batching()`` returned.
-        vocabulary: of the model, one token for each of its logits.
+        manager: the result of ``model.init_continuous_batching()``.
+        vocabulary: the vocabulary of the model, one token for each of its logits.
 
     Attributes:
         table: the masks of the running requests.
 
     Raises:
-        ModelError: the manager is running, or works in a way that is refused; the vocabulary does not fit.
+        ModelError: the manager is running, or has an unsupported mode, or the vocabulary does not fit.
     """
 
     supported_kwargs: ClassVar[dict[str, type]] = {"text": ConstrainedText}
@@ -122,11 +123,11 @@ class ContinuousMasks:
         processors.do_processing = True
 
     def fill_defaults(self, int32_tensor: Any) -> None:
-        """Allow everything where there is no request."""
+        """Allow all tokens in rows without a request."""
         int32_tensor.fill_(EVERYTHING)
 
     def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> Any:
-        """Return for each request the row of the table that is its mask."""
+        """Return for each request the row of its mask in the table."""
         import torch
 
         running: dict[int, tuple[Any, ConstrainedText]] = {}
@@ -137,7 +138,7 @@ class ContinuousMasks:
         matchers = _each(running, lambda state, text: text._follow(state))
         try:
             found = self.table.rows(list(matchers.values()))
-        except ToolGrammarError:  # it does not say whose grammar met a limit
+        except ToolGrammarError:  # the error does not name the request
             scratch = np.zeros(self.table.words.shape[1], np.uint32)
             matchers = _each(
                 {place: running[place] for place in matchers}, lambda state, text: text._checked(state, scratch)
@@ -148,7 +149,7 @@ class ContinuousMasks:
         return torch.from_numpy(rows)
 
     def __call__(self, scores: Any, tensor_arg: Any) -> Any:
-        """Return the scores with minus infinity for tokens that are not allowed."""
+        """Return the scores with minus infinity for forbidden tokens."""
         masked = scores.clone()
         self.table.forbid(masked, tensor_arg[: len(scores)])
         return masked
@@ -157,7 +158,7 @@ class ContinuousMasks:
 def _each(
     running: dict[int, tuple[Any, ConstrainedText]], ask: Callable[[Any, ConstrainedText], Matcher]
 ) -> dict[int, Matcher]:
-    """Return the matchers of the requests; one that fails ends its own request."""
+    """Return the matchers of the requests; an error ends only its own request."""
     matchers = {}
     for place, (state, text) in running.items():
         try:
@@ -169,10 +170,10 @@ def _each(
 
 
 def _check(manager: Any, vocabulary: Vocabulary) -> None:
-    """Check that masks can be put on each step of a manager.
+    """Check that each step of a manager can be masked.
 
     Raises:
-        ModelError: they cannot.
+        ModelError: it cannot.
     """
     if manager.is_running():
         raise ModelError("the manager is running", hint="make ContinuousMasks before manager.start()")

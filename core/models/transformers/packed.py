@@ -1,13 +1,14 @@
 """Many sequences of a transformers model in one forward pass, without padding.
 
-The new tokens of all sequences stand one after another in a single row, so that everything but attention is computed
-for all of them together. Attention is computed for each sequence apart, over its own cache, by the function that the
-model uses for one sequence: there are no masks over other sequences and no holes, and lengths may differ as they like.
+The new tokens of all sequences are concatenated in a single row, so that everything except attention is computed for
+all of them together. Attention is computed for each sequence separately, over its own cache, by the model's own
+attention
+function: there are no masks over other sequences and no padding, and lengths may differ.
 This is the selective batching of "Orca: A Distributed Serving System for Transformer-Based Generative Models" (Yu and
 others, 2022).
 
-It needs a model that looks its attention function up in transformers' `AttentionInterface`, and a cache with keys and
-values of each token; `packing_fault` tries that.
+It needs a model that gets its attention function from transformers' `AttentionInterface`, and a cache with keys and
+values of each token; `packing_fault` tests this.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ import numpy.typing as npt
 #: The name of our attention function in transformers' registry.
 _NAME = "toolgrammar_packed"
 
-#: Minimum number of tokens for which a cache has room when it grows; else a quarter of its length.
+#: Minimum additional capacity of a growing cache, in tokens; else a quarter of its length.
 _ROOM = 32
 
 #: Names of the argument for the cache: of transformers 5.24 and newer, and of older ones.
 _CACHES = ("cache", "past_key_values")
 
-#: Settings of a model whose attention depends on positions in a way that the layers of its cache do not show.
+#: Settings of models whose attention depends on positions in a way that is not visible in the layers of their caches.
 _CHUNKED = ("window_size", "attention_window", "attention_chunk_size")
 
 
 def cache_argument(model: Any) -> str | None:
-    """Return the name by which a model's forward pass takes a cache, and gives it back; None if it takes none.
+    """Return the name of the cache in the arguments and results of a model's forward pass; None if there is none.
 
-    None too for a model without attention (Mamba): its cache is a state that must not be read on in every way.
+    Also None for a model without attention (Mamba), whose cache is a recurrent state.
     """
     takes = inspect.signature(model.forward).parameters
     found = next((name for name in _CACHES if name in takes), None)
@@ -47,7 +48,8 @@ def cache_argument(model: Any) -> str | None:
 
 
 def packing_fault(model: Any) -> str | None:
-    """Return why sequences of this model cannot share forward passes, tried on a few tokens; None if they can."""
+    """Return the reason why sequences of this model cannot share forward passes, tested on a few tokens; None if they
+    can."""
     import torch
 
     takes = inspect.signature(model.forward).parameters
@@ -73,20 +75,20 @@ def packing_fault(model: Any) -> str | None:
                 return "a shared forward pass gives other logits than one of a single sequence"
         if one.get_seq_length() != len(first) or other.get_seq_length() != len(second) + 1:
             return "its cache does not hold the tokens of a shared forward pass"
-    except Exception as error:  # a model may look at its cache or its masks in any way
+    except Exception as error:  # a model may use its cache or its masks in unexpected ways
         return f"a shared forward pass fails: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
     return None
 
 
 def new_cache(model: Any) -> Any:
-    """Return an empty cache of one sequence, as the model itself makes it."""
+    """Return an empty cache of one sequence, made by the model."""
     from transformers import DynamicCache
 
     return DynamicCache(config=model.config)
 
 
 def nearly_equal(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> bool:
-    """Return True if logits differ by no more than half precision rounds; those of a misused model are far off."""
+    """Return True if logits differ only by rounding in half precision; those of a misused model differ much more."""
     finite = np.isfinite(one) & np.isfinite(other)
     difference = np.abs(one - other)[finite].max(initial=0.0)
     return bool(difference <= 0.05 * np.abs(other[finite]).max(initial=1e-6))
@@ -102,7 +104,7 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> lis
     Returns:
         For each sequence the logits after its last token, shape ``[V]``.
 
-    After an error the caches are in no certain state.
+    After an error, the state of the caches is undefined.
     """
     import torch
 
@@ -126,14 +128,14 @@ def packed_forward(model: Any, rows: Sequence[tuple[Any, Sequence[int]]]) -> lis
 
 
 class _Rows:
-    """The caches of several sequences, as one layer after another meets them: what a model takes for a cache.
+    """The caches of several sequences, with the interface of one cache, for the layers of a model.
 
     Args:
         caches: one for each sequence.
         counts: number of new tokens of each.
 
     Attributes:
-        usual: the name of the attention function that the model uses otherwise.
+        usual: the name of the model's own attention function.
     """
 
     usual = "sdpa"
@@ -147,11 +149,11 @@ class _Rows:
         self._window: int | None = None
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """Return 0: positions are given, and no mask is made."""
+        """Return 0: positions are passed explicitly, and no mask is made."""
         return 0
 
     def update(self, key_states: Any, value_states: Any, layer_idx: int, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """Append the new keys and values of each sequence to its cache; return keys that know the caches of all."""
+        """Append the new keys and values of each sequence to its cache; return keys with a reference to all caches."""
         pieces = zip(self._caches, key_states.split(self._counts, 2), value_states.split(self._counts, 2), strict=True)
         self._states = [_append(cache.layers[layer_idx], keys, values) for cache, keys, values in pieces]
         self._window = getattr(self.layers[layer_idx], "sliding_window", None)
@@ -164,7 +166,7 @@ class _Rows:
         Args:
             module: the layer's attention.
             query: the queries of all sequences, ``[1, heads, tokens, width]``.
-            options: what the layer gives its attention function besides.
+            options: other arguments of the layer's attention function.
         """
         import torch
         from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -178,9 +180,9 @@ class _Rows:
         return torch.cat(outputs, 1)
 
     def _mask(self, count: int, length: int, like: Any) -> Any:
-        """Return what is added to the scores of the last tokens of a sequence over its cache; None if that is nothing.
+        """Return the additive mask of the last tokens of a sequence over its cache; None: no mask.
 
-        The functions for flash attention make their own masks; that of `torch` is causal where no token came before.
+        The functions for flash attention make their own masks; that of `torch` is causal if the cache was empty.
         """
         fits = self._window is None or length <= self._window
         if count == 1 or "flash" in self.usual or (self.usual == "sdpa" and count == length and fits):
@@ -202,7 +204,7 @@ class _Rows:
 def _append(layer: Any, keys: Any, values: Any) -> tuple[Any, Any]:
     """Append to a layer of a cache; return all its keys and values.
 
-    transformers copies the whole of them for each token. Here they lie in a larger tensor, which has room for more.
+    transformers copies all of them for each token. Here they are a view of a larger tensor with spare capacity.
     """
     if type(layer).__name__ != "DynamicLayer" or layer.keys is None:
         return tuple(layer.update(keys, values))
@@ -214,7 +216,7 @@ def _append(layer: Any, keys: Any, values: Any) -> tuple[Any, Any]:
 
 
 def _with_room(held: Any, new: Any, room: Any) -> Any:
-    """Return a tensor that begins with what is held, then what is new: ``room``, if that has space."""
+    """Return a tensor that begins with ``held`` and ``new``: ``room`` if it is large enough, else a larger one."""
     length, total = held.shape[2], held.shape[2] + new.shape[2]
     if room is None or room.shape[2] < total or room.data_ptr() != held.data_ptr():
         room = held.new_empty((*held.shape[:2], total + max(_ROOM, total // 4), held.shape[3]))
@@ -224,14 +226,14 @@ def _with_room(held: Any, new: Any, room: Any) -> Any:
 
 
 def _attention(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> tuple[Any, None]:
-    """Attention of a packed pass: of each sequence over its own cache."""
+    """Compute the attention of a packed pass: of each sequence over its own cache."""
     options.pop("position_ids", None)  # those of all sequences
     return key.packed_rows.attend(module, query, options), None
 
 
 @contextmanager
 def _packed_attention(config: Any, rows: _Rows) -> Iterator[None]:
-    """Let a model use our attention function, over the one that it uses otherwise."""
+    """Let a model use our attention function in the block, which calls its own one."""
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     ALL_ATTENTION_FUNCTIONS.register(_NAME, _attention)
