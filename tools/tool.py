@@ -13,7 +13,7 @@ from typing import Any
 
 from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
-from toolgrammar.core.schema.normal.assertions import CHECK_LATER
+from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
 from toolgrammar.core.text_grammars.strings import string_grammar

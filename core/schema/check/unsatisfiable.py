@@ -9,8 +9,9 @@ from typing import Any
 
 from ...errors import Place, ToolGrammarError, UnsatisfiableSchemaError
 from ...language.nodes import Nodes
+from ..keywords.objects import undeclared
 from ..lower.lowering import Lowering
-from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, subschemas
+from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, Shape, map_subschemas, subschemas
 from ..read.located import Located
 
 #: Maximum number of smaller schemas that are tried to find the keywords that contradict.
@@ -30,6 +31,10 @@ MAX_SHOWN = 40
 
 #: Keywords that may keep out a member that has values by itself.
 _LIMITING = APPLICATORS | {"maxProperties", "propertyNames"}
+
+#: Rows of the keywords with schemas that must have a value: first those of the same value.
+_NEEDING = [(row, row.needed) for row in KEYWORDS.values() if row.needed is not None]
+_NEEDING.sort(key=lambda pair: pair[0].type is not None)
 
 
 def unsatisfiable(lowering: Lowering, nodes: Nodes) -> UnsatisfiableSchemaError:
@@ -96,9 +101,9 @@ class _Search:
                 found.append(self._error("the schema is false", "remove it, or let it have values", here))
                 continue
             inner = [needed for needed in self._needed(here) if self.is_empty(needed)]
-            undeclared = self._undeclared(here)
+            missing = self._undeclared(here)
             waiting += reversed(inner)
-            for name in undeclared:
+            for name in missing:
                 found.append(
                     self._error(
                         f"{name!r} is required, but is not among the properties, and others are not allowed",
@@ -107,9 +112,9 @@ class _Search:
                         "required",
                     )
                 )
-            if not inner and not undeclared:
+            if not inner and not missing:
                 found.append(self._contradiction(here))
-            elif self._trial(here, _repaired(schema, [each.schema for each in inner], undeclared)):
+            elif self._trial(here, _repaired(schema, [each.schema for each in inner], missing)):
                 found.append(self._contradiction(here))  # and for another reason too
         if found or is_known:
             return found
@@ -218,40 +223,18 @@ class _Search:
             needed.append(self.document.resolve(located))
             if self.document.ref_hides_siblings:
                 return needed
-        if asserts(located, "allOf"):
-            needed += [located.child("allOf", index) for index in range(len(schema["allOf"]))]
-        for keyword in ("anyOf", "oneOf"):
-            if asserts(located, keyword) and len(schema[keyword]) == 1:
-                needed.append(located.child(keyword, 0))
-        properties = schema.get("properties", {})
-        if self._is_only(located, "object") and isinstance(schema.get("required"), (list, tuple)):
-            needed += [located.child("properties", name) for name in schema["required"] if name in properties]
-        if self._is_only(located, "array") and asserts(located, "minItems"):
-            prefix = schema.get("prefixItems", ())
-            needed += [
-                located.child("prefixItems", index) for index in range(min(len(prefix), int(schema["minItems"])))
-            ]
-            if isinstance(schema.get("items"), (Mapping, bool)) and schema["minItems"] > len(prefix):
-                needed.append(located.child("items"))
+        for row, needed_by in _NEEDING:
+            if asserts(located, row.name) and (row.type is None or self._is_only(located, row.type)):
+                for group in needed_by(schema, self.document):
+                    if len(group) == 1:
+                        needed.append(located.child(row.name, *group[0]))
         return needed
 
     def _undeclared(self, located: Located) -> list[str]:
         """Return the required names that a closed object does not declare."""
-        schema, normaliser = located.schema, self.lowering.normaliser
-        if not isinstance(schema, Mapping) or not self._is_only(located, "object"):
+        if not self._is_only(located, "object"):
             return []
-        properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-        additional = schema.get(
-            "additionalProperties", self.lowering.options.additional_properties or "properties" not in schema
-        )
-        names = schema.get("required", ())
-        if additional is not False or not isinstance(names, (list, tuple)):
-            return []
-        return [
-            str(name)
-            for name in names
-            if name not in properties and not any(normaliser.matches(pattern, name) for pattern in patterns)
-        ]
+        return undeclared(self.lowering.normaliser, located.schema, is_open=self.lowering.options.additional_properties)
 
     @staticmethod
     def _is_only(located: Located, kind: str) -> bool:
@@ -262,20 +245,17 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
     """Return a schema without some parts that have no values, and without some names that it requires."""
     missing = {id(part) for part in empty}
 
-    def free(value: Any) -> Any:
+    def free(value: Any, *_: object) -> Any:
         return True if id(value) in missing or value is False else value
 
     changed: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword == "$ref" and empty:
             continue
-        if keyword == "properties":
-            changed[keyword] = {name: free(inner) for name, inner in value.items()}
-        elif keyword in ("allOf", "anyOf", "oneOf", "prefixItems"):
-            changed[keyword] = [free(inner) for inner in value]
-        elif keyword == "items":
-            changed[keyword] = free(value)
-        elif keyword == "required":
+        row = KEYWORDS.get(keyword)
+        if row is not None and row.needed is not None:
+            changed[keyword] = map_subschemas(keyword, value, free)
+        elif row is not None and row.shape is Shape.NAMES:
             changed[keyword] = [name for name in value if name not in undeclared]
         else:
             changed[keyword] = value

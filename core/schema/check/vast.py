@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..keywords.arrays import array_length
+from ..keywords.objects import object_length
+from ..keywords.strings import string_length
+from ..read.keywords import CONSTRAINING, DATA, KEYWORDS, Shape
 from ..read.located import Located
 from ..read.resolve import Document
 
@@ -16,6 +20,15 @@ MAX_LEAST_TEXT = 4_000_000
 _MAX_DEPTH = 64
 
 
+#: Lower bounds of the lengths of values, by their type.
+_BY_TYPE = {"object": object_length, "array": array_length, "string": string_length}
+_WORDS = {"null": 4, "boolean": 4}
+
+#: Rows of the keywords that list schemas of the same value, and those that list values.
+_JOINED = tuple(row for row in KEYWORDS.values() if row.join is not None)
+_LISTING = tuple(KEYWORDS[name] for name in DATA if name in CONSTRAINING)
+
+
 class LeastSizes:
     """Lower bounds of the shortest texts of subschemas, from the keywords that ask for characters, items and members.
 
@@ -24,124 +37,52 @@ class LeastSizes:
     """
 
     def __init__(self, document: Document) -> None:
-        self._document = document
+        self.document = document
         self._known: dict[object, int] = {}
+        self._depth = 0
 
-    def least(self, located: Located, depth: int = 0) -> int:
+    def least(self, located: Located) -> int:
         """Return a number of bytes that each text of a subschema has at least; 1 also for one that has no text."""
         schema = located.schema
-        if depth == _MAX_DEPTH or not (type(schema) is dict or isinstance(schema, Mapping)):
+        if self._depth == _MAX_DEPTH or not (type(schema) is dict or isinstance(schema, Mapping)):
             return 1
         key = located.key
         found = self._known.get(key)
         if found is None:
             self._known[key] = 1  # inside of itself
-            found = self._of(located, schema, depth + 1)
-            self._known[key] = found
+            self._depth += 1
+            found = self._known[key] = self._of(located, schema)
+            self._depth -= 1
         return found
 
-    def _inner(self, located: Located, keyword: str, depth: int) -> int:
-        """Return the same for the schema under a keyword."""
-        return self.least(located.under(keyword), depth)
+    def value(self, schema: Mapping[str, Any], keyword: str, otherwise: Any) -> Any:
+        """Return the value of a keyword; ``otherwise`` if the schema lacks it, or the dialect does."""
+        return schema[keyword] if keyword in schema and self.document.knows(keyword) else otherwise
 
-    def _value(self, schema: Any, keyword: str, otherwise: Any) -> Any:
-        """Return the value of a keyword, if the schema has it and the dialect knows it."""
-        return schema[keyword] if keyword in schema and self._document.knows(keyword) else otherwise
-
-    def _of(self, located: Located, schema: Any, depth: int) -> int:
+    def _of(self, located: Located, schema: Mapping[str, Any]) -> int:
         bound = 1
         if "$ref" in schema:
-            bound = max(bound, self.least(self._document.resolve(located), depth))
-            if self._document.ref_hides_siblings:
+            bound = max(bound, self.least(self.document.resolve(located)))
+            if self.document.ref_hides_siblings:
                 return bound
-        if "allOf" in schema:
-            for each in located.items("allOf"):
-                bound = max(bound, self.least(each, depth))
-        for keyword in ("anyOf", "oneOf"):
-            if keyword in schema:
-                bound = max(bound, min([self.least(each, depth) for each in located.items(keyword)]))
-        if "const" in schema:
-            bound = max(bound, _length(self._value(schema, "const", None)))
-        if "enum" in schema:
-            bound = max(bound, min([_length(each) for each in self._value(schema, "enum", ())], default=1))
-        if "type" in schema:
-            names = self._value(schema, "type", "any")
-            if isinstance(names, str):
-                return max(bound, self._of_type(names, located, schema, depth))
-            return max(bound, min([self._of_type(name, located, schema, depth) for name in names], default=1))
-        return bound
+        for row in _JOINED:
+            if row.name in schema and row.needed is not None:
+                for group in row.needed(schema, self.document):
+                    bound = max(bound, min([self.least(located.child(row.name, *steps)) for steps in group]))
+        for row in _LISTING:
+            if row.name in schema and self.document.knows(row.name):
+                values = schema[row.name] if row.shape is Shape.VALUES else (schema[row.name],)
+                bound = max(bound, min(map(_length, values), default=1))
+        if "type" not in schema:
+            return bound
+        types = self.value(schema, "type", "any")
+        of_types = [self._of_type(name, located) for name in ((types,) if isinstance(types, str) else types)]
+        return max(bound, min(of_types, default=1))
 
-    def _of_type(self, name: str, located: Located, schema: Any, depth: int) -> int:
-        """Return the same for the values of one type."""
-        if name == "object":
-            return self._object(located, schema, depth)
-        if name == "array":
-            return self._array(located, schema, depth)
-        if name == "string":
-            return 2 + int(self._value(schema, "minLength", 0))
-        return 4 if name == "null" or name == "boolean" else 1
-
-    def _array(self, located: Located, schema: Any, depth: int) -> int:
-        listed = "items" if self._value(schema, "prefixItems", None) is None else "prefixItems"
-        first: list[Located] = []
-        count = int(self._value(schema, "minItems", 0))
-        size = 0
-        if count:
-            rest = 1
-            if isinstance(schema.get(listed), (list, tuple)):
-                first = located.items(listed)
-                others = "items" if listed == "prefixItems" else "additionalItems"
-                if others in schema:
-                    rest = self._inner(located, others, depth)
-            elif "items" in schema:
-                rest = self._inner(located, "items", depth)
-            for each in first[:count]:
-                size += self.least(each, depth)
-            size += max(0, count - len(first)) * rest
-        if self._value(schema, "contains", None) is not None:
-            needed = int(self._value(schema, "minContains", 1))
-            size = max(size, needed * self._inner(located, "contains", depth))
-            count = max(count, needed)
-        return 2 + size + max(0, count - 1)
-
-    def _object(self, located: Located, schema: Any, depth: int) -> int:
-        declared = schema.get("properties", {})
-        names = self._value(schema, "required", ())
-        names = set(names) if isinstance(names, (list, tuple)) else set()  # Draft 3 has a flag
-        size = 1
-        for name in names:
-            size += 4 + len(name)
-            size += self.least(located.below(declared[name], ("properties", name)), depth) if name in declared else 1
-        others = max(0, int(self._value(schema, "minProperties", 0)) - len(names))
-        if others:
-            size += others * (4 + self._name(schema) + self._member(located, schema, declared, names, depth))
-        return max(2, size)
-
-    def _name(self, schema: Any) -> int:
-        """Return a lower bound of the length of a member's name."""
-        rule = self._value(schema, "propertyNames", None)
-        if not isinstance(rule, Mapping):
-            return 0
-        return int(self._value(rule, "minLength", 0))
-
-    def _member(self, located: Located, schema: Any, declared: Any, names: set[str], depth: int) -> int:
-        """Return the same as `least` for the value of a member that is not required."""
-        rest = self._value(schema, "additionalProperties", None)
-        if rest is None:
-            return 1
-        bounds = []
-        if not isinstance(rest, bool):
-            bounds.append(self._inner(located, "additionalProperties", depth))
-        elif rest:
-            return 1
-        for name in declared:
-            if name not in names:
-                bounds.append(self.least(located.below(declared[name], ("properties", name)), depth))
-        patterns = self._value(schema, "patternProperties", None)
-        if patterns is not None:
-            for pattern in patterns:
-                bounds.append(self.least(located.below(patterns[pattern], ("patternProperties", pattern)), depth))
-        return min(bounds, default=1)
+    def _of_type(self, name: str, located: Located) -> int:
+        """Return a lower bound of the length of the values of one type."""
+        length = _BY_TYPE.get(name)
+        return _WORDS.get(name, 1) if length is None else length(self, located)
 
 
 def _length(value: Any) -> int:

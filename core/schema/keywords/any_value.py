@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -26,7 +26,7 @@ from ..normal.conjunction import (
 from ..normal.unions import MAX_PRODUCT, either, together
 from ..read.located import Located
 from ..scalars.numbers import NumberRange
-from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape
+from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Role, Schemas, Shape, Witness
 
 #: Maximum number of arrays and objects of one ``enum`` that a value may have to differ from.
 MAX_DIFFERENT = 500
@@ -37,6 +37,9 @@ INTEGERS = NumberRange(integer=True)
 #: By the name of a type: the types that it allows, and True if numbers must be integers.
 _TYPES = {name: (frozenset((name,)), False) for name in TYPES}
 _TYPES.update({"integer": (frozenset(("number",)), True), "any": (EVERY.types, False)})
+
+#: Python types of listed values that `_listed_witness` does not compare with the schema's types.
+_MIXED = (float, dict, list, tuple)
 
 # -- types -----------------------------------------------------------------------------------------------------
 
@@ -52,6 +55,28 @@ def types_of(schema: Mapping[str, Any]) -> tuple[frozenset[str], bool]:
     if schema.get("nullable") is True:
         wanted.add("null")
     return frozenset(wanted), "integer" in names and "number" not in names and "any" not in names
+
+
+def are_of_different_types(options: Sequence[Located]) -> bool:
+    """Return True if each schema names its types by itself, and no two schemas share a type."""
+    seen: set[Any] = set()
+    for option in options:
+        schema = option.schema
+        if type(schema) is not dict or "type" not in schema or "$ref" in schema or schema.get("nullable") is True:
+            return False
+        kinds = schema["type"]
+        types = {kinds} if type(kinds) is str else set(kinds) if isinstance(kinds, (list, tuple)) else {"any"}
+        if "integer" in types:
+            types.add("number")
+        if "any" in types or not seen.isdisjoint(types):
+            return False
+        seen |= types
+    return True
+
+
+def allowed_types(schemas: Assertions, located: Located) -> frozenset[str]:
+    """Return the types that a schema allows by its ``type``, or all."""
+    return types_of(located.schema)[0] if schemas.asserts(located, "type") else EVERY.types
 
 
 def _type(facts: Facts, value: Any) -> None:
@@ -118,6 +143,20 @@ def _not_constant(schemas: Schemas, located: Located) -> Iterator[Formula]:
         yield from _not_values(schemas, located)
 
 
+def _listed_witness(keyword: str) -> Callable[[Mapping[str, Any], Document | None, Witness], list[Any] | None]:
+    """Return `Keyword.witness` of a keyword that lists values: the first one of the schema's types."""
+
+    def witness(schema: Mapping[str, Any], document: Document | None, inner: Witness) -> list[Any] | None:
+        values = schema[keyword] if keyword == "enum" else (schema[keyword],)
+        if "type" in schema:
+            types, _ = types_of(schema)
+            # A fraction may not be the integer that is asked for.
+            values = [value for value in values if not isinstance(value, _MIXED) and type_of(value) in types]
+        return [values[0]] if values else None
+
+    return witness
+
+
 def _is_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
@@ -142,8 +181,24 @@ def _ways_to_differ(schemas: Schemas, value: Any) -> list[Conjunction]:
 
 
 ROWS = (
-    Keyword("enum", Shape.VALUES, Role.ASSERTION, facts=_values, negation=_not_values),
-    Keyword("const", Shape.VALUE, Role.ASSERTION, since=Draft.DRAFT_6, facts=_values, negation=_not_constant),
+    Keyword(
+        "enum",
+        Shape.VALUES,
+        Role.ASSERTION,
+        foreign=("choices", "values", "allowedvalues", "oneofvalues"),
+        witness=_listed_witness("enum"),
+        facts=_values,
+        negation=_not_values,
+    ),
+    Keyword(
+        "const",
+        Shape.VALUE,
+        Role.ASSERTION,
+        since=Draft.DRAFT_6,
+        witness=_listed_witness("const"),
+        facts=_values,
+        negation=_not_constant,
+    ),
     Keyword("type", Shape.TYPE, Role.ASSERTION, facts=_type, negation=_not_type),
     Keyword("nullable", Shape.FLAG, Role.ASSERTION, holds=Holds.PARTS),  # OpenAPI 3.0: see `types_of`
 )

@@ -2,18 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..normal.conjunction import TRUE, AllOf, Formula, IfThenElse, negated
 from ..read.located import Located, SignedSchema
-from .row import Draft, Keyword, Role, Schemas, Shape
+from .row import Document, Draft, Join, Keyword, Role, Schemas, Shape, Steps, Witness
 
 # -- combinations ----------------------------------------------------------------------------------------------
 
 
-def _all_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-    return [SignedSchema(part) for part in located.items("allOf")]
+def _needed_in(keyword: str, join: Join) -> Callable[[Mapping[str, Any], Document], Iterator[Sequence[Steps]]]:
+    """Return `Keyword.needed` of a keyword that joins schemas of the same value."""
+
+    def needed(schema: Mapping[str, Any], document: Document) -> Iterator[Sequence[Steps]]:
+        steps: list[Steps] = [(index,) for index in range(len(schema[keyword]))]
+        if join is Join.EVERY:
+            yield from ([each] for each in steps)
+        else:
+            yield steps
+
+    return needed
+
+
+def first_witness(witnesses: Iterable[list[Any] | None]) -> list[Any] | None:
+    """Return the first known value of some witnesses (see `Witness`); an empty list if one only exists; else None."""
+    best: list[Any] | None = None
+    for found in witnesses:
+        if found:
+            return found
+        best = found if best is None else best
+    return best
+
+
+def _option_witness(keyword: str) -> Callable[[Mapping[str, Any], Document | None, Witness], list[Any] | None]:
+    """Return `Keyword.witness` of ``anyOf`` or ``oneOf``."""
+
+    def witness(schema: Mapping[str, Any], document: Document | None, inner: Witness) -> list[Any] | None:
+        if document is None or "type" in schema or (keyword == "oneOf" and id(schema) not in document.disjoint):
+            return None
+        return first_witness(map(inner, schema[keyword]))
+
+    return witness
+
+
+def _signed(located: Located, keyword: str) -> list[SignedSchema]:
+    """Return the schemas that a keyword lists, as ones that must hold."""
+    return [SignedSchema(inner) for inner in located.items(keyword)]
+
+
+def _all_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[SignedSchema]:
+    return _signed(located, "allOf")
 
 
 def _not_all_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
@@ -22,23 +61,23 @@ def _not_all_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def _any_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-    return [schemas.any_of(located, scopes)]
+    return [schemas.any_of(located, tuple(_signed(located, "anyOf")), scopes)]
 
 
 def _not_any_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    yield AllOf(tuple(schemas.denied([SignedSchema(option) for option in located.items("anyOf")])))
+    yield AllOf(tuple(schemas.denied(_signed(located, "anyOf"))))
 
 
 def _one_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list[Formula]:
-    return [schemas.one_of(located)]
+    return [schemas.one_of(located, _signed(located, "oneOf"))]
 
 
 def _not_one_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
     if schemas.one_of_as_union:
         yield TRUE
         return
-    overlaps = schemas.overlaps(located)
-    options = [SignedSchema(option) for option in located.items("oneOf")]
+    options = _signed(located, "oneOf")
+    overlaps = schemas.overlaps(located, options)
     yield AllOf(tuple(schemas.denied(options)))
     for one, others in enumerate(overlaps):
         for two in sorted(others):
@@ -78,6 +117,16 @@ def _branch_signs(schema: Mapping[str, Any], holds: bool) -> tuple[bool, ...]:
 # -- references ------------------------------------------------------------------------------------------------
 
 
+def _target_witness(schema: Mapping[str, Any], document: Document | None, inner: Witness) -> list[Any] | None:
+    """Return the witness of the schema that ``$ref`` leads to, in the same document."""
+    if document is None or ("type" in schema and not document.ref_hides_siblings):
+        return None
+    if schema["$ref"] != "#" and not schema["$ref"].startswith("#/"):
+        return None
+    target = document.resolve(Located(schema))
+    return inner(target.schema) if target.scope is None else None
+
+
 def _reference(name: str, **data: Any) -> Keyword:
     """Return the row of a reference."""
 
@@ -91,7 +140,7 @@ def _reference(name: str, **data: Any) -> Keyword:
 
 
 ROWS = (
-    _reference("$ref", forks=True),
+    _reference("$ref", forks=True, witness=_target_witness),
     _reference("$dynamicRef", since=Draft.DRAFT_2020_12),
     _reference("$recursiveRef", since=Draft.DRAFT_2019_09, until=Draft.DRAFT_2020_12),
     Keyword(
@@ -99,6 +148,8 @@ ROWS = (
         Shape.ALTERNATIVES,
         Role.SAME_VALUE,
         forks=True,
+        join=Join.EVERY,
+        needed=_needed_in("allOf", Join.EVERY),
         applied=_all_of,
         negation=_not_all_of,
     ),
@@ -119,12 +170,33 @@ ROWS = (
         since=Draft.DRAFT_7,
         forks=True,
         negates=True,
+        companions=("then", "else"),
         signs=lambda schema, holds: (True, False) if "then" in schema or "else" in schema else (True,),
         applied=_if,
         negation=_not_if,
     ),
-    Keyword("then", Shape.SCHEMA, Role.SAME_VALUE, since=Draft.DRAFT_7, signs=_branch_signs),
-    Keyword("else", Shape.SCHEMA, Role.SAME_VALUE, since=Draft.DRAFT_7, signs=_branch_signs),
-    Keyword("oneOf", Shape.ALTERNATIVES, Role.SAME_VALUE, forks=True, applied=_one_of, negation=_not_one_of),
-    Keyword("anyOf", Shape.ALTERNATIVES, Role.SAME_VALUE, forks=True, applied=_any_of, negation=_not_any_of),
+    Keyword("then", Shape.SCHEMA, Role.SAME_VALUE, since=Draft.DRAFT_7, companions=("if",), signs=_branch_signs),
+    Keyword("else", Shape.SCHEMA, Role.SAME_VALUE, since=Draft.DRAFT_7, companions=("if",), signs=_branch_signs),
+    Keyword(
+        "oneOf",
+        Shape.ALTERNATIVES,
+        Role.SAME_VALUE,
+        forks=True,
+        join=Join.ONE,
+        needed=_needed_in("oneOf", Join.ONE),
+        witness=_option_witness("oneOf"),
+        applied=_one_of,
+        negation=_not_one_of,
+    ),
+    Keyword(
+        "anyOf",
+        Shape.ALTERNATIVES,
+        Role.SAME_VALUE,
+        forks=True,
+        join=Join.SOME,
+        needed=_needed_in("anyOf", Join.SOME),
+        witness=_option_witness("anyOf"),
+        applied=_any_of,
+        negation=_not_any_of,
+    ),
 )

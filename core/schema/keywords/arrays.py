@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from ..normal.conjunction import ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated, same_value
 from ..read.located import Located, SignedSchema
-from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape
+from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
+from .shapes import up_to
 
 #: Values that an array may repeat where ``uniqueItems`` must not hold, besides those that ``items`` lists.
 REPEATED: tuple[Any, ...] = (None, True, False, 0, 1, "", "a", [], {})
+
+#: Values that are left out there.
+NOT_UNIQUE = 'arrays that repeat no simple value: null, true, false, 0, 1, "", "a", [], {}, or one that items lists'
 
 #: Maximum number of values listed by ``items`` that an array may repeat where ``uniqueItems`` must not hold.
 MAX_LISTED = 32
@@ -61,6 +65,31 @@ def _found(contains: Contains) -> Formula:
     return fact("array", arrays=Arrays(contains=(contains,)))
 
 
+def _positions(schema: Mapping[str, Any], document: Document) -> tuple[str | None, str | None]:
+    """Return the keyword that has the schemas of the first items, and the keyword that has the schema of the others;
+    None: no keyword has."""
+    if isinstance(schema.get("items"), (list, tuple)):
+        return "items", "additionalItems" if "additionalItems" in schema else None
+    prefix = "prefixItems" if "prefixItems" in schema and document.knows("prefixItems") else None
+    return prefix, "items" if "items" in schema else None
+
+
+def _needed_at(keyword: str) -> Callable[[Mapping[str, Any], Document], Iterator[Sequence[Steps]]]:
+    """Return `Keyword.needed` of a keyword that has schemas of items: those of the items up to the minimum."""
+
+    def needed(schema: Mapping[str, Any], document: Document) -> Iterator[Sequence[Steps]]:
+        first, others = _positions(schema, document)
+        least = int(schema.get("minItems", 0))
+        listed = len(schema[first]) if first else 0
+        if keyword == first:
+            for index in range(min(listed, least)):
+                yield ((index,),)
+        elif keyword == others and least > listed:
+            yield ((),)
+
+    return needed
+
+
 # -- their number ----------------------------------------------------------------------------------------------
 
 
@@ -96,6 +125,11 @@ def _contains(facts: Facts, value: Any) -> None:
     asked = _bounds(facts.schemas, facts.located)
     if asked.least or asked.most is not None:
         facts.arrays["contains"] = (asked,)
+
+
+def _needed_contained(schema: Mapping[str, Any], document: Document) -> Iterator[Sequence[Steps]]:
+    if schema.get("minContains", 1) > 0 or not document.knows("minContains"):
+        yield ((),)
 
 
 def _not_contains(schemas: Schemas, located: Located) -> Iterator[Formula]:
@@ -135,7 +169,7 @@ def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
-def array_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+def array_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
     """Return an array with the minimum number of items (`READ_FOR_ARRAY`), each the value by ``witness``, in a list; an
     empty list if the value exists and is not known; None if the array may not exist."""
     least = int(schema["minItems"])
@@ -145,6 +179,22 @@ def array_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] 
         return [[]]
     item = witness(schema.get("items", True))
     return item and [item * least]
+
+
+def array_length(lengths: Lengths, located: Located) -> int:
+    """Return a lower bound of the length of an array's text: its items up to the minimum, or those of ``contains``."""
+    schema = located.schema
+    first, others = _positions(schema, lengths.document)
+    count = int(lengths.value(schema, "minItems", 0))
+    listed = located.items(first)[:count] if first and count else []
+    size = sum([lengths.least(item) for item in listed])
+    if count > len(listed):
+        size += (count - len(listed)) * (lengths.least(located.under(others)) if others else 1)
+    if lengths.value(schema, "contains", None) is not None:
+        needed = int(lengths.value(schema, "minContains", 1))
+        size = max(size, needed * lengths.least(located.under("contains")))
+        count = max(count, needed)
+    return 2 + size + max(0, count - 1)
 
 
 #: The keywords that `array_witness` reads.
@@ -158,17 +208,36 @@ ROWS = (
         "array",
         Draft.DRAFT_2020_12,
         holds=Holds.EMPTY,
+        needed=_needed_at("prefixItems"),
         facts=_items,
         negation=_not_prefix,
     ),
-    Keyword("items", Shape.ITEMS, Role.PARTS, "array", holds=Holds.PARTS, facts=_items, negation=_not_items),
-    Keyword("additionalItems", Shape.SCHEMA, Role.PARTS, "array", holds=Holds.EMPTY, facts=_items),
+    Keyword(
+        "items",
+        Shape.ITEMS,
+        Role.PARTS,
+        "array",
+        holds=Holds.PARTS,
+        foreign=("elements",),
+        needed=_needed_at("items"),
+        facts=_items,
+        negation=_not_items,
+    ),
+    Keyword(
+        "additionalItems",
+        Shape.SCHEMA,
+        Role.PARTS,
+        "array",
+        holds=Holds.EMPTY,
+        needed=_needed_at("additionalItems"),
+        facts=_items,
+    ),
     Keyword(
         "minItems",
         Shape.LOWER_COUNT,
         Role.ASSERTION,
         "array",
-        most=MAX_LEAST_ITEMS,
+        check=up_to(MAX_LEAST_ITEMS),
         facts=_least,
         negation=_not_least,
     ),
@@ -181,18 +250,28 @@ ROWS = (
         Draft.DRAFT_6,
         negates=True,
         signs=lambda schema, holds: (True,) if holds and "maxContains" not in schema else (True, False),
+        needed=_needed_contained,
         facts=_contains,
         negation=_not_contains,
     ),
-    Keyword("minContains", Shape.LOWER_COUNT, Role.ASSERTION, "array", Draft.DRAFT_2019_09, most=MAX_LEAST_ITEMS),
-    Keyword("maxContains", Shape.UPPER_COUNT, Role.ASSERTION, "array", Draft.DRAFT_2019_09),
+    Keyword(
+        "minContains",
+        Shape.LOWER_COUNT,
+        Role.ASSERTION,
+        "array",
+        Draft.DRAFT_2019_09,
+        companions=("contains",),
+        check=up_to(MAX_LEAST_ITEMS),
+    ),
+    Keyword("maxContains", Shape.UPPER_COUNT, Role.ASSERTION, "array", Draft.DRAFT_2019_09, companions=("contains",)),
     Keyword(
         "uniqueItems",
         Shape.FLAG,
         Role.ASSERTION,
         "array",
-        negatable=False,
+        narrowed=NOT_UNIQUE,
         holds=Holds.EMPTY,
+        foreign=("unique",),
         facts=_unique,
         negation=_not_unique,
     ),

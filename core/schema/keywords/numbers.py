@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from math import inf
 from typing import Any
 
 from ..normal.conjunction import Formula, fact
 from ..read.located import Located
-from ..scalars.numbers import NumberRange, exact
-from .row import Facts, Keyword, Role, Schemas, Shape
+from ..scalars.common import BOUNDS
+from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
+from .refusals import unsupported
+from .row import Check, Facts, Keyword, Role, Schemas, Shape, Witness
+from .shapes import CHECKS, is_readable
+from .values import MAX_INTEGER
 
 #: By keyword: True if it is a lower bound, and the flag that excludes the bound itself (draft 4).
 _BOUNDS = {
@@ -18,6 +23,14 @@ _BOUNDS = {
     "exclusiveMinimum": (True, None),
     "maximum": (False, "exclusiveMaximum"),
     "exclusiveMaximum": (False, None),
+}
+
+#: By keyword: names that other libraries have for it.
+_FOREIGN = {
+    "minimum": ("min", "ge"),
+    "maximum": ("max", "le"),
+    "exclusiveMinimum": ("gt",),
+    "exclusiveMaximum": ("lt",),
 }
 
 #: Bounds up to this one, of integers, are looked at by `number_witness`.
@@ -46,6 +59,12 @@ def _at(numbers: NumberRange, is_lower: bool, value: Decimal, is_excluded: bool)
     return numbers.at_least(value, is_excluded) if is_lower else numbers.at_most(value, is_excluded)
 
 
+def _check_minimum(check: Check, located: Located, keyword: str, value: Any) -> None:
+    CHECKS[Shape.BOUND](check, located, keyword, value)
+    if isinstance(value, (int, float)) and value in BOUNDS:
+        check.has_common = True
+
+
 def _bound_row(name: str) -> Keyword:
     """Return the row of a bound."""
 
@@ -57,18 +76,46 @@ def _bound_row(name: str) -> Keyword:
         for is_lower, value, is_excluded in _bound(located.schema, name):
             yield fact("number", numbers=_at(NumberRange(), not is_lower, value, not is_excluded))
 
-    return Keyword(name, Shape.BOUND, Role.ASSERTION, "number", facts=facts, negation=negation)
+    return Keyword(
+        name,
+        Shape.BOUND,
+        Role.ASSERTION,
+        "number",
+        foreign=_FOREIGN[name],
+        check=_check_minimum if name == "minimum" else None,
+        facts=facts,
+        negation=negation,
+    )
 
 
 def _multiple(facts: Facts, step: Any) -> None:
     facts.numbers = replace(facts.numbers, multiples=(*facts.numbers.multiples, exact(step)))
 
 
+def _check_multiple(check: Check, located: Located, keyword: str, value: Any) -> None:
+    """Note a step that is malformed, or of which not all multiples can be written."""
+    if not is_readable(check, located, keyword, value):
+        return
+    if type(value) is bool or not 0 < value < inf:
+        check.invalid(located, keyword, f"{keyword} must be a finite number above zero")
+        return
+    step = exact(value)
+    if value >= MAX_INTEGER or not is_long(step):
+        return
+    numbers = NumberRange(multiples=(step,))
+    for is_lower, bound, _ in bounds_of(located.schema):
+        numbers = _at(numbers, is_lower, bound, False)
+    listed = listed_multiples(numbers) if numbers.least is not None and numbers.most is not None else None
+    if listed is None or len(listed) > MAX_LISTED:
+        left_out = f"multiples more than {MAX_NEAR:,} steps from the one nearest to zero"
+        check.refuse(located, unsupported(located, keyword, left_out=left_out))
+
+
 def _not_multiple(schemas: Schemas, located: Located) -> Iterator[Formula]:
     yield fact("number", numbers=NumberRange(not_multiples=(exact(located.schema["multipleOf"]),)))
 
 
-def number_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+def number_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
     """Return the integer within the bounds (`READ_FOR_NUMBER`) that is nearest to zero, in a list; None if there may be
     none."""
     low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
@@ -82,5 +129,13 @@ READ_FOR_NUMBER = frozenset({"minimum", "maximum"})
 
 ROWS = (
     *map(_bound_row, _BOUNDS),
-    Keyword("multipleOf", Shape.STEP, Role.ASSERTION, "number", facts=_multiple, negation=_not_multiple),
+    Keyword(
+        "multipleOf",
+        Shape.STEP,
+        Role.ASSERTION,
+        "number",
+        check=_check_multiple,
+        facts=_multiple,
+        negation=_not_multiple,
+    ),
 )

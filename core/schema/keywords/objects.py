@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..normal.conjunction import (
@@ -20,7 +20,22 @@ from ..normal.conjunction import (
 )
 from ..normal.unions import has
 from ..read.located import Located, SignedSchema
-from .row import Assertions, Draft, Facts, Holds, Keyword, Role, Schemas, Shape, Steps
+from .row import (
+    Assertions,
+    Check,
+    Document,
+    Draft,
+    Facts,
+    Holds,
+    Keyword,
+    Lengths,
+    Role,
+    Schemas,
+    Shape,
+    Steps,
+    Witness,
+)
+from .shapes import up_to
 
 #: Maximum value of ``minProperties``: each member needs another name.
 MAX_LEAST_PROPERTIES = 1_000
@@ -72,14 +87,43 @@ def _not_names(schemas: Schemas, located: Located) -> Iterator[Formula]:
     yield _exists(Exists(TRUE, failing=SignedSchema(located.child("propertyNames"))))
 
 
+def names_required(schema: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the names that a schema requires; in Draft 3, ``required`` is a flag of a member instead."""
+    names = schema.get("required")
+    return names if isinstance(names, (list, tuple)) else ()
+
+
+def _required_members(schema: Mapping[str, Any], document: Document) -> Iterator[Sequence[Steps]]:
+    for name in names_required(schema):
+        if name in schema["properties"]:
+            yield ((name,),)
+
+
+def undeclared(schemas: Assertions, schema: Mapping[str, Any], is_open: bool) -> list[str]:
+    """Return the required names that a closed object does not declare.
+
+    Args:
+        schemas: reads the schema.
+        schema: a schema of objects.
+        is_open: an object with ``properties`` takes others too, unless ``additionalProperties`` forbids it.
+    """
+    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    if schema.get("additionalProperties", is_open or "properties" not in schema) is not False:
+        return []
+    return [
+        str(name)
+        for name in names_required(schema)
+        if name not in properties and not any(schemas.matches(pattern, name) for pattern in patterns)
+    ]
+
+
 def _required(facts: Facts, names: Any) -> None:
-    if isinstance(names, (list, tuple)):  # in draft 3, a flag
+    if isinstance(names, (list, tuple)):
         facts.objects["required"] = tuple(names)
 
 
 def _not_required(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    required = located.schema["required"]
-    for name in required if isinstance(required, (list, tuple)) else ():
+    for name in names_required(located.schema):
         yield fact("object", objects=Objects(absent=frozenset((name,))))
 
 
@@ -138,6 +182,13 @@ def _dependencies(located: Located) -> Iterator[tuple[Formula, Formula]]:
             yield has(name), SignedSchema(located.child("dependencies", name))
 
 
+def _depending(value: Any) -> Iterator[tuple[Steps, Any]]:
+    """Yield the schemas in the value of ``dependencies``."""
+    for name, needed in value.items() if isinstance(value, Mapping) else ():
+        if not isinstance(needed, (list, tuple, str)):
+            yield (name,), needed
+
+
 def _dependent(name: str, shape: Shape, conditions: _Conditions, **data: Any) -> Keyword:
     """Return the row of a keyword that is a number of conditions."""
 
@@ -160,13 +211,14 @@ def _by_value(value: Any) -> Iterator[tuple[Steps, Any]]:
             yield (name, text), schema
 
 
-def _misfit(value: Any) -> str | None:
+def _check_by_value(check: Check, located: Located, keyword: str, value: Any) -> None:
     is_well_formed = (
         isinstance(value, Mapping)
         and all(isinstance(schemas, Mapping) for schemas in value.values())
         and all(isinstance(step, str) for steps, _ in _by_value(value) for step in steps)
     )
-    return None if is_well_formed else "propertyDependencies must be an object of objects of schemas"
+    if not is_well_formed:
+        check.invalid(located, keyword, f"{keyword} must be an object of objects of schemas")
 
 
 def _selected(value: Any, instance: Any) -> Iterator[tuple[Steps, Any]]:
@@ -200,7 +252,7 @@ def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[F
 # -- whether there is a value ----------------------------------------------------------------------------------
 
 
-def object_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any] | None]) -> list[Any] | None:
+def object_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
     """Return an object with the required members (`READ_FOR_OBJECT`) and values by ``witness``, in a list; an empty
     list if a value exists and is not known; None if one may not exist."""
     declared = schema.get("properties", {})
@@ -213,6 +265,43 @@ def object_witness(schema: Mapping[str, Any], witness: Callable[[Any], list[Any]
     return [{name: found[0] for name, found in members.items()}] if all(members.values()) else []
 
 
+def object_length(lengths: Lengths, located: Located) -> int:
+    """Return a lower bound of the length of an object's text: its required members, and others up to the minimum."""
+    schema = located.schema
+    declared = schema.get("properties", {})
+    required = lengths.value(schema, "required", ())
+    names = set(required) if isinstance(required, (list, tuple)) else set()
+    size = 1
+    for name in names:
+        size += 4 + len(name)
+        size += lengths.least(located.below(declared[name], ("properties", name))) if name in declared else 1
+    others = max(0, int(lengths.value(schema, "minProperties", 0)) - len(names))
+    if others:
+        size += others * (4 + _name_length(lengths, schema) + _other_length(lengths, located, declared, names))
+    return max(2, size)
+
+
+def _name_length(lengths: Lengths, schema: Mapping[str, Any]) -> int:
+    """Return a lower bound of the length of a member's name."""
+    rule = lengths.value(schema, "propertyNames", None)
+    return int(lengths.value(rule, "minLength", 0)) if isinstance(rule, Mapping) else 0
+
+
+def _other_length(lengths: Lengths, located: Located, declared: Mapping[str, Any], names: set[str]) -> int:
+    """Return a lower bound of the length of the value of a member that is not required."""
+    rest = lengths.value(located.schema, "additionalProperties", None)
+    if rest is None or rest is True:
+        return 1
+    bounds = [] if rest is False else [lengths.least(located.under("additionalProperties"))]
+    for name in declared:
+        if name not in names:
+            bounds.append(lengths.least(located.below(declared[name], ("properties", name))))
+    patterns = lengths.value(located.schema, "patternProperties", {})
+    for pattern in patterns:
+        bounds.append(lengths.least(located.below(patterns[pattern], ("patternProperties", pattern))))
+    return min(bounds, default=1)
+
+
 #: The keywords that `object_witness` reads.
 READ_FOR_OBJECT = frozenset({"required"})
 
@@ -223,6 +312,8 @@ ROWS = (
         Role.PARTS,
         "object",
         holds=Holds.PARTS,
+        foreign=("fields", "props"),
+        needed=_required_members,
         facts=_members,
         negation=_not_properties,
     ),
@@ -242,6 +333,7 @@ ROWS = (
         Role.PARTS,
         "object",
         holds=Holds.PARTS,
+        foreign=("extra",),
         facts=_members,
         negation=_not_additional,
     ),
@@ -261,7 +353,7 @@ ROWS = (
         Shape.LOWER_COUNT,
         Role.ASSERTION,
         "object",
-        most=MAX_LEAST_PROPERTIES,
+        check=up_to(MAX_LEAST_PROPERTIES),
         facts=_least,
         negation=_not_least,
     ),
@@ -276,7 +368,7 @@ ROWS = (
     ),
     _dependent("dependentSchemas", Shape.BY_NAME, _dependent_schemas, since=Draft.DRAFT_2019_09, forks=True),
     _dependent("dependentRequired", Shape.REQUIREMENTS, _dependent_required, since=Draft.DRAFT_2019_09),
-    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, forks=True),
+    _dependent("dependencies", Shape.DEPENDENCIES, _dependencies, within=_depending, forks=True),
     Keyword(
         "propertyDependencies",
         Shape.OWN,
@@ -285,7 +377,7 @@ ROWS = (
         Draft.DRAFT_2020_12,
         forks=True,
         holds=Holds.EMPTY,
-        check=_misfit,
+        check=_check_by_value,
         within=_by_value,
         applied=_property_dependencies,
         negation=_not_property_dependencies,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from .row import Draft, Holds, Keyword, Role, Shape
 
+#: Keywords of Draft 3 that later drafts lack, and the keyword that says the same in these.
+REPLACED = {"extends": "allOf", "disallow": "not", "divisibleBy": "multipleOf"}
+
 ROWS = (
     Keyword("$defs", Shape.BY_NAME, Role.DEFINITIONS, holds=Holds.PARTS),
     Keyword("definitions", Shape.BY_NAME, Role.DEFINITIONS, holds=Holds.PARTS),

@@ -1,8 +1,8 @@
 """The row of a keyword: its value's shape, its drafts, and what it says of a value.
 
-A row holds all that the rest of the package knows about its keyword. Readers follow the rows: the check asks for the
-shape of the value, `normal/assertions` for the facts, `normal/normalise` for the formulas on the same value,
-`normal/negation` for the negation, and `normal/inhabited` for what surely holds.
+A row holds all that the rest of the package knows about its keyword. Readers follow the rows: `check/problems` asks for
+the check of the value and the schemas that are needed, `normal/assertions` for the facts, `normal/normalise` for the
+formulas on the same value, `normal/negation` for the negation, and `normal/inhabited` for a witness.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Protocol
 
+from ...errors import LimitError, SchemaError
 from ..normal.conjunction import EVERY, ArrayPart, Formula, ObjectPart
 from ..read.located import Located, SignedSchema
 
@@ -68,6 +69,14 @@ class Role(Enum):
     ANNOTATION = "constrains nothing"
 
 
+class Join(Enum):
+    """How many of the schemas that a keyword lists hold of a value."""
+
+    EVERY = "all of them"
+    SOME = "one or more"
+    ONE = "exactly one"
+
+
 class Holds(Enum):
     """Values that surely satisfy a keyword, whatever its own value is."""
 
@@ -81,9 +90,14 @@ class Document(Protocol):
 
     Attributes:
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
+        disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
     """
 
     ref_hides_siblings: bool
+    disjoint: set[int]
+
+    def knows(self, keyword: str) -> bool:
+        """Return True if the dialect has a keyword."""
 
     def resolve(self, located: Located, keyword: str = "$ref") -> Located:
         """Return the subschema that a reference names."""
@@ -113,6 +127,9 @@ class Assertions(Protocol):
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""
 
+    def matches(self, pattern: str, name: str) -> bool:
+        """Return True if a pattern matches some part of a name."""
+
 
 class Schemas(Assertions, Protocol):
     """Reader of the schemas of one document, with their negations (`normal.normalise.Normaliser`).
@@ -132,19 +149,66 @@ class Schemas(Assertions, Protocol):
     def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
         """Return formulas that must all hold for none of some schemas to hold."""
 
-    def overlaps(self, located: Located) -> list[frozenset[int]]:
-        """Return, for each option of a ``oneOf``, the others that are not provably disjoint from it."""
+    def overlaps(self, located: Located, options: Sequence[SignedSchema]) -> list[frozenset[int]]:
+        """Return, for each option of a schema's ``oneOf``, the others that are not provably disjoint from it."""
 
-    def one_of(self, located: Located) -> Formula:
-        """Return the formula of a ``oneOf``."""
+    def one_of(self, located: Located, options: Sequence[SignedSchema]) -> Formula:
+        """Return the formula of a schema's ``oneOf``, given its options."""
 
-    def any_of(self, located: Located, scopes: tuple[Any, ...]) -> Formula:
-        """Return the formula of an ``anyOf``, of which some scopes ask what each option evaluates."""
+    def any_of(self, located: Located, options: tuple[SignedSchema, ...], scopes: tuple[Any, ...]) -> Formula:
+        """Return the formula of a schema's ``anyOf``, given its options and the scopes that ask what each evaluates."""
 
     def dependent(
         self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Any, ...]
     ) -> list[Formula]:
         """Return the formulas of several conditions of a schema, each with what must hold where it does."""
+
+
+class Check(Protocol):
+    """Collector of the problems of one document (`check.problems`).
+
+    Attributes:
+        formats: ``format`` is an assertion.
+        strict_formats: a format that the specification does not know is refused.
+        respells: one array or object may be written in several ways, by order or spacing.
+        entries: number of keywords, names and listed values so far.
+        has_common: a format or a bound of `scalars.common.common_values` was met.
+    """
+
+    formats: bool
+    strict_formats: bool
+    respells: bool
+    entries: int
+    has_common: bool
+
+    def invalid(self, located: Located, keyword: str, message: str, hint: str | None = None) -> None:
+        """Note that the value of a keyword is malformed."""
+
+    def malformed_by(self, located: Located, error: SchemaError | LimitError) -> None:
+        """Note a problem because of which the schema is not read any further."""
+
+    def beyond(self, located: Located, keyword: str, message: str, hint: str) -> None:
+        """Note that the value of a keyword exceeds a limit."""
+
+    def refuse(self, located: Located, error: SchemaError | LimitError) -> None:
+        """Note that a well-formed keyword cannot be enforced."""
+
+    def repeat(self, located: Located, count: float = 1) -> None:
+        """Note that each value of a schema has parts, and one of them at least so many times."""
+
+
+class Lengths(Protocol):
+    """Lower bounds of the lengths of values (`check.vast.LeastSizes`)."""
+
+    @property
+    def document(self) -> Document:
+        """The schema."""
+
+    def least(self, located: Located) -> int:
+        """Return a number of bytes that each text of a subschema has at least."""
+
+    def value(self, schema: Mapping[str, Any], keyword: str, otherwise: Any) -> Any:
+        """Return the value of a keyword; ``otherwise`` if the schema lacks it, or the dialect does."""
 
 
 class Facts:
@@ -177,6 +241,10 @@ class Facts:
 #: Keys and indices that lead from a keyword's value to a schema in it.
 Steps = tuple[str | int, ...]
 
+#: Returns a value that satisfies a schema, in a list; an empty list if one exists and is not known; None if it is not
+#: known whether one exists (`normal.inhabited.Inhabited.witness`).
+Witness = Callable[[Any], "list[Any] | None"]
+
 #: Formulas that a schema's keyword stands for.
 Formulas = Callable[[Schemas, Located], Iterable[Formula]]
 
@@ -194,13 +262,20 @@ class Keyword:
         until: the first draft that has it no more; None: all later ones have it.
         forks: it makes alternatives, or refers to what may.
         negates: judging it may take the negation of a subschema.
-        negatable: its own negation can be enforced exactly; else it is narrowed.
+        narrowed: values that are left out where the keyword must fail; None: its negation is exact.
         holds: values that surely satisfy it.
-        most: greatest value of a lower bound that can be enforced.
         signs: returns, for a schema that must hold (True) or fail (False), the same for its subschemas under the
             keyword, each of which may have to do both; None: as the schema.
-        check: returns what is wrong with its value, as a sentence; None: nothing. Only of a shape of its own.
+        join: which of the schemas that it lists hold of the same value; None: it lists none.
+        companions: keywords of which a schema must have one, else this keyword constrains nothing.
+        foreign: names that people and other libraries write for it, in lower case, for hints.
+        check: notes the problems of its value; None: as of every value of its shape (`shapes.CHECKS`).
         within: yields the schemas in its value, each after the steps that lead to it. Only of a shape of its own.
+        needed: yields, for a schema and its dialect, groups of subschemas in the value, by the steps that lead to them.
+            Each value of the schema that has the row's type satisfies one schema of each group, or has a part that
+            does.
+        witness: returns a witness of a schema in which, apart from ``type``, only this keyword constrains values. Its
+            last argument returns those of subschemas.
         facts: adds what its value says of one type of values to the facts of its schema.
         applied: returns the formulas of the schemas that it applies to the same value, given the scopes that ask what
             these evaluate.
@@ -217,12 +292,16 @@ class Keyword:
     until: Draft | None = None
     forks: bool = False
     negates: bool = False
-    negatable: bool = True
+    narrowed: str | None = None
     holds: Holds = Holds.UNKNOWN
-    most: int | None = None
+    join: Join | None = None
+    companions: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
     signs: Callable[[Mapping[str, Any], bool], tuple[bool, ...]] | None = None
-    check: Callable[[Any], str | None] | None = None
+    check: Callable[[Check, Located, str, Any], None] | None = None
     within: Callable[[Any], Iterator[tuple[Steps, Any]]] | None = None
+    needed: Callable[[Mapping[str, Any], Document], Iterator[Sequence[Steps]]] | None = None
+    witness: Callable[[Mapping[str, Any], Document | None, Witness], list[Any] | None] | None = None
     facts: Callable[[Facts, Any], None] | None = None
     applied: Callable[[Schemas, Located, tuple[Any, ...]], Iterable[Formula]] | None = None
     negation: Formulas | None = None

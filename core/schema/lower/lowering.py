@@ -14,6 +14,7 @@ from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
 from ...text_grammars.strings import StringGrammar
 from ..keywords.any_value import INTEGERS, types_of
+from ..keywords.row import Join
 from ..normal.assertions import asserted, asserts_only
 from ..normal.conjunction import (
     EVERY,
@@ -32,7 +33,7 @@ from ..normal.conjunction import (
 from ..normal.inhabited import Inhabited
 from ..normal.normalise import Normaliser
 from ..normal.strings import irregular, string_term
-from ..read.keywords import APPLICATORS
+from ..read.keywords import APPLICATORS, KEYWORDS
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..scalars.numbers import (
@@ -61,6 +62,10 @@ _SCALAR_ORDER = ("string", "number", "boolean", "null")
 _SCALARS = frozenset(_SCALAR_ORDER)
 _ONLY_STRINGS = frozenset({"string"})
 _UNBOUNDED = (EVERY.numbers, INTEGERS)
+
+#: Rows of the keywords of which all schemas must hold of the same value, or some of them.
+_CONJOINED = tuple(row for row in KEYWORDS.values() if row.join is Join.EVERY)
+_UNIONS = tuple(row for row in KEYWORDS.values() if row.join in (Join.SOME, Join.ONE))
 
 
 @dataclass(slots=True, eq=False)
@@ -252,24 +257,27 @@ class Lowering:
             if self.normaliser.document.ref_hides_siblings or asserts_only(schema, "$ref"):
                 return self.normaliser.document.resolve(located)
             return None
-        if not asserts_only(schema, "allOf"):
-            return None
-        asking = [
-            each
-            for each in located.items("allOf")
-            if each.schema is False or (each.schema is not True and asserted(each.schema))
-        ]
-        return asking[0] if len(asking) == 1 else None
+        for row in _CONJOINED:
+            if asserts_only(schema, row.name):
+                asking = [
+                    each
+                    for each in located.items(row.name)
+                    if each.schema is False or (each.schema is not True and asserted(each.schema))
+                ]
+                return asking[0] if len(asking) == 1 else None
+        return None
 
     def options_of(self, located: Located) -> list[Located] | None:
         """Return the schemas of which a schema is the union, if it has no constraint of its own; else None."""
         schema = located.schema
         if isinstance(schema, bool):
             return None
-        if "anyOf" in schema:
-            return located.items("anyOf") if asserts_only(schema, "anyOf") else None
-        if asserts_only(schema, "oneOf") and not any(self.normaliser.overlaps(located)):
-            return located.items("oneOf")
+        for row in _UNIONS:
+            if asserts_only(schema, row.name):
+                options = located.items(row.name)
+                signed = [SignedSchema(option) for option in options]
+                is_plain = row.join is Join.SOME or not any(self.normaliser.overlaps(located, signed))
+                return options if is_plain else None
         return None
 
     def is_inhabited(self, goal: Goal) -> bool:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Mapping, Set
 from typing import Any
 
-from ...errors import Place, UnsupportedSchemaError
 from ...language.terms import Terms
 from ...regex.compile import regex_term
 from ..keywords.any_value import listed_values
@@ -21,10 +20,6 @@ from .conjunction import EVERY, ArrayPart, Arrays, Conjunction, Formula, ObjectP
 
 #: By keyword: what adds its value to the facts of its schema.
 _FACTS = {row.name: row.facts for row in KEYWORDS.values() if row.facts is not None}
-
-#: Hints for a keyword that cannot be enforced exactly.
-CHECK_LATER = "have it checked after generation with on_unsupported='validate'"
-NARROW = "allow that with on_unsupported='narrow'"
 
 #: Marks assertions that were not read yet.
 _UNREAD = Conjunction()
@@ -148,22 +143,4 @@ def lists_strings(schema: Mapping[str, Any]) -> bool:
     values = schema.get("enum")
     return (
         values is not None and schema.get("type", "string") == "string" and all(type(value) is str for value in values)
-    )
-
-
-def unsupported(located: Located, keyword: str, how: str = "", left_out: str | None = None) -> UnsupportedSchemaError:
-    """Return the error for a keyword that cannot be enforced exactly.
-
-    Args:
-        located: the schema.
-        keyword: its keyword.
-        how: the rest of the sentence, for example ``"with more than 10 options"``.
-        left_out: the valid values that a narrowed grammar does not write; None: the keyword cannot be narrowed.
-    """
-    return UnsupportedSchemaError(
-        f"the keyword {keyword!r} cannot be enforced exactly{' ' + how if how else ''}"
-        + (f", only without {left_out}" if left_out else ""),
-        hint=f"remove it, write it in another way, or {NARROW if left_out else CHECK_LATER}",
-        place=Place(pointer=located.pointer, keyword=keyword),
-        left_out=left_out,
     )

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..keywords.applied import first_witness
 from ..keywords.arrays import READ_FOR_ARRAY, array_witness
 from ..keywords.numbers import READ_FOR_NUMBER, number_witness
 from ..keywords.objects import READ_FOR_OBJECT, object_witness
 from ..keywords.strings import READ_FOR_STRING, string_witness
 from ..read.keywords import CONSTRAINING, KEYWORDS, Holds
-from ..read.located import Located
 from ..read.resolve import Document
-from .conjunction import type_of
 
 #: The types that a keyword constrains, as bits.
 _BITS = {"object": 1, "array": 2, "string": 4, "number": 8, "integer": 8, "boolean": 16, "null": 32, "any": 63}
@@ -118,7 +117,7 @@ class Inhabited:
         free = kinds & ~asked
         if free:
             return [_EMPTY[free & -free]]
-        found = self._first(
+        found = first_witness(
             value_of(schema, self.witness)
             for kind, value_of, beyond in _WITNESSES
             if kinds & kind and beyond.isdisjoint(schema)
@@ -126,42 +125,15 @@ class Inhabited:
         # Values of several types, or items that differ, may exceed a limit: then a value must be known.
         return found if found or kinds in _WITHIN_LIMITS else None
 
-    def _first(self, witnesses: Iterable[list[Any] | None]) -> list[Any] | None:
-        """Return the first known value; an empty list if one only exists; else None."""
-        best: list[Any] | None = None
-        for found in witnesses:
-            if found:
-                return found
-            best = found if best is None else best
-        return best
-
     def _applied(self, schema: dict[str, Any], word: str) -> list[Any] | None:
         """Return the witness of a schema with one keyword that applies others, or lists values."""
+        row = KEYWORDS[word]
+        if row.witness is None:
+            return None
         for other in schema:
             if other != word and other in _ASKED:
                 return None
-        if word == "enum" or word == "const":
-            values = schema[word] if word == "enum" else (schema[word],)
-            if "type" in schema:
-                kinds = _kinds(schema["type"])
-                values = [value for value in values if _kind(value) & kinds]
-            return [values[0]] if values else None
-        document = self._document
-        if document is None:
-            return None
-        if word == "$ref":
-            target = schema[word]
-            if "type" in schema and not document.ref_hides_siblings:
-                return None
-            if target != "#" and not target.startswith("#/"):
-                return None
-            place = document.resolve(Located(schema))
-            return self.witness(place.schema) if place.scope is None else None
-        if "type" in schema:
-            return None
-        if word == "anyOf" or (word == "oneOf" and id(schema) in document.disjoint):
-            return self._first(map(self.witness, schema[word]))
-        return None
+        return row.witness(schema, self._document, self.witness)
 
 
 def _kinds(names: str | Iterable[str]) -> int:
@@ -172,8 +144,3 @@ def _kinds(names: str | Iterable[str]) -> int:
     for name in names:
         found |= _BITS[name]
     return found
-
-
-def _kind(value: object) -> int:
-    """Return the bit of a value's type; 0 for a fraction, which an integer may be asked for, and for a list or dict."""
-    return 0 if isinstance(value, (float, dict, list, tuple)) else _BITS[type_of(value)]

@@ -14,8 +14,9 @@ from weakref import proxy
 
 from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
-from ..keywords.any_value import types_of
-from ..read.keywords import APPLICATORS, KEYWORDS, REFERENCES, TYPES
+from ..keywords.any_value import allowed_types
+from ..keywords.objects import names_required
+from ..read.keywords import APPLICATORS, KEYWORDS, REFERENCES, TYPES, Role, keywords
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from .assertions import Assertions, asserted
@@ -63,6 +64,10 @@ _COMPOUND = frozenset({"array", "object"})
 _REFERENCES = frozenset(REFERENCES)
 #: Keywords whose schema is a conjunction of others.
 _JOINING = _REFERENCES | {"allOf"}
+
+#: The keywords ``unevaluated...``, and that of objects.
+_REMAINDERS = frozenset(keywords(roles=(Role.REMAINDER,)))
+_OBJECT_REMAINDERS = keywords(roles=(Role.REMAINDER,), types=("object",))
 
 #: By keyword, in the order of the table: the formulas of the schemas that it applies to the same value.
 _APPLIED = {row.name: row.applied for row in KEYWORDS.values() if row.applied is not None}
@@ -284,9 +289,7 @@ class Normaliser(Assertions):
             if self._is_decided_late(located):
                 return conjunction, rest, seen._replace(denied=(*seen.denied, (located, above)))
             return conjunction, ((self._negation(located), above, ()), rest), seen
-        if ("unevaluatedProperties" in schema and self.asserts(located, "unevaluatedProperties")) or (
-            "unevaluatedItems" in schema and self.asserts(located, "unevaluatedItems")
-        ):
+        if not _REMAINDERS.isdisjoint(schema) and any(self.asserts(located, keyword) for keyword in _REMAINDERS):
             scope = Scope(len(seen.opened), located)
             seen = seen._replace(opened=(*seen.opened, scope))
             scopes = (*scopes, scope)
@@ -319,12 +322,11 @@ class Normaliser(Assertions):
         alternative's closed objects do not declare. Objects are not closed where ``unevaluatedProperties`` decides."""
         parts = known.objects.parts
         closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
-        if any(self.asserts(scope.located, "unevaluatedProperties") for scope in seen.opened):
+        if any(self.asserts(scope.located, keyword) for scope in seen.opened for keyword in _OBJECT_REMAINDERS):
             return False
         if known.types != _OBJECT or not closed or any(part.patterns or part.additional is not None for part in parts):
             return False
-        required = located.schema["required"] if self.asserts(located, "required") else ()
-        names = required if isinstance(required, (list, tuple)) else ()
+        names = names_required(located.schema) if self.asserts(located, "required") else ()
         return any(all(name not in part.properties for part in parts) for name in names)
 
     def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
@@ -407,9 +409,8 @@ class Normaliser(Assertions):
         found.sort(key=_forks)
         return found
 
-    def any_of(self, located: Located, scopes: tuple[Scope, ...]) -> Formula:
-        """Return the formula of an ``anyOf``, of which some scopes ask what each option evaluates."""
-        options = tuple([SignedSchema(option) for option in located.items("anyOf")])
+    def any_of(self, located: Located, options: tuple[SignedSchema, ...], scopes: tuple[Scope, ...]) -> Formula:
+        """Return the formula of a schema's ``anyOf``, given its options and the scopes that ask what each evaluates."""
         if not scopes:
             return AnyOf(options)
         return subsets(options, located, any(scope.broken for scope in scopes))
@@ -433,20 +434,19 @@ class Normaliser(Assertions):
                     found[index] = Conjunction(objects=Objects(any_exists=tuple(demands)))
         return found
 
-    def overlaps(self, located: Located) -> list[frozenset[int]]:
-        """Return, for each option of a ``oneOf``, the others that are not provably disjoint from it."""
-        return [frozenset(others) for others in self._overlapping(located)]
+    def overlaps(self, located: Located, options: Sequence[SignedSchema]) -> list[frozenset[int]]:
+        """Return, for each option of a schema's ``oneOf``, the others that are not provably disjoint from it."""
+        return [frozenset(others) for others in self._overlapping(located, options)]
 
-    def _overlapping(self, located: Located) -> list[dict[int, frozenset[str]]]:
-        """Return, for each option of a ``oneOf``, the others that some of its values may satisfy, and the types of
-        such values, among the types that the schema itself allows."""
+    def _overlapping(self, located: Located, options: Sequence[SignedSchema]) -> list[dict[int, frozenset[str]]]:
+        """Return, for each option of a schema's ``oneOf``, the other options that some of its values may satisfy, each
+        with the types of these values, among the types that the schema itself allows."""
         found = self._overlaps.get(located)
         if found is None:
-            options = [SignedSchema(option) for option in located.items("oneOf")]
             found = [{} for _ in options]
             if len(options) == 1:
                 return found
-            kinds = _of_types(types_of(located.schema)[0]) if self.asserts(located, "type") else EVERY
+            kinds = _of_types(allowed_types(self, located))
             # Meanwhile, every oneOf (this one may be inside itself) is taken for a union, of which it is a subset:
             # what is disjoint from the union is disjoint from it.
             self.one_of_as_union += 1
@@ -462,12 +462,11 @@ class Normaliser(Assertions):
             self._overlaps[located] = found
         return found
 
-    def one_of(self, located: Located) -> Formula:
-        """Return the formula of a ``oneOf``: one option holds, and those that may hold beside it do not."""
-        options = [SignedSchema(option) for option in located.items("oneOf")]
+    def one_of(self, located: Located, options: Sequence[SignedSchema]) -> Formula:
+        """Return the formula of a schema's ``oneOf``: one option holds, and the options that overlap it do not."""
         if self.one_of_as_union:
             return AnyOf(tuple(options))
-        overlapping = self._overlapping(located)
+        overlapping = self._overlapping(located, options)
         every = len(options) > 1 and all(len(others) == len(options) - 1 for others in overlapping)
         denied = self._all_denied(options) if every else None
         parts: list[Formula] = []
@@ -535,7 +534,7 @@ class Normaliser(Assertions):
                 raise
         return self._alternatives[key]
 
-    def _all_denied(self, options: list[SignedSchema]) -> list[Conjunction | None] | None:
+    def _all_denied(self, options: Sequence[SignedSchema]) -> list[Conjunction | None] | None:
         """Return, for each option, the fact that none of the others holds (None: no value is left); None if some
         negation is not a fact.
 

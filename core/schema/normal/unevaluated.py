@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
 
+from ..keywords.refusals import unsupported
 from ..read.located import Located, SignedSchema
-from .assertions import Assertions, unsupported
+from .assertions import Assertions
 from .conjunction import (
     AllOf,
     AnyOf,

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 #: Shapes of schemas by a name.
-_NAMED = (Shape.BY_NAME, Shape.BY_PATTERN, Shape.DEPENDENCIES)
+_NAMED = (Shape.BY_NAME, Shape.BY_PATTERN)
 
 #: Every keyword that some reader treats in a way of its own, by name. All others are annotations.
 KEYWORDS: dict[str, Keyword] = {
@@ -74,7 +74,7 @@ ANNOTATIONS = frozenset(keywords(roles=(Role.ANNOTATION,)))
 
 REFERENCES = keywords(roles=(Role.REFERENCE,))
 #: The vocabulary of assertions (Draft 2020-12 validation, section 6), which a metaschema may leave out.
-VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), "dependentRequired"}) - {GRAMMAR}
+VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), *keywords(shapes=(Shape.REQUIREMENTS,))}) - {GRAMMAR}
 
 DEFINITIONS = frozenset(keywords(roles=(Role.DEFINITIONS,)))
 
@@ -125,11 +125,13 @@ def subschemas(keyword: str, value: Any) -> Iterator[tuple[Steps, Any]]:
     elif row is None or row.shape > Shape.DEPENDENCIES:
         return
     elif row.shape in _NAMED:
-        if isinstance(value, dict):
-            yield from (((name,), inner) for name, inner in value.items())
-    elif isinstance(value, list):
+        if isinstance(value, (dict, Mapping)):
+            for name, inner in value.items():
+                yield (name,), inner
+    elif isinstance(value, (list, tuple)):
         if row.shape is not Shape.SCHEMA:
-            yield from (((index,), inner) for index, inner in enumerate(value))
+            for index, inner in enumerate(value):
+                yield (index,), inner
     elif row.shape not in (Shape.SCHEMAS, Shape.ALTERNATIVES):
         yield (), value
 
@@ -144,22 +146,23 @@ def map_subschemas(keyword: str, value: Any, change: Callable[..., Any]) -> Any:
     """
     row = KEYWORDS.get(keyword)
     if row is not None and row.within is not None:
-        for steps, inner in row.within(value):
-            value = _with(value, steps, change(inner, *steps))
-        return value
+        return _changed(value, row.within(value), change)
     if row is None or row.shape > Shape.DEPENDENCIES:
         return value
     if row.shape in _NAMED:
-        return {name: change(inner, name) for name, inner in value.items()} if isinstance(value, dict) else value
-    if isinstance(value, list):
+        return {name: change(inner, name) for name, inner in value.items()} if isinstance(value, Mapping) else value
+    if isinstance(value, (list, tuple)):
         return value if row.shape is Shape.SCHEMA else [change(inner, index) for index, inner in enumerate(value)]
     return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)
 
 
-def _with(value: Any, steps: Steps, inner: Any) -> Any:
-    """Return a value with another one at the end of some steps."""
-    if not steps:
-        return inner
-    copy = value.copy()
-    copy[steps[0]] = _with(value[steps[0]], steps[1:], inner)
-    return copy
+def _changed(value: Any, within: Iterable[tuple[Steps, Any]], change: Callable[..., Any]) -> Any:
+    """Return a value with the schemas at the end of some steps changed; each container on the way is copied once."""
+    copies: dict[Steps, Any] = {(): dict(value)} if isinstance(value, Mapping) else {}
+    for steps, inner in within:
+        for end in range(1, len(steps)):
+            if steps[:end] not in copies:
+                copies[steps[:end]] = dict(copies[steps[: end - 1]][steps[end - 1]])
+                copies[steps[: end - 1]][steps[end - 1]] = copies[steps[:end]]
+        copies[steps[:-1]][steps[-1]] = change(inner, *steps)
+    return copies.get((), value)

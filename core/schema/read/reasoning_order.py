@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...basics.json_pointer import escape
+from .keywords import DATA
 
 #: Words in the names of properties that explain, and of those that answer.
 _EXPLAINS = frozenset(
@@ -17,9 +18,6 @@ _ANSWERS = frozenset(
     "answer answers result results conclusion decision verdict label class classification category score rating "
     "choice grade prediction sentiment solution output final".split()
 )
-
-#: Keywords whose values are data and hold no schemas.
-_DATA = frozenset({"const", "enum", "default", "examples", "example"})
 
 
 def _words(name: str) -> set[str]:
@@ -45,7 +43,7 @@ def reasoning_first(schema: Any) -> Any:
         return [reasoning_first(one) for one in schema]
     if not isinstance(schema, Mapping):
         return schema
-    ordered = {key: value if key in _DATA else reasoning_first(value) for key, value in schema.items()}
+    ordered = {key: value if key in DATA else reasoning_first(value) for key, value in schema.items()}
     properties = ordered.get("properties")
     if isinstance(properties, dict):
         ordered["properties"] = {name: properties[name] for name in sorted(properties, key=_comes_later)}
@@ -74,5 +72,5 @@ def answers_before_reasons(schema: Any, pointer: str = "") -> Iterator[str]:
                 yield f"{pointer}/properties/{escape(name)}"
             has_answered = has_answered or (isinstance(name, str) and bool(_words(name) & _ANSWERS))
     for key, value in schema.items():
-        if key not in _DATA:
+        if key not in DATA:
             yield from answers_before_reasons(value, f"{pointer}/{escape(key)}")

@@ -43,26 +43,8 @@ _ANNOTATING_FORMATS = frozenset(
     }
 )  # fmt: skip
 
-#: What people and other libraries write for a keyword.
-_FOREIGN = {
-    "choices": "enum",
-    "values": "enum",
-    "allowedvalues": "enum",
-    "oneofvalues": "enum",
-    "min": "minimum",
-    "max": "maximum",
-    "ge": "minimum",
-    "le": "maximum",
-    "gt": "exclusiveMinimum",
-    "lt": "exclusiveMaximum",
-    "regex": "pattern",
-    "regexp": "pattern",
-    "fields": "properties",
-    "props": "properties",
-    "elements": "items",
-    "unique": "uniqueItems",
-    "extra": "additionalProperties",
-}
+#: The keyword that is meant by a name that other libraries have for it.
+_FOREIGN = {name: row.name for row in KEYWORDS.values() for name in row.foreign}
 
 #: What people write for a format.
 _FOREIGN_FORMATS = {
@@ -78,15 +60,6 @@ _FOREIGN_FORMATS = {
 
 #: Minimum length of a name that may differ from the one that is meant by more than the order of letters.
 MIN_LENGTH = 5
-
-#: The keyword without which another one constrains nothing.
-_COMPANIONS = {
-    "then": ("if",),
-    "else": ("if",),
-    "if": ("then", "else"),
-    "minContains": ("contains",),
-    "maxContains": ("contains",),
-}
 
 _DRAFT_NAMES = {
     Draft.DRAFT_4: "draft 4",
@@ -164,7 +137,7 @@ def _judged(
                 else f"see what {_DRAFT_NAMES[Draft(draft)]} has in its place"
             )
             return "unread_keyword", f"{_DRAFT_NAMES[Draft(draft)]} has no {row.name!r}, so it constrains nothing", hint
-        needed = _COMPANIONS.get(row.name, ())
+        needed = row.companions
         if needed and schema.get(row.name) is not True and not any(word in schema for word in needed):
             words = " or ".join(map(repr, needed))
             return "unread_keyword", f"{row.name!r} constrains nothing without {words}", f"add {words}, or remove it"

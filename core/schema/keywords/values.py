@@ -16,8 +16,8 @@ from ...errors import (
 )
 from ...regex.back_references import MAX_WORDS
 from ...regex.compile import regex_code
-from ..normal.assertions import NARROW
-from ..read.keywords import TYPES
+from ..normal.conjunction import TYPES
+from .refusals import NARROW
 
 #: Maximum nesting of a value in ``const`` or ``enum``.
 MAX_DEPTH = 64

@@ -1,0 +1,233 @@
+"""The checks of keyword values by their shape, for rows that have no check of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import Any
+
+from ...errors import LimitError, Place, UnsupportedSchemaError
+from ..normal.conjunction import TYPES
+from ..read.located import Located
+from .row import Check, Shape
+from .values import MAX_DEPTH, MAX_INTEGER, is_json, is_small, pattern_problem, type_hint
+
+#: Maximum number of arrays and objects in an ``enum``, where they may be written in several ways.
+MAX_LOOSE = 1_000
+
+_TYPES = frozenset((*TYPES, "integer", "any"))
+
+
+def misfit(check: Check, located: Located, keyword: str, value: Any, hint: str | None = None) -> None:
+    """Note a value of a Python type that the keyword never has."""
+    check.invalid(located, keyword, f"{keyword} cannot be {type(value).__name__}", hint)
+
+
+def are_names(values: Iterable[object]) -> bool:
+    """Return True if all values are strings."""
+    return all(isinstance(value, str) for value in values)
+
+
+# -- schemas ---------------------------------------------------------------------------------------------------
+
+
+def _schema(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if type(value) is not bool and not isinstance(value, (dict, Mapping)):
+        misfit(check, located, keyword, value)
+
+
+def _schemas(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        misfit(check, located, keyword, value)
+
+
+def _alternatives(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        misfit(check, located, keyword, value)
+    elif not value:
+        check.invalid(located, keyword, f"{keyword} must not be empty")
+
+
+def _items(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if type(value) is not bool and not isinstance(value, (dict, list, tuple, Mapping)):
+        misfit(check, located, keyword, value)
+
+
+def _by_name(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (dict, Mapping)):
+        misfit(check, located, keyword, value)
+    elif not are_names(value):
+        check.invalid(located, keyword, "property names must be strings")
+
+
+def _by_pattern(check: Check, located: Located, keyword: str, value: Any) -> None:
+    _by_name(check, located, keyword, value)
+    if isinstance(value, (dict, Mapping)) and are_names(value):
+        for pattern in value:
+            _match(check, located, keyword, pattern)
+
+
+def _dependencies(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (dict, Mapping)):
+        misfit(check, located, keyword, value)
+        return
+    for needed in value.values():
+        if not are_names(needed) if isinstance(needed, (list, tuple)) else not isinstance(needed, _DEPENDENCY):
+            check.invalid(located, keyword, f"{keyword} must list property names")
+
+
+#: Types of a dependency other than a list of names; Draft 3 had single names.
+_DEPENDENCY = (dict, Mapping, bool, str)
+
+
+def _requirements(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (dict, Mapping)):
+        misfit(check, located, keyword, value)
+        return
+    for names in value.values():
+        if not isinstance(names, (list, tuple)) or not are_names(names):
+            check.invalid(located, keyword, f"{keyword} must list property names")
+
+
+# -- other values ----------------------------------------------------------------------------------------------
+
+
+def _type(check: Check, located: Located, keyword: str, value: Any) -> None:
+    names = (value,) if type(value) is str else value
+    if not isinstance(names, (list, tuple)):
+        misfit(check, located, keyword, value)
+        return
+    for name in names:
+        if type(name) is not str or name not in _TYPES:
+            check.invalid(located, keyword, f"{name!r} is not a JSON type", type_hint(name))
+
+
+def _names(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        misfit(check, located, keyword, value, "list the names of the members in the schema of the object")
+    elif not are_names(value):
+        check.invalid(located, keyword, f"{keyword} must list property names")
+    else:
+        check.entries += len(value)
+        check.repeat(located)
+
+
+def _value(check: Check, located: Located, keyword: str, value: Any) -> None:
+    _listed(check, located, keyword, (value,))
+
+
+def _values(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple)):
+        misfit(check, located, keyword, value)
+        return
+    check.entries += len(value)
+    _listed(check, located, keyword, value)
+
+
+def _listed(check: Check, located: Located, keyword: str, values: Iterable[Any]) -> None:
+    compounds = 0
+    for item in values:
+        if type(item) is str or item is None or type(item) is bool:
+            continue
+        compounds += isinstance(item, (dict, list, tuple))
+        if not is_json(item):
+            check.invalid(located, keyword, f"{keyword} holds something that is not a JSON value")
+            return
+        if not is_small(item):
+            message = f"{keyword} holds a value more than {MAX_DEPTH} deep, or an integer of more than 600 digits"
+            check.beyond(located, keyword, message, "describe it with properties and items, or use a smaller number")
+            return
+    if compounds > MAX_LOOSE and check.respells:
+        message = f"{keyword} lists {compounds:,} arrays and objects, at most {MAX_LOOSE:,} can be written in any"
+        hint = 'list fewer, or write them as they are listed: property_order="schema", whitespace="single"'
+        place = Place(pointer=located.pointer, keyword=keyword)
+        check.refuse(located, LimitError(f"{message} order or spacing", hint=hint, place=place))
+
+
+def _flag(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if type(value) is not bool:
+        misfit(check, located, keyword, value)
+
+
+def _pattern(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if type(value) is not str:
+        misfit(check, located, keyword, value)
+    else:
+        _match(check, located, keyword, value, bounded=True)
+
+
+def _match(check: Check, located: Located, keyword: str, pattern: str, *, bounded: bool = False) -> None:
+    """Note a pattern that cannot be enforced, or only by one of its regular bounds if it may be ``bounded``."""
+    problem = pattern_problem(pattern, bounded)
+    if problem is not None:
+        place = Place(pointer=located.pointer, keyword=keyword, offset=problem.place.offset)
+        left_out = {"left_out": problem.left_out} if isinstance(problem, UnsupportedSchemaError) else {}
+        check.refuse(located, type(problem)(problem.message, hint=problem.hint, place=place, **left_out))
+
+
+# -- numbers ---------------------------------------------------------------------------------------------------
+
+
+def is_readable(check: Check, located: Located, keyword: str, value: Any) -> bool:
+    """Return True if a value is a number of at most 600 digits; note the problem if it is not."""
+    if type(value) is int and not -MAX_INTEGER < value < MAX_INTEGER:
+        check.beyond(located, keyword, f"{keyword} has more than 600 digits", "use a smaller number")
+    elif not isinstance(value, (int, float)):
+        misfit(check, located, keyword, value)
+    else:
+        return True
+    return False
+
+
+def is_count(check: Check, located: Located, keyword: str, value: Any) -> bool:
+    """Return True if a value is a natural number of at most 600 digits; note the problem if it is not."""
+    if type(value) is int and not -MAX_INTEGER < value < MAX_INTEGER:
+        return is_readable(check, located, keyword, value)
+    if type(value) is bool or not isinstance(value, (int, float)) or not 0 <= value < inf or value % 1:
+        check.invalid(located, keyword, f"{keyword} must be a whole number that is not negative")
+        return False
+    return True
+
+
+def up_to(most: int) -> Callable[[Check, Located, str, Any], None]:
+    """Return the check of a lower bound that can be enforced up to some number."""
+
+    def lower_count(check: Check, located: Located, keyword: str, value: Any) -> None:
+        if is_count(check, located, keyword, value):
+            if value > most:
+                message = f"{keyword} is {value:,}, and no model writes more than {most:,}"
+                check.beyond(located, keyword, message, f"lower {keyword}")
+            elif value > 1:
+                check.repeat(located, value)
+
+    return lower_count
+
+
+def _upper_count(check: Check, located: Located, keyword: str, value: Any) -> None:
+    is_count(check, located, keyword, value)
+
+
+def _bound(check: Check, located: Located, keyword: str, value: Any) -> None:
+    if is_readable(check, located, keyword, value) and not -inf < value < inf:
+        check.invalid(located, keyword, f"{keyword} must be a finite number")
+
+
+#: The check of each shape; other shapes have none, or each row of them has its own.
+CHECKS: Mapping[Shape, Callable[[Check, Located, str, Any], None]] = {
+    Shape.SCHEMA: _schema,
+    Shape.SCHEMAS: _schemas,
+    Shape.ALTERNATIVES: _alternatives,
+    Shape.ITEMS: _items,
+    Shape.BY_NAME: _by_name,
+    Shape.BY_PATTERN: _by_pattern,
+    Shape.DEPENDENCIES: _dependencies,
+    Shape.REQUIREMENTS: _requirements,
+    Shape.TYPE: _type,
+    Shape.NAMES: _names,
+    Shape.VALUES: _values,
+    Shape.VALUE: _value,
+    Shape.UPPER_COUNT: _upper_count,
+    Shape.BOUND: _bound,
+    Shape.PATTERN: _pattern,
+    Shape.FLAG: _flag,
+}
