@@ -30,24 +30,24 @@ def _digits(low: int, high: int) -> Chars:
     return Chars(CharSet.of(letters))
 
 
-def _hexadecimal(low: int, high: int, places: int) -> Expression:
+def _hexadecimal(low: int, high: int, digits: int) -> Expression:
     """Return the numbers of a range in hexadecimal, of so many digits."""
-    if places == 1:
+    if digits == 1:
         return _digits(low, high)
-    unit = 16 ** (places - 1)
+    unit = 16 ** (digits - 1)
     first, last = low // unit, high // unit
     if first == last:
-        return sequence(_digits(first, first), _hexadecimal(low % unit, high % unit, places - 1))
+        return sequence(_digits(first, first), _hexadecimal(low % unit, high % unit, digits - 1))
     ways: list[Expression] = []
     if low % unit:
-        ways.append(sequence(_digits(first, first), _hexadecimal(low % unit, unit - 1, places - 1)))
+        ways.append(sequence(_digits(first, first), _hexadecimal(low % unit, unit - 1, digits - 1)))
         first += 1
     tail: list[Expression] = []
     if high % unit != unit - 1:
-        tail.append(sequence(_digits(last, last), _hexadecimal(0, high % unit, places - 1)))
+        tail.append(sequence(_digits(last, last), _hexadecimal(0, high % unit, digits - 1)))
         last -= 1
     if first <= last:
-        ways.append(sequence(_digits(first, last), *[_digits(0, 15)] * (places - 1)))
+        ways.append(sequence(_digits(first, last), *[_digits(0, 15)] * (digits - 1)))
     return choice(*ways, *tail)
 
 

@@ -1,4 +1,9 @@
-"""Positions in a JSON text: the value and the role of each character."""
+"""Values of a JSON text: the value, and the member name, that each character belongs to.
+
+The text is valid JSON that may break off anywhere: a grammar wrote it. Other modules scan other languages, so they
+share no tokens with this one: `language.json_scanner` validates text that arrives in pieces and finds the end of its
+first value, `repair.extract` finds brackets in prose, and `repair.readings` reads text that is nearly JSON.
+"""
 
 from __future__ import annotations
 

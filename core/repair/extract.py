@@ -1,7 +1,10 @@
 """Extraction of JSON from the free text of models that cannot be constrained, with repair of its spelling.
 
-Repair corrects spelling (quotes, commas, Python's words). It never supplies an end: a value whose brackets or quotes
-are still open was cut, or not written to its end, and nobody knows the rest of it.
+Repair corrects spelling (quotes, commas, Python's words). It never supplies an end: a value with open brackets or
+quotes was cut, and its rest is unknown.
+
+Brackets are searched in prose, where apostrophes and lone quotes open no string. So the strict tokens of
+`generation.json_places` do not apply here.
 """
 
 from __future__ import annotations
@@ -17,14 +20,12 @@ _STRINGS = {quote: re.compile(rf"{quote}[^{quote}\\]*(?:\\.[^{quote}\\]*)*{quote
 
 
 def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
-    """Return the JSON value that a text holds.
-
-    The value is the whole text, or a fenced block, or the first object or array in prose that is JSON.
+    """Return the JSON value in a text: the whole text, a fenced block, or the first object or array in prose.
 
     Args:
-        text: what a model wrote.
-        repair: also read a value that is not quite JSON, with the ``json-repair`` library.
-        whole: the value is all of the text (a fence around it aside); none is looked for in prose.
+        text: the text of a model.
+        repair: also read a value that is nearly JSON, with the ``json-repair`` library.
+        whole: the value must be the whole text, apart from a fence around it; prose is not searched.
 
     Raises:
         ParseError: there is no JSON value in the text, or it ends before the value does.
@@ -66,8 +67,8 @@ def extract_json(text: str, *, repair: bool, whole: bool = False) -> Any:
 def ends_early(text: str) -> bool:
     """Return True if a text ends inside a JSON value: a bracket or a quote that it opened is still open.
 
-    Reads quotes as leniently as a repair does, so that it also judges what is not quite JSON. A number at the end of
-    the text does not count, although it might have gone on; see `may_go_on`.
+    Single quotes open strings too, as in a repair, so that text that is nearly JSON is judged as well. A number at the
+    end of the text does not count, although more digits might follow (see `may_go_on`).
     """
     stripped = text.strip()
     if stripped.startswith('"'):
@@ -76,12 +77,12 @@ def ends_early(text: str) -> bool:
 
 
 def may_go_on(value: Any) -> bool:
-    """Return True if the text of a JSON value that was cut may have been meant to go on: it is a number."""
+    """Return True if more text could follow a complete JSON value that was cut: it is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _unfenced(text: str) -> str:
-    """Return the text after the opening of a fenced block (three backquotes and a word), or the text itself."""
+    """Return the text after the opening fence of a code block (three backquotes and a word), or the whole text."""
     fence = text.find("```")
     if fence < 0:
         return text
@@ -90,7 +91,7 @@ def _unfenced(text: str) -> str:
 
 
 def _is_one_region(text: str) -> bool:
-    """Return True if a text is one bracketed region, with nothing but closing marks after it."""
+    """Return True if a text begins with a bracketed region, with nothing but closing marks after it."""
     regions = _regions(text)[0]
     return bool(regions) and regions[0][0] == 0 and not text[regions[0][1] :].strip(" \t\r\n]}`")
 

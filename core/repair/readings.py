@@ -1,8 +1,11 @@
-"""What a piece of a broken text may mean: other spellings of strings, words, numbers and punctuation as JSON.
+"""Readings of a piece of a broken text: strings, words, numbers and punctuation in other spellings, as JSON.
 
-A reading says how far a piece reaches, what it would be in JSON, and how much is changed by that. Readings know no
-grammar: the search takes those that the grammar takes (see `search`). Costs are in edits: 1 is one changed character of
-a value, and a change of spelling alone costs next to nothing.
+A reading has the end of the piece, its text as JSON, and the cost of the change. Readings do not depend on the grammar:
+the search takes the ones that the grammar allows (see `search`). A cost of 1 is one changed character of a value; a
+change of spelling alone costs next to nothing.
+
+Pieces are of text that is nearly JSON (other quotes, comments, names without quotes), so that the tokens of
+`generation.json_places`, which are strict, do not apply here.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ from typing import NamedTuple
 
 from ..language.json_text import escaped
 
-#: Costs of what changes no value, of what nearly certainly changes none, and of one changed character.
+#: Costs: of a change that keeps the value, of one that almost certainly keeps it, and of one changed character.
 SPELLING, LIKELY, EDIT = 0.01, 0.2, 1.0
 
-#: Maximum number of ends that are tried for a string whose own end is missing or doubtful.
+#: Maximum number of ends that are tried for a string without a certain end.
 MAX_ENDS = 4
 
-#: Opening quotes and what closes them.
+#: By opening quote: the closing quotes.
 _QUOTES: dict[bytes, tuple[bytes, ...]] = {
     b'"""': (b'"""',),
     b"'''": (b"'''",),
@@ -34,13 +37,13 @@ _QUOTES: dict[bytes, tuple[bytes, ...]] = {
     "\u00ab".encode(): ("\u00bb".encode(),),
 }
 
-#: An opening quote; and for each what ends a string, and escapes.
+#: An opening quote; and by opening quote: an escape or the end of the string.
 _QUOTE = re.compile(b"|".join(map(re.escape, _QUOTES)))
 _ENDS = {
     quote: re.compile(rb"\\.|" + b"|".join(map(re.escape, closers)), re.DOTALL) for quote, closers in _QUOTES.items()
 }
 
-#: What other languages write for JSON's words (case aside).
+#: Words of other languages for JSON's words, in lower case; and words without an equivalent.
 _WORDS = {b"true": b"true", b"false": b"false", b"null": b"null", b"none": b"null", b"nil": b"null"}
 _LOST = {b"undefined": b"null", b"nan": b"null", b"infinity": b"null"}
 
@@ -74,13 +77,13 @@ _PUNCTUATION: dict[bytes, tuple[tuple[bytes, float], ...]] = {
 
 
 class Reading(NamedTuple):
-    """One meaning of a piece of a text.
+    """One reading of a piece of a text.
 
     Attributes:
         end: the first byte after the piece.
-        text: what it would be.
-        cost: how much is changed.
-        why: what was wrong, for people.
+        text: its JSON.
+        cost: the cost of the change.
+        why: the mistake, for users.
     """
 
     end: int
@@ -90,7 +93,7 @@ class Reading(NamedTuple):
 
 
 def readings(data: bytes, at: int) -> list[Reading]:
-    """Return the readings of the piece that begins at a byte, without the one as it is written."""
+    """Return the readings of the piece at a position, except the piece itself."""
     found = list(_all_readings(data, at))
     return [reading for reading in found if reading.text != data[at : reading.end]]
 
@@ -103,7 +106,7 @@ def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
     if fence := _FENCE.match(data, at):
         yield Reading(fence.end(), b"", SPELLING, "a fence around the text")
     if comment := _COMMENT.match(data, at):
-        cost = 2 * SPELLING + EDIT * comment.group().count(b'"')  # a comment with strings is perhaps none
+        cost = 2 * SPELLING + EDIT * comment.group().count(b'"')  # a comment with strings may be data
         yield Reading(comment.end(), b"", cost, "a comment")
     if quote := _QUOTE.match(data, at):
         yield from _strings(data, at, quote.group())
@@ -144,7 +147,7 @@ def _numbers(text: bytes, end: int) -> Iterator[Reading]:
 
 
 def number_spellings(text: bytes) -> list[bytes]:
-    """Return the spellings in JSON of a number in another one; none if it is no number."""
+    """Return the JSON spellings of a number in another notation; none if it is no number."""
     plain = text.strip().replace(b"_", b"").lower().lstrip(b"+")
     if plain.lstrip(b"-").startswith(b"0x"):
         try:
@@ -166,7 +169,7 @@ def number_spellings(text: bytes) -> list[bytes]:
 
 
 def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
-    """Yield the readings of a string, quoted in whatever way, whose end may be missing or not the first quote."""
+    """Yield the readings of a string in any quotes. Its end may be missing, or later than the first closing quote."""
     begin = at + len(quote)
     ends = (match for match in _ENDS[quote].finditer(data, begin) if not match.group().startswith(b"\\"))
     first = next(ends, None)
@@ -191,7 +194,7 @@ def _strings(data: bytes, at: int, quote: bytes) -> Iterator[Reading]:
 
 
 def _unquoted(content: bytes, end: int) -> Iterator[Reading]:
-    """Yield what a string spells, if that is another value."""
+    """Yield the readings of a string as the number, word, object or array that it spells."""
     text = content.strip()
     for number in number_spellings(text):
         yield Reading(end, number, 0.1, "a number written as text")
@@ -202,7 +205,7 @@ def _unquoted(content: bytes, end: int) -> Iterator[Reading]:
 
 
 def _dumped(content: bytes) -> bytes:
-    """Return a JSON string of some content, whose escapes may be those of other languages."""
+    """Return the JSON string with some content, in which escapes of other languages are decoded."""
     return escaped(json.dumps(_decoded(content), ensure_ascii=False)).encode("utf-8", "surrogatepass")
 
 
@@ -227,13 +230,13 @@ _COLON, _COMMA = re.compile(rb"\s*[:=]\s*"), re.compile(rb"\s*,\s*")
 
 
 def last_pieces(data: bytes, begin: int, end: int, count: int) -> list[int]:
-    """Return where the last pieces that begin between two bytes begin, the last first, white space aside."""
+    """Return the starts of the last ``count`` pieces between two positions, last first, without white space."""
     starts = [match.start() for match in _PIECE.finditer(data, begin, end) if not match.group().isspace()]
     return starts[: -count - 1 : -1]
 
 
 def piece_count(data: bytes, begin: int, end: int, most: int) -> int:
-    """Return the number of pieces between two bytes, white space aside, or ``most`` if there are more."""
+    """Return the number of pieces between two positions, without white space; ``most`` if there are more."""
     count = 0
     for match in _PIECE.finditer(data, begin, end):
         count += not match.group().isspace()
@@ -243,7 +246,7 @@ def piece_count(data: bytes, begin: int, end: int, most: int) -> int:
 
 
 def piece_end(data: bytes, at: int) -> int:
-    """Return the end of the piece that begins at a byte."""
+    """Return the end of the piece at a position."""
     if quote := _QUOTE.match(data, at):
         return _string_end(data, at, quote.group())
     match = _PIECE.match(data, at)
@@ -251,7 +254,7 @@ def piece_end(data: bytes, at: int) -> int:
 
 
 def content_of(data: bytes, at: int) -> tuple[int, bytes]:
-    """Return the end of the string or word that begins at a byte, and what it says; ``(at, b"")`` for anything else."""
+    """Return the end and the content of the string or word at a position; ``(at, b"")`` for other pieces."""
     if opening := _QUOTE.match(data, at):
         quote = opening.group()
         end = _string_end(data, at, quote)
@@ -262,8 +265,8 @@ def content_of(data: bytes, at: int) -> tuple[int, bytes]:
 
 
 def member_end(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the end of the member (a name, a colon and a value) that begins at a byte, and the end of the comma after
-    it; None if none begins there."""
+    """Return the end of the member (name, colon, value) at a position, and the end of the comma after it; None if there
+    is no member."""
     end, name = content_of(data, at)
     colon = _COLON.match(data, end)
     if not name or colon is None:
@@ -281,23 +284,23 @@ def _string_end(data: bytes, at: int, quote: bytes) -> int:
 
 
 def _value_end(data: bytes, at: int) -> int:
-    depth, place = 0, at
-    while place < len(data):
-        char = data[place : place + 1]
+    depth, position = 0, at
+    while position < len(data):
+        char = data[position : position + 1]
         if char in _OPEN:
             depth += 1
         elif char in _CLOSE:
             if not depth:
-                return place
+                return position
             depth -= 1
             if not depth:
-                return place + 1
+                return position + 1
         elif not depth and char in (b",", b"\n"):
-            return place
-        elif _QUOTE.match(data, place):
-            place = piece_end(data, place)
+            return position
+        elif _QUOTE.match(data, position):
+            position = piece_end(data, position)
             if not depth:
-                return place
+                return position
             continue
-        place += 1
-    return place
+        position += 1
+    return position

@@ -1,10 +1,10 @@
-"""The nearest text of a grammar: a search over the states of its automaton and the places of a broken text.
+"""The nearest text of a grammar: a search over pairs (state of the automaton, position in the broken text).
 
-A text is read as far as the grammar allows. Where it refuses, an edit is tried: another reading of one of the last
-pieces (see `readings`), the nearest of the words that are possible, punctuation that is missing, or a piece left out.
-The search goes on from the cheapest text so far (Dijkstra 1959). Each state and place is visited once. After an edit
-that lets many pieces follow, older places are put aside, and only tried again if nothing else leads to the end: so the
-time grows with the number of errors and not with its power, as in the recovery of LR parsers (Diekmann and Tratt 2020).
+A text is read as far as the grammar allows. Where the grammar refuses it, edits are tried: another reading of one of
+the last pieces (see `readings`), the nearest possible word, missing punctuation, or a piece left out. The search
+continues from the cheapest text so far (Dijkstra 1959) and visits each pair once. After an edit that `SETTLED` pieces
+follow, pairs at earlier positions are put aside, and tried again only if nothing else leads to the end. So the time is
+linear in the number of errors, not exponential, as in the recovery of LR parsers (Diekmann and Tratt 2020).
 """
 
 from __future__ import annotations
@@ -38,49 +38,49 @@ from .readings import (
     readings,
 )
 
-#: Number of last pieces that are read another way where a text is refused.
+#: Number of pieces before a refusal for which other readings are tried.
 PIECES_BACK = 5
 
-#: Number of pieces that must follow an edit before older places are put aside.
+#: Number of pieces that must follow an edit before earlier positions are put aside.
 SETTLED = 8
 
-#: Maximum number of words that are compared with one of the text, and of automaton states visited to list them; where
-#: there are more, as those of a pattern, none is compared.
+#: Maximum number of possible words that are compared with a word of the text, and of states visited to list them. If
+#: there are more (as of a pattern), none is compared.
 MAX_WORDS, MAX_WORD_STATES = 1_000, 3_000
 
 #: Number of words whose comparisons are remembered.
 MAX_COMPARED = 4_096
 
-#: Maximum number of bytes that may come next in a word: where there are more, the text is free.
+#: Maximum number of possible next bytes inside a word of a finite list. More next bytes: the text is free.
 MAX_BRANCHES = 64
 
 #: Minimum similarity of a word and the one that replaces it, from 0 to 1.
 MIN_SIMILARITY = 0.6
 
-#: Maximum length of text that the grammar forces and that is inserted, in bytes.
+#: Maximum length of forced text that is inserted, in bytes.
 MAX_FORCED = 256
 
-#: Maximum number of places at which a text may begin after prose.
+#: Maximum number of positions at which a text may begin after prose.
 MAX_BEGINNINGS = 16
 
-#: A text is near if all edits together cost no more than this, and so much more for each ``{`` in it and each ``:``
-#: (at most 8 for a brace): prose has few, and is not to become an answer.
+#: Default maximum cost of all edits: `MAX_COST` plus `MAX_EACH` for each ``{`` and each ``:`` of the text (at most 8
+#: colons for a brace). Prose has few of them, and must not become an answer.
 MAX_COST, MAX_EACH = 3.0, 0.4
 
-#: The same for other readings of a text that was read to its end, and lacks values there.
+#: Maximum further cost of other readings, once the text was read to its end and lacks values there.
 MOST_BESIDE_CUT = 1.2
 
-#: The same for a text without any bracket.
+#: Default maximum cost for a text without brackets.
 MAX_COST_OF_WORDS = 1.2
 
-#: How much more all edits together may cost where values may be made up.
+#: Added to the maximum cost if values may be invented.
 MAX_INVENTED = 100.0
 
-#: Costs: of a byte that only the grammar's markup makes necessary, and of one that was chosen for want of any.
+#: Costs of an inserted byte: one that the grammar forces, and one of a free choice.
 MARKUP, INVENTED = 0.02, 3.0
 
-#: Cost of leaving out a member, of one whose name is near none that is possible, and of taking the only name that is
-#: possible for any other.
+#: Costs: of leaving out a member, of leaving out a member whose name is near no possible name, and of replacing a name
+#: by the only possible name.
 UNKNOWN_MEMBER, STRANGE_MEMBER, ONLY_NAME = 2.5, 1.0, 2.6
 
 #: Names that mean the same in calls of different families.
@@ -91,16 +91,16 @@ _ALIASES = {
 }
 
 _UNKNOWN = "a member that is not known, or does not fit"
-#: What ends prose, and maximum length of prose inside an answer, in bytes.
+#: The marks that end prose, and the maximum length of prose inside an answer, in bytes.
 _MARK, MAX_PROSE = re.compile(rb'[<{}\[\]"]'), 400
 
 _STRUCTURE = frozenset(b'{}[]",: \n\r\t')
-_CLOSING = (b"]", b"}")
+_OPENING, _CLOSING = (b"{", b"["), (b"]", b"}")
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") | frozenset(
     range(128, 256)
 )
 _DIGITS = frozenset(b"0123456789")
-#: What goes on with a word: a letter or digit, or a mark before one.
+#: The continuation of a word: a letter or digit, perhaps after dots and hyphens.
 _IN_WORD = re.compile(rb"[.-]*[A-Za-z0-9_\x80-\xff]")
 _LETTERS = _WORD_BYTES - _DIGITS - frozenset(b"-.")
 _FIRST_BYTES = {"string": frozenset(b'"'), "number": frozenset(b"0123456789"), "boolean": frozenset(b"tf")}
@@ -138,15 +138,15 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class _Node:
-    """A beginning of a repaired text.
+    """A prefix of a repaired text.
 
     Attributes:
-        state: of the automaton.
+        state: the state of the automaton after it.
         at: the first byte of the broken text that was not read.
-        cost: of all edits.
-        parent: the beginning that it continues.
-        text: what it adds to that.
-        change: the edit in that; None for the first.
+        cost: the cost of all edits.
+        parent: the shorter prefix that it continues.
+        text: the text added to the parent.
+        change: the edit in ``text``; None for the first node.
         is_whole: it is a text of the grammar.
     """
 
@@ -159,7 +159,7 @@ class _Node:
     is_whole: bool = False
 
     def written(self) -> bytes:
-        """Return the whole beginning."""
+        """Return the whole prefix."""
         parts: list[bytes] = []
         node: _Node | None = self
         while node is not None:
@@ -191,7 +191,7 @@ class Search:
         goes_on: the text is the beginning of one: what follows it costs nothing.
 
     Attributes:
-        furthest: the number of bytes of the broken text that some beginning has read.
+        furthest: the maximum number of bytes of the broken text that were read.
         is_late: the search gave up.
         would_invent: the cheapest text had to be invented in part, and was left out.
     """
@@ -215,9 +215,9 @@ class Search:
         self._until = time.monotonic() + seconds
         names = sorted((name.encode() for name in specials), key=len, reverse=True)
         found = re.finditer(b"|".join(map(re.escape, names)), data) if names else ()
-        #: The names of control tokens in the text, by their places: they stand for the tokens where one may follow.
+        #: The names of control tokens in the text, by position: each stands for its token where that may follow.
         self._tokens = {match.start(): match.group() for match in found}
-        self._places = list(self._tokens)
+        self._token_starts = list(self._tokens)
         braces = data.count(b"{")
         near = MAX_COST + MAX_EACH * (braces + min(data.count(b":"), 8 * braces))
         if not any(mark in data for mark in (b"{", b"[", b"(", b"<")):
@@ -269,7 +269,7 @@ class Search:
         heappush(self._heap, (node.cost, -node.at, self._count, node))
 
     def _next(self) -> _Node | None:
-        """Return the cheapest node that was not put aside; one of those when there is no other."""
+        """Return the cheapest node that was not put aside; if there is none, the cheapest one that was."""
         while self._heap or self._aside:
             if not self._heap or (self._aside and self._heap[0][0] > self._most):
                 self._heap, self._aside, self._settled = self._aside, [], 0
@@ -282,7 +282,7 @@ class Search:
         return None
 
     def _follow(self, node: _Node, state: int, change: Change, before: bytes = b"") -> None:
-        """Note what an edit leads to: ``before`` is the unchanged text between the node and the edit."""
+        """Push the node after an edit; ``before`` is the unchanged text between the node and the edit."""
         if change.is_invented and not self._invent:
             self.would_invent = True
         elif state != REFUSED:
@@ -291,19 +291,19 @@ class Search:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def _step(self, node: _Node, state: int, data: bytes, behind: bytes) -> int:
-        """Return the state after some bytes, or `REFUSED`; ``behind`` was written after the node."""
+        """Return the state after ``data``, or `REFUSED`; ``behind`` is the text between the node and ``data``."""
         after = self._automaton.advance(state, data)
         if after >= REFUSED:
             return after
         return self._program.advance(state, data, Written(node.written() + behind))
 
     def _read(self, node: _Node, marks: list[tuple[int, int]], end: int) -> tuple[int, int]:
-        """Return how far the text is read as it is after a node, at most to ``end``, and the state there.
+        """Return how far the unchanged text is read after a node, at most to ``end``, and the state there.
 
         Args:
             node: the node.
-            marks: places that were passed, ascending, with the states there: where it can begin; new ones are added.
-            end: where to stop.
+            marks: known positions, ascending, with their states: reading starts at the last one; new ones are added.
+            end: the position to stop at.
         """
         data = self._data
         at, state = marks[bisect_right(marks, end, key=itemgetter(0)) - 1]
@@ -333,8 +333,8 @@ class Search:
 
     def _next_token(self, at: int) -> int:
         """Return where the next name of a control token begins, or the end of the text."""
-        place = bisect_left(self._places, at)
-        return self._places[place] if place < len(self._places) else len(self._data)
+        index = bisect_left(self._token_starts, at)
+        return self._token_starts[index] if index < len(self._token_starts) else len(self._data)
 
     def _after_token(self, state: int, name: bytes) -> int:
         """Return the state after a control token, or `REFUSED`."""
@@ -343,7 +343,7 @@ class Search:
         return self._automaton.advance_special(state, known.index(text)) if text in known else REFUSED
 
     def _expand(self, node: _Node) -> None:
-        """Read on from a node, and note all edits where that ends."""
+        """Read on from a node, and push the nodes of all edits where the text is refused."""
         data, begin = self._data, node.at
         marks = [(begin, node.state)]
         end, state = self._read(node, marks, len(data))
@@ -397,9 +397,10 @@ class Search:
         return _structure_of(self._data)
 
     def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
-        """Return True if a byte is inside a string, word or number that is a value: what ends there is another value.
+        """Return True if a position is inside a value (string, word or number), so that to end it there changes the
+        value.
 
-        What is one of finitely many, such as a name, is none: it is replaced as a whole, or misspelled markup.
+        False inside one of finitely many words, such as a name: it is replaced as a whole, or it is misspelled markup.
         """
         data = self._data
         if not 0 < at < len(data) or not _IN_WORD.match(data, at):
@@ -417,8 +418,8 @@ class Search:
         return reached == begin and not self._words_of(node, state, data[node.at : begin])
 
     def _cost_of_leaving(self, node: _Node, state: int, at: int, end: int, before: bytes) -> float:
-        """Return the cost of leaving out the member at a byte: less if its name, at which the text is refused, is near
-        none that is possible."""
+        """Return the cost of leaving out the member at a position: lower if the text is refused at its name, and no
+        possible name is near."""
         stop, name = self._content(at)
         if not name or end > stop or self._data[:at].rstrip()[-1:] not in (b",", b"{"):
             return UNKNOWN_MEMBER
@@ -426,7 +427,7 @@ class Search:
         return UNKNOWN_MEMBER if near and near[0][1] < ONLY_NAME else STRANGE_MEMBER
 
     def _evades(self, state: int, at: int, reading: Reading) -> bool:
-        """Return True if a reading gives a value another type where its own is possible: another value was meant."""
+        """Return True if a reading changes the type of a value although its own type is possible here."""
         kind, other = _kind(self._data[at : reading.end]), _kind(reading.text)
         if not kind or not other or kind == other:
             return False
@@ -456,8 +457,8 @@ class Search:
             first = self._following(start.state)
         if len(first) > MAX_BRANCHES:
             return
-        places = (at for at in range(1, len(data)) if data[at] in first and data[at] not in b" \n\t\r")
-        for number, at in enumerate(places):
+        positions = (at for at in range(1, len(data)) if data[at] in first and data[at] not in b" \n\t\r")
+        for number, at in enumerate(positions):
             if number == MAX_BEGINNINGS:
                 return
             change = Change(0, at, b"", _cost_of_prose(data[:at]), "text before the answer")
@@ -477,7 +478,7 @@ class Search:
         self._push(_Node(state, len(self._data), node.cost + cost, node, text, change, is_whole=True))
 
     def _finish(self, node: _Node, end: int, state: int) -> None:
-        """Note the text that is complete, or its shortest completion."""
+        """Push the complete text, or the text with its shortest completion."""
         text = self._data[node.at : end]
         if self._automaton.accepts(state):
             self._push(_Node(state, end, node.cost, node, text, is_whole=True))
@@ -506,7 +507,7 @@ class Search:
         self._push(_Node(state, end, node.cost + cost, node, text + added, change, is_whole=True))
 
     def _make_up(self, node: _Node, end: int, state: int) -> None:
-        """Note what an object or array must still have before the bracket at ``end`` may close it."""
+        """Push the node with the values that an object or array still needs before the bracket at ``end``."""
         bracket, before = self._data[end], self._data[node.at : end]
         parts = self._program.store.shortest_completion(state, Written(node.written() + before))
         added = parts[0] if parts and isinstance(parts[0], bytes) else b""
@@ -518,8 +519,8 @@ class Search:
         self._follow(node, after, Change(end, end, added[:size], cost, why, is_invented), before)
 
     def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, int, bool]:
-        """Return the cost of bytes that are not in the text, the state after them, and whether some are invented: a
-        value, or a name, that the grammar leaves open."""
+        """Return the cost of inserted bytes, the state after them, and True if some are invented: a value or name that
+        the grammar leaves open."""
         cost, at, is_invented = 0.0, 0, False
         was_chosen = is_fresh = False  # the last byte was chosen; a string has just been opened
         opened = 0  # brackets
@@ -547,9 +548,9 @@ class Search:
         return cost, state, is_invented
 
     def _insert(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
-        """Note what may be missing here: white space, punctuation, or all that the grammar forces.
+        """Push nodes with missing text inserted: white space, punctuation, or text that the grammar forces.
 
-        Where that ``splits`` a value, what ends it is invented: another value.
+        If the position ``splits`` a value, an insertion that ends the value is invented: it makes another value.
         """
         before = self._data[node.at : end]
         last = node.change.text if node.change is not None and not before and node.change.begin == node.at else b""
@@ -573,7 +574,7 @@ class Search:
                 self._follow(node, after, Change(end, end, text, cost, "missing punctuation", splits), before)
 
     def _forced(self, end: int, state: int, before: bytes, last: bytes) -> Iterator[bytes]:
-        """Yield what the grammar forces here: all of it, and its beginnings after which the text may go on."""
+        """Yield the text that the grammar forces here, and its prefixes after which the broken text may continue."""
         data, forced = self._data, self._automaton.forced(state, MAX_FORCED)
         if last == b'"' and forced[:1].strip(b'"'):
             return  # a quote was missing before a word of the text, and this would be another word
@@ -587,7 +588,7 @@ class Search:
                 yield forced[:size]
 
     def _skip_prose(self, node: _Node, end: int, state: int) -> None:
-        """Note that words may be left out up to the next mark with which the grammar goes on: text between calls."""
+        """Push the node that leaves out words up to the next mark that the grammar allows: text between calls."""
         possible = self._following(state)
         if len(possible) > MAX_BRANCHES:
             return
@@ -601,9 +602,9 @@ class Search:
         self._follow(node, state, change, self._data[node.at : end])
 
     def _change_bytes(self, node: _Node, end: int, state: int, *, splits: bool) -> None:
-        """Note the piece, or one character, that may be left out; and other characters, where there are few.
+        """Push nodes that leave out one character or piece, or insert or substitute one of few possible characters.
 
-        Inside a value (``splits``) that is invented: another value.
+        Inside a value (``splits``) such an edit is invented: it makes another value.
         """
         data, before = self._data, self._data[node.at : end]
         size = 1
@@ -632,7 +633,7 @@ class Search:
     # -- words -------------------------------------------------------------------------------------------------------
 
     def _replace_word(self, node: _Node, state: int, at: int, before: bytes) -> None:
-        """Note the nearest of the words that are possible, where there are finitely many."""
+        """Push nodes that replace the word at a position by the nearest possible words, if these are finitely many."""
         end, content = self._content(at)
         if end <= at or not content:
             return
@@ -649,8 +650,8 @@ class Search:
         return words
 
     def _words_at(self, node: _Node, state: int, before: bytes) -> Iterator[tuple[bytes, str]]:
-        """Yield the words that are possible in a state, as they are written and as they read; too many if they are not
-        known to be few."""
+        """Yield the possible words in a state, as written and as decoded; endlessly many empty ones if the search
+        exceeds `MAX_WORD_STATES`."""
         budget = MAX_WORD_STATES
         quoted = self._step(node, state, b'"', before)
         roots = [(quoted, b'"')] if quoted != REFUSED else []
@@ -696,7 +697,7 @@ class Search:
 
 
 def _kind(text: bytes) -> str:
-    """Return which type of scalar a piece of a text is; empty for others."""
+    """Return the type of scalar that a piece begins like; empty for other pieces."""
     if text[:1] in (b'"', b"'"):
         return "string"
     if text in (b"true", b"false"):
@@ -704,34 +705,36 @@ def _kind(text: bytes) -> str:
     return "number" if re.match(rb"[+-]?[.\d]", text) else ""
 
 
+#: A bracket of JSON; or a piece that is none: an escaped quote, or a string, which may be unfinished.
+_BRACKET = re.compile(rb'\\["\\]|"[^"\\]*(?:\\.[^"\\]*)*["\\]?|[{}\[\]]', re.DOTALL)
+
+
 def _closing_bracket(text: bytes) -> int:
-    """Return the place of the first bracket of JSON that closes what was open before a text; 0 if there is none."""
-    depth, is_string = 0, False
-    for at, byte in enumerate(text):
-        if byte == 0x22:
-            is_string = not is_string
-        elif not is_string and byte in b"{[":
+    """Return the position of the first bracket of JSON that closes one opened before the text; 0 if there is none."""
+    depth = 0
+    for match in _BRACKET.finditer(text):
+        if match.group() in _OPENING:
             depth += 1
-        elif not is_string and byte in b"}]":
+        elif match.group() in _CLOSING:
             depth -= 1
             if depth < 0:
-                return at
+                return match.start()
     return 0
 
 
 def _structure_of(data: bytes) -> tuple[array[int], array[int]]:
-    """Return for each place of a text how many brackets are open there, and the quote of the string it is in, or -1."""
+    """Return two values for each position of a text: the number of open brackets, and the position of the quote that
+    opens the string around it, or -1."""
     depths, strings = array("i", bytes(4 * (len(data) + 1))), array("i", [-1]) * (len(data) + 1)
-    depth, begin = 0, -1
-    for at, byte in enumerate(data):
-        depths[at], strings[at] = depth, begin
-        if byte == 0x22 and data[at - 1 : at] != b"\\":
-            begin = at if begin < 0 else -1
-        elif begin < 0 and byte in b"{[":
-            depth += 1
-        elif begin < 0 and byte in b"}]":
-            depth = max(0, depth - 1)
-    depths[len(data)] = depth
+    depth = done = 0
+    for match in _BRACKET.finditer(data):
+        begin, end = match.span()
+        if match.group() in _OPENING or match.group() in _CLOSING:
+            depths[done:end] = array("i", [depth]) * (end - done)
+            depth, done = max(0, depth + (1 if match.group() in _OPENING else -1)), end
+        elif data[begin] == 0x22:
+            strings[begin + 1 : end] = array("i", [begin]) * (end - begin - 1)
+    depths[done:] = array("i", [depth]) * (len(data) + 1 - done)
     return depths, strings
 
 
@@ -752,7 +755,7 @@ def _folded(word: str) -> str:
 
 @lru_cache(maxsize=MAX_COMPARED)
 def _nearest(content: str, words: tuple[tuple[bytes, str], ...]) -> tuple[tuple[bytes, float], ...]:
-    """Return the words that a word of the text may be meant for, each with its cost."""
+    """Return the three nearest words to a word of the text, each with its cost."""
     meant = _folded(content)
     score = partial(_similarity, SequenceMatcher(None, "", meant, autojunk=False))
     ranked: list[tuple[float, bytes]] = []

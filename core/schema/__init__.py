@@ -5,7 +5,7 @@ itself lazily into a node store. Two passes: `Normaliser` brings a subschema to 
 `Lowering` turns those into grammar nodes when a text reaches them.
 
 Use `toolgrammar.core.Grammar.from_json_schema` unless you build a grammar layer of your own. What cannot be enforced
-exactly is an `UnsupportedSchemaError` that names the place; nothing is ignored in silence.
+exactly raises `UnsupportedSchemaError` with its JSON pointer; nothing is ignored silently.
 """
 
 from .compile import CompiledSchema, check, compile_schema

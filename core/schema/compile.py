@@ -47,7 +47,7 @@ class CompiledSchema:
         document: the schema.
         options: how it is read.
         unenforced: keywords that are left out, as pairs of a subschema's key and the keyword.
-        problems: why.
+        problems: the reasons why they are left out.
         narrowed: keywords of which some valid values are left out.
         narrowed_keys: the same, as pairs of a subschema's key and the keyword.
         normalisers: that of the check, until the first store takes it.
@@ -72,8 +72,8 @@ class CompiledSchema:
         Raises:
             LimitError: ``whole`` is set, and the root exceeds a limit.
         """
-        # Where many grammars meet, equal schemas are found by what they say. Elsewhere a schema meets no equal one, and
-        # putting it in words would take longer than the rest.
+        # In a shared store, equal schemas are found by their content. A store of one grammar has no equal schemas, and
+        # the key would take longer than the rest.
         handle = self.key if nodes.is_shared else _Same(self)
         lowering = nodes.builders.get(handle)
         if lowering is None:
@@ -87,16 +87,16 @@ class CompiledSchema:
     def _lowering(self, nodes: Nodes) -> Lowering:
         options = self.options
         try:
-            normaliser = self.normalisers.pop()  # it knows what the check asked
+            normaliser = self.normalisers.pop()  # with the memos of the check
             normaliser.steps = 0
         except IndexError:
             normaliser = _normaliser(self.document, options, self.unenforced)
         return Lowering(normaliser, options, nodes)
 
     def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
-        """Return the error for a schema that no value can satisfy; its place is the innermost one that shows it.
+        """Return the error for a schema that no value satisfies, at the innermost subschema that shows it.
 
-        If only the values that are left out could satisfy it, the error says which.
+        If only values that are left out (see ``narrowed``) satisfy the schema, the error names them.
         """
         exact = self.unenforced.union(self.narrowed_keys)
         end = thread_time() + MAX_SECONDS
@@ -115,7 +115,7 @@ class CompiledSchema:
         return self._with(self.unenforced.union(self.narrowed_keys), contradictions)
 
     def _with(self, unenforced: frozenset[tuple[object, str]], ask: Callable[[Lowering, Nodes], T]) -> T:
-        """Return what a function says of the schema without some keywords."""
+        """Return the result of a function for the schema without some keywords."""
         nodes = Nodes()
         if unenforced == self.unenforced:
             lowering = self._lowering(nodes)
@@ -246,7 +246,7 @@ def _is_empty(lowering: Lowering, nodes: Nodes) -> bool:
 
 
 def _only_left_out(narrowed: UnsupportedSchemaError) -> UnsupportedSchemaError:
-    """Return the error for a narrowed keyword beside which only values that are left out are valid."""
+    """Return the error for a narrowed keyword if only the values that it leaves out are valid."""
     return UnsupportedSchemaError(
         f"the only values that satisfy the schema are left out here: {narrowed.left_out}",
         hint=f"say by a pattern which values are meant, or remove {narrowed.place.keyword}",

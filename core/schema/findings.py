@@ -1,4 +1,4 @@
-"""All findings about a schema in one run: why it is refused, what of it is narrowed, and what is probably a mistake."""
+"""All findings about a schema in one run: reasons to refuse it, narrowed keywords, and probable mistakes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MAX_ROUNDS = 10
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found about a schema.
+    """The findings about a schema.
 
     Attributes:
-        refused: why it is refused; empty if it is not. A part that is malformed hides no other.
+        refused: the reasons why it is refused; empty if it is not. Malformed parts do not hide the others.
         narrowed: keywords of which some valid values are never written.
-        never_written: parts that no value can satisfy, though the whole has values.
-        unread: keywords and formats that constrain nothing, first those that look misspelt.
+        never_written: parts that no value satisfies, although the whole schema has values.
+        unread: keywords and formats that constrain nothing, probable misspellings first.
     """
 
     refused: tuple[SchemaError | LimitError, ...] = ()
@@ -59,13 +59,13 @@ def findings(schema: Any, options: SchemaOptions | None = None) -> Findings:
     try:
         compiled = compile_schema(schema, options)
         whole, parts = compiled.contradictions()
-    except ToolGrammarError:  # the whole is beyond a limit: that is found where it is compiled
+    except ToolGrammarError:  # the whole exceeds a limit: reported when it is compiled
         return Findings(tuple(first), unread=tuple(said))
     return Findings((*first, *whole), compiled.narrowed, tuple(parts), tuple(said))
 
 
 def _without(schema: Any, problems: Iterable[SchemaError | LimitError]) -> Any:
-    """Return a schema without what is wrong with it."""
+    """Return a schema without the keywords and subschemas that have problems."""
     changed = copy.deepcopy(schema)
     for problem in problems:
         pointer, keyword = problem.place.pointer or "", problem.place.keyword
@@ -83,6 +83,6 @@ def _without(schema: Any, problems: Iterable[SchemaError | LimitError]) -> Any:
             TypeError,
             AttributeError,
             ValueError,
-        ):  # it is in another document, or was in what is gone
+        ):  # it is in another document, or below a part that was removed
             continue
     return changed

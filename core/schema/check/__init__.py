@@ -1,6 +1,6 @@
 """Checks of a schema before a text is written: well formed, enforceable, satisfiable, and small enough to finish.
 
-One compiled pass names what is wrong, and where; what may fail only when it is lowered is looked into after that.
+`problems` reads the document in one pass; `unsatisfiable` finds the keywords that leave no value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The check of a schema document in one pass: is each reachable subschema well-formed, and can it be enforced exactly?
 
-A subschema may be required to hold, or not to hold, or both: it is visited once for each. The expansion of alternatives
-is only tried where an upper bound of its size is not far from every limit.
+A subschema may be required to hold, to fail, or both: it is visited once for each sign. Alternatives are expanded here
+only if the upper bound of their number is near a limit.
 """
 
 from __future__ import annotations
@@ -92,19 +92,19 @@ _ONE: Count = (1, 1)
 
 
 class DynamicReferences(Exception):
-    """The document uses ``$dynamicRef`` or ``$recursiveRef``: what a subschema means depends on the way to it."""
+    """The document uses ``$dynamicRef`` or ``$recursiveRef``: the meaning of a subschema depends on the path to it."""
 
 
 def problems(document: Document, options: SchemaOptions, normaliser: Normaliser | None = None) -> list[Problem]:
-    """Return every problem of the reachable subschemas with its place, in the order in which they are met.
+    """Return every problem of the reachable subschemas with its location, in the order of the visit.
 
     Args:
-        document: the schema; what it knows by its check is set.
+        document: the schema. Its attributes ``entries``, ``has_common`` and ``disjoint`` are set.
         options: how it is read.
         normaliser: expands the alternatives that cannot be counted.
 
     Raises:
-        DynamicReferences: the document uses dynamic references, and was not made to follow them.
+        DynamicReferences: the document uses dynamic references, and ``document.dynamic`` is not set.
     """
     if normaliser is None:
         normaliser = Normaliser(document, formats=options.formats, open_objects=options.additional_properties)
@@ -124,24 +124,24 @@ class _Pass:
         self.table = _TABLES[document.age]
         self.address = "$id" if document.age else "id"  # the keyword that gives a schema an address
         self.hides = document.ref_hides_siblings
-        # pairs of a subschema and a sign that are still to be visited; keys of the visited ones, by sign
+        # signed subschemas still to be visited; keys of the visited ones, by sign
         self.todo: list[Signed] = [(document.root, True)]
         self.holding: set[object] = set()
         self.failing: set[object] = set()
         self.malformed: set[object] = set()  # keys
-        # subschemas that make alternatives, and the keys of those that are applied to the same value by others
+        # subschemas that make alternatives; keys of subschemas that another subschema applies to its own value
         self.forks: list[Located] = []
         self.inside: set[object] = set()
-        # by key of a subschema with oneOf: the options that may hold beside each
+        # by the key of a subschema with oneOf: for each option, the options that may hold together with it
         self.overlaps: dict[object, list[frozenset[int]]] = {}
         self.counts: dict[int, Count | None] = {}  # by the identity of a schema: see `_counted`
-        self.is_leaf = True  # the subschema that is checked has no more to look at than its own values
+        self.is_leaf = True  # the checked subschema has no subschemas, references or forks
         self.steps = 0  # total of the counts
         self.entries = 0
         self.has_common = False
-        self.refused: list[Problem] = []  # what cannot be enforced of the subschema that is checked
-        # the checked subschemas with subschemas; those that ask for members, or for several items; an upper bound of
-        # how often parts are repeated in a value
+        self.refused: list[Problem] = []  # keywords of the checked subschema that cannot be enforced
+        # subschemas that are not leaves; subschemas with required members or several items; an upper bound of the
+        # number of times that one part is repeated in a value
         self.deep: list[Located] = []
         self.large: list[Located] = []
         self.product = 1.0
@@ -182,7 +182,7 @@ class _Pass:
                         self.product *= PER_REFERENCE
 
     def _vast(self) -> None:
-        """Note a subschema whose values are too long for any model, since counts and references multiply."""
+        """Note the first subschema whose values are too long for any model: counts and references multiply."""
         sizes = LeastSizes(self.document)
         for located in self.large:
             size = sizes.least(located)
@@ -229,7 +229,7 @@ class _Pass:
     # -- is it well-formed (see `Check`) -----------------------------------------------------------------------
 
     def _check(self, located: Located, schema: Any) -> None:
-        """Note what is malformed in a subschema, and what cannot be enforced."""
+        """Note the malformed keywords of a subschema, and the keywords that cannot be enforced."""
         table = self.table
         for keyword, value in schema.items():
             entry = table.get(keyword)
@@ -269,7 +269,8 @@ class _Pass:
     # -- its subschemas ----------------------------------------------------------------------------------------
 
     def _descend(self, located: Located, schema: Any, positive: bool) -> bool:
-        """Note the subschemas to visit, with the sign of each; False if a reference beside a fork leads nowhere."""
+        """Add the subschemas of a subschema to ``todo``, with their signs; return False if it makes alternatives and a
+        reference of it leads nowhere."""
         children: list[Signed] = []
         broken = False
         met = 0
@@ -292,7 +293,7 @@ class _Pass:
                     continue
                 if target is not None:
                     self.has_references = True
-                    # A value of the target is part of each value: see `_vast`.
+                    # Each value has the parts that the target needs: see `_vast`.
                     if _refers(target.schema) or (self.large and self.large[len(self.large) - 1] is located):
                         self.product *= PER_REFERENCE
                     if keyword == "$ref" and self.hides:
@@ -330,7 +331,7 @@ class _Pass:
         return self.document.resolve(located, keyword)
 
     def _union(self, located: Located, keyword: str, positive: bool, children: list[Signed]) -> None:
-        """Note the options of ``oneOf``: those that may hold at once must also fail."""
+        """Add the options of ``oneOf``: options that may hold together are also visited as ones that must fail."""
         options = located.items(keyword)
         overlaps = self.overlaps.get(located.key)
         if overlaps is None:
@@ -338,7 +339,7 @@ class _Pass:
                 signed = [SignedSchema(option) for option in options]
                 overlaps = [] if are_of_different_types(options) else self.normaliser.overlaps(located, signed)
             except ToolGrammarError:
-                overlaps = []  # the problem inside an option is reported at its own place
+                overlaps = []  # the problem inside an option is reported with the option's own pointer
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                 overlaps = []  # an option is malformed, which is reported too
             self.overlaps[located.key] = overlaps
@@ -350,7 +351,7 @@ class _Pass:
                 children.append((option, False))
 
     def _note_inside(self, located: Located, schema: Any) -> None:
-        """Note the subschemas that are applied to the same value."""
+        """Note the keys of the subschemas that a subschema applies to its own value."""
         for keyword in _IN_PLACE:
             if keyword in schema:
                 for _, inner in subschemas(keyword, schema[keyword]):
@@ -359,7 +360,7 @@ class _Pass:
     # -- alternatives ------------------------------------------------------------------------------------------
 
     def _expand(self) -> None:
-        """Note the places where the expansion of alternatives comes to a limit."""
+        """Note the subschemas of which the expansion of alternatives exceeds a limit."""
         large = []
         for located in self.forks:
             count = self._counted(located.schema, 0) if located.scope is None else None
@@ -380,16 +381,15 @@ class _Pass:
                 goal = (SignedSchema(located),)
                 self.normaliser.expanded[goal] = self.normaliser.branches(goal)
             except (SchemaError, LimitError) as error:
-                failed.append((located, error.with_traceback(None)))  # whose frames hold all that was found on the way
+                failed.append((located, error.with_traceback(None)))  # the frames would keep the expansion alive
             except RecursionError:
                 failed.append((located, too_deep(goal)))
         return failed
 
     def _counted(self, schema: Any, depth: int) -> Count | None:
-        """Return upper bounds of the steps that the expansion of a subschema takes, and of its alternatives; None: not
-        known.
+        """Return upper bounds of the steps of a subschema's expansion, and of its alternatives; None: not known.
 
-        Expanding alternatives means going on from each with what else must hold.
+        The rest of a conjunction is expanded once for each alternative so far, so the bounds multiply.
         """
         if type(schema) is bool:
             return _ONE
@@ -436,7 +436,7 @@ class _Pass:
                 return None
         count = (steps, alternatives) if parts else _ONE
         self.counts[key] = count
-        if overlaps:  # its options were expanded once, to see that they are disjoint
+        if overlaps:  # its options were expanded already, by the test for overlaps
             self.steps += steps + alternatives
         return count
 
@@ -447,7 +447,7 @@ class _Pass:
         for inner in options:
             option = self._counted(inner, depth + 1)
             if option is None:
-                is_known = False  # the others are counted all the same, as their steps are
+                is_known = False  # the others are still counted, for the total of steps
             else:
                 steps += option[0] + 1  # one more where an option of oneOf is a formula of its own
                 alternatives += option[1]

@@ -1,4 +1,4 @@
-"""Why no value can satisfy a schema, or a part of it: the innermost places, and the keywords that contradict."""
+"""The reasons why a schema has no value: the innermost empty subschemas, and the contradicting keywords."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from ..lower.lowering import Lowering
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, Shape, map_subschemas, subschemas
 from ..read.located import Located
 
-#: Maximum number of smaller schemas that are tried to find the keywords that contradict.
+#: Maximum number of smaller schemas that are tried to find the contradicting keywords.
 MAX_TRIALS = 40
 
-#: Maximum number of steps that a schema's expansion may have taken, and of its entries, for these trials.
+#: Maximum size of a schema for these trials: steps of its expansion so far, and entries.
 MAX_STEPS, MAX_ENTRIES = 2_000, 5_000
 
 #: Maximum time of all trials for one error, in seconds of the thread: a request may wait for it.
 MAX_SECONDS = 1.0
 
-#: Maximum number of subschemas whose values are looked for.
+#: Maximum number of subschemas that are tested for values.
 MAX_PLACES = 2_000
 
 #: Maximum length of a keyword's value in an error.
 MAX_SHOWN = 40
 
-#: Keywords that may keep out a member that has values by itself.
+#: Keywords that may exclude a member although its own schema has values.
 _LIMITING = APPLICATORS | {"maxProperties", "propertyNames"}
 
-#: Rows of the keywords with schemas that must have a value: first those of the same value.
+#: Rows of the keywords with needed subschemas (see `Keyword.needed`), with that function; first the keywords that apply
+#: schemas to the same value.
 _NEEDING = [(row, row.needed) for row in KEYWORDS.values() if row.needed is not None]
 _NEEDING.sort(key=lambda pair: pair[0].type is not None)
 
@@ -48,7 +49,7 @@ def unsatisfiable(lowering: Lowering, nodes: Nodes) -> UnsatisfiableSchemaError:
 
 
 def contradictions(lowering: Lowering, nodes: Nodes) -> tuple[list[UnsatisfiableSchemaError], list[Any]]:
-    """Return why a document has no value, all reasons (none if it has values), and why parts of it have none.
+    """Return all reasons why a document has no value (empty if it has one), and the reasons for parts of it.
 
     Args:
         lowering: of the whole document.
@@ -59,7 +60,7 @@ def contradictions(lowering: Lowering, nodes: Nodes) -> tuple[list[Unsatisfiable
     whole = search.errors(root) if search.is_empty(root) else []
     search.subject = "this can never be written"
     parts: list[UnsatisfiableSchemaError] = []
-    for located in search.places(root):
+    for located in search.subschemas(root):
         if search.is_empty(located):
             parts += search.errors(located)
         else:
@@ -68,10 +69,10 @@ def contradictions(lowering: Lowering, nodes: Nodes) -> tuple[list[Unsatisfiable
 
 
 class _Search:
-    """Descends into what must be there, as long as that cannot be there.
+    """Search from an empty schema down to its needed subschemas, as long as one of these is empty.
 
     Attributes:
-        subject: what is said of a place without values.
+        subject: the beginning of each error: "no value can satisfy the schema", or the like.
     """
 
     def __init__(self, lowering: Lowering, nodes: Nodes) -> None:
@@ -82,11 +83,11 @@ class _Search:
         self._seen: set[object] = set()
         self._trials = 0
         self._end = 0.0
-        self._kept: list[Any] = []  # schemas that were tried: what is known of them goes by their identity
+        self._kept: list[Any] = []  # the tried schemas: memos use their ids
 
     def errors(self, located: Located) -> list[UnsatisfiableSchemaError]:
-        """Return the reasons why no value can satisfy a subschema, at the innermost places that show them; none if all
-        were returned before."""
+        """Return the reasons why no value satisfies a subschema, at the innermost subschemas that show them; none if
+        all were returned before."""
         found: list[UnsatisfiableSchemaError] = []
         waiting, seen, before, is_known = [located], self._seen, self._seen.copy(), False
         self._trials = 0
@@ -118,14 +119,15 @@ class _Search:
                 found.append(self._contradiction(here))  # and for another reason too
         if found or is_known:
             return found
-        return [self._error("each value would hold another one of its kind, without end", "make it optional", located)]
+        hint = "make the member or item that refers back optional"
+        return [self._error("each value must contain another value of the same schema, endlessly", hint, located)]
 
     def is_empty(self, located: Located) -> bool:
         """Return True if a subschema has no value."""
         return self.nodes.is_empty(self.lowering.subschema(located))
 
-    def places(self, root: Located) -> Iterator[Located]:
-        """Yield the subschemas below a place that are there to have values."""
+    def subschemas(self, root: Located) -> Iterator[Located]:
+        """Yield the subschemas below a schema that are meant to have values: not conditions, for example."""
         waiting = [root]
         seen: set[object] = set()
         while waiting and len(seen) < MAX_PLACES:
@@ -152,7 +154,8 @@ class _Search:
     # -- the keywords that contradict --------------------------------------------------------------------------
 
     def _trial(self, located: Located, schema: Mapping[str, Any]) -> bool:
-        """Return True if a schema, in the place of another, has no value either; False if that is not looked for."""
+        """Return True if a schema with the references of ``located`` has no value; False also if the limit of trials is
+        reached."""
         self._end = self._end if self._trials else thread_time() + MAX_SECONDS
         is_small = self.lowering.normaliser.steps < MAX_STEPS and self.document.entries < MAX_ENTRIES
         if not is_small or self._trials >= MAX_TRIALS or thread_time() > self._end:
@@ -165,7 +168,7 @@ class _Search:
             return False
 
     def _contradiction(self, located: Located) -> UnsatisfiableSchemaError:
-        """Return the error that names the keywords of a schema that exclude each other."""
+        """Return the error that names the contradicting keywords of a schema: a minimal set, by trials without each."""
         schema: Any = located.schema
         words = [word for word in schema if word in CONSTRAINING and self.document.knows(word)]
         needed: dict[str, Any] = {word: schema[word] for word in words}
@@ -174,7 +177,7 @@ class _Search:
                 less = {other: value for other, value in needed.items() if other != word}
                 if less and self._trial(located, less):
                     needed = less
-        if len(needed) == len(words) > 3 or not needed:  # not found out
+        if len(needed) == len(words) > 3 or not needed:  # no small set was found
             return self._error("", "look for constraints that contradict each other", located)
         listed = needed.get("allOf")
         if isinstance(listed, list):
@@ -192,7 +195,7 @@ class _Search:
         return self._error(f"{text} contradict each other", "change one of them", located)
 
     def members(self, located: Located) -> list[UnsatisfiableSchemaError]:
-        """Return why declared members of an object can never be there, though each has values by itself."""
+        """Return the reasons why declared members are impossible although their own schemas have values."""
         schema: Any = located.schema
         if not isinstance(schema, Mapping) or located.key in self._seen or _LIMITING.isdisjoint(schema):
             return []
@@ -213,10 +216,10 @@ class _Search:
         message = f"{self.subject}: {reason}" if reason else self.subject
         return UnsatisfiableSchemaError(message, hint=hint, place=Place(pointer=located.pointer, keyword=keyword))
 
-    # -- what must be there ------------------------------------------------------------------------------------
+    # -- needed parts ------------------------------------------------------------------------------------------
 
     def _needed(self, located: Located) -> list[Located]:
-        """Return the subschemas that must have a value if the schema is to have one."""
+        """Return the subschemas without a value of which the schema has no value."""
         schema, asserts = located.schema, self.lowering.normaliser.asserts
         needed: list[Located] = []
         if asserts(located, "$ref"):
@@ -263,7 +266,7 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
 
 
 def _shown(schema: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:
-    """Return keywords with their values, for an error; the type is left out where the others are about it."""
+    """Return keywords with their values, for an error; ``type`` is left out if all others constrain that type."""
     words = list(needed)
     others = [word for word in words if word != "type"]
     if others and needed.get("type") != "integer" and all(KEYWORDS[word].type is not None for word in others):

@@ -12,11 +12,12 @@ from ..read.keywords import CONSTRAINING, DATA, KEYWORDS, Shape
 from ..read.located import Located
 from ..read.resolve import Document
 
-#: Maximum number of bytes of the shortest text of a value. A lower bound of it is compared, and text may be open inside
-#: of text, so shortest completions have room for more (`automaton.lazy_dfa.MAX_TEXT`).
+#: Maximum number of bytes of the shortest text of a value, as far as the lower bound here shows it. Shortest
+#: completions may be longer (`automaton.lazy_dfa.MAX_TEXT`), as the text of a value can be a string inside another
+#: text.
 MAX_LEAST_TEXT = 4_000_000
 
-#: Nesting from which on a part counts as one byte: with two items on each level, it is beyond the maximum by then.
+#: Nesting from which on a part counts as one byte. With two items on each level, the bound exceeds the maximum before that.
 _MAX_DEPTH = 64
 
 
@@ -24,7 +25,7 @@ _MAX_DEPTH = 64
 _BY_TYPE = {"object": object_length, "array": array_length, "string": string_length}
 _WORDS = {"null": 4, "boolean": 4}
 
-#: Rows of the keywords that list schemas of the same value, and those that list values.
+#: Rows of the keywords that list schemas of the same value; and of the keywords that list values.
 _JOINED = tuple(row for row in KEYWORDS.values() if row.join is not None)
 _LISTING = tuple(KEYWORDS[name] for name in DATA if name in CONSTRAINING)
 

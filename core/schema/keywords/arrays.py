@@ -12,13 +12,13 @@ from ..read.located import Located, SignedSchema
 from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
 from .shapes import up_to
 
-#: Values that an array may repeat where ``uniqueItems`` must not hold, besides those that ``items`` lists.
+#: Values that an array may repeat where ``uniqueItems`` must fail, in addition to the values that ``items`` lists.
 REPEATED: tuple[Any, ...] = (None, True, False, 0, 1, "", "a", [], {})
 
-#: Values that are left out there.
+#: The arrays that are left out there.
 NOT_UNIQUE = 'arrays that repeat no simple value: null, true, false, 0, 1, "", "a", [], {}, or one that items lists'
 
-#: Maximum number of values listed by ``items`` that an array may repeat where ``uniqueItems`` must not hold.
+#: Maximum number of values listed by ``items`` that an array may repeat where ``uniqueItems`` must fail.
 MAX_LISTED = 32
 
 #: Maximum value of a lower bound on items: each item has states of its own.
@@ -170,8 +170,7 @@ def _not_evaluated(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def array_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
-    """Return an array with the minimum number of items (`READ_FOR_ARRAY`), each the value by ``witness``, in a list; an
-    empty list if the value exists and is not known; None if the array may not exist."""
+    """Return the witness of an array schema (see `Witness`): the minimum number of equal items."""
     least = int(schema["minItems"])
     if least > schema.get("maxItems", least) or (least > 1 and schema.get("uniqueItems") is True):
         return None

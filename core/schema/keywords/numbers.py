@@ -116,8 +116,7 @@ def _not_multiple(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def number_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
-    """Return the integer within the bounds (`READ_FOR_NUMBER`) that is nearest to zero, in a list; None if there may be
-    none."""
+    """Return the witness of a number schema (see `Witness`): the integer within the bounds that is nearest to zero."""
     low, high = schema.get("minimum", -_SMALL), schema.get("maximum", _SMALL)
     if type(low) is int and type(high) is int and -_SMALL <= low <= high <= _SMALL:
         return [min(max(low, 0), high)]

@@ -156,9 +156,9 @@ def _not_most(schemas: Schemas, located: Located) -> Iterator[Formula]:
     yield fact("object", objects=Objects(least=int(located.schema["maxProperties"]) + 1))
 
 
-# -- what depends on members -----------------------------------------------------------------------------------
+# -- conditions on members -------------------------------------------------------------------------------------
 
-#: Yields conditions on an object, each with what must hold where it does.
+#: Yields conditions on an object, each with the formula that must hold if the condition does.
 _Conditions = Callable[[Located], Iterator[tuple[Formula, Formula]]]
 
 
@@ -253,8 +253,7 @@ def _not_property_dependencies(schemas: Schemas, located: Located) -> Iterator[F
 
 
 def object_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
-    """Return an object with the required members (`READ_FOR_OBJECT`) and values by ``witness``, in a list; an empty
-    list if a value exists and is not known; None if one may not exist."""
+    """Return the witness of an object schema (see `Witness`): the required members with their witnesses."""
     declared = schema.get("properties", {})
     members: dict[str, list[Any]] = {}
     for name in schema["required"]:

@@ -1,4 +1,4 @@
-"""The row of a keyword: its value's shape, its drafts, and what it says of a value.
+"""The row of a keyword: the shape of its value, its drafts, and the functions of its meaning.
 
 A row holds all that the rest of the package knows about its keyword. Readers follow the rows: `check/problems` asks for
 the check of the value and the schemas that are needed, `normal/assertions` for the facts, `normal/normalise` for the
@@ -58,10 +58,10 @@ class Shape(IntEnum):
 class Role(Enum):
     """How a keyword takes part in judging a value."""
 
-    IDENTIFIER = "names a schema, a dialect or a place"
-    DEFINITIONS = "holds schemas for others to refer to"
-    REFERENCE = "applies a schema from another place to the same value"
-    SAME_VALUE = "applies schemas, or requires members, depending on other schemas that hold of the same value"
+    IDENTIFIER = "names a schema, a dialect or an anchor"
+    DEFINITIONS = "has schemas that others refer to"
+    REFERENCE = "applies the schema that it refers to to the same value"
+    SAME_VALUE = "applies other schemas to the same value, or requires members, perhaps under a condition"
     REMAINDER = "applies a schema to the parts of a value that other keywords did not evaluate"
     PARTS = "applies schemas to the members or items of a value"
     ASSERTION = "constrains a value by itself"
@@ -156,7 +156,7 @@ class Schemas(Assertions, Protocol):
         """Return the formula of a schema's ``oneOf``, given its options."""
 
     def any_of(self, located: Located, options: tuple[SignedSchema, ...], scopes: tuple[Any, ...]) -> Formula:
-        """Return the formula of a schema's ``anyOf``, given its options and the scopes that ask what each evaluates."""
+        """Return the formula of a schema's ``anyOf``, given its options and the scopes that track evaluated parts."""
 
     def dependent(
         self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Any, ...]
@@ -212,17 +212,17 @@ class Lengths(Protocol):
 
 
 class Facts:
-    """What a schema asserts by itself, while its keywords are read one by one.
+    """The assertions of one schema, collected keyword by keyword.
 
     Attributes:
         schemas: reads the schema.
         located: the schema.
         types: the JSON types that are allowed.
-        values: the value is one of these; None: no list was given.
+        values: the listed values; None: no list was given.
         numbers: constraints on numbers.
-        strings: constraints on strings: arguments of `Strings`.
-        arrays: the same of `Arrays`.
-        objects: the same of `Objects`.
+        strings: constraints on strings, as arguments of `Strings`.
+        arrays: constraints on arrays, as arguments of `Arrays`.
+        objects: constraints on objects, as arguments of `Objects`.
     """
 
     __slots__ = ("arrays", "located", "numbers", "objects", "schemas", "strings", "types", "values")
@@ -254,34 +254,34 @@ class Keyword:
     """One keyword.
 
     Attributes:
-        name: how it is written.
-        shape: what its value is.
-        role: how it takes part in judging a value.
+        name: its name.
+        shape: the shape of its value.
+        role: its part in the validation of a value.
         type: the JSON type that it constrains; None: every type.
         since: the first draft that has it.
-        until: the first draft that has it no more; None: all later ones have it.
-        forks: it makes alternatives, or refers to what may.
-        negates: judging it may take the negation of a subschema.
+        until: the first later draft that lacks it; None: all later ones have it.
+        forks: it makes alternatives, or refers to a schema that may.
+        negates: it may need the negation of a subschema.
         narrowed: values that are left out where the keyword must fail; None: its negation is exact.
         holds: values that surely satisfy it.
-        signs: returns, for a schema that must hold (True) or fail (False), the same for its subschemas under the
-            keyword, each of which may have to do both; None: as the schema.
-        join: which of the schemas that it lists hold of the same value; None: it lists none.
-        companions: keywords of which a schema must have one, else this keyword constrains nothing.
-        foreign: names that people and other libraries write for it, in lower case, for hints.
-        check: notes the problems of its value; None: as of every value of its shape (`shapes.CHECKS`).
-        within: yields the schemas in its value, each after the steps that lead to it. Only of a shape of its own.
+        signs: returns the signs of the subschemas under the keyword, for a schema and its sign (True: it must hold;
+            False: it must fail). A subschema may have both signs. None: the sign of the schema.
+        join: how many of the listed schemas must hold of the same value; None: it does not list such schemas.
+        companions: the keyword constrains nothing in a schema without one of these keywords; empty: it always does.
+        foreign: names of other libraries for it, in lower case, for hints.
+        check: notes the problems of its value; None: the check of its shape (`shapes.CHECKS`).
+        within: yields the schemas in its value, each after the steps that lead to it; None: as its shape says.
         needed: yields, for a schema and its dialect, groups of subschemas in the value, by the steps that lead to them.
             Each value of the schema that has the row's type satisfies one schema of each group, or has a part that
             does.
         witness: returns a witness of a schema in which, apart from ``type``, only this keyword constrains values. Its
             last argument returns those of subschemas.
-        facts: adds what its value says of one type of values to the facts of its schema.
-        applied: returns the formulas of the schemas that it applies to the same value, given the scopes that ask what
-            these evaluate.
-        negation: returns formulas of which one holds where the keyword does not.
-        selected: yields the schemas in its value that a value must satisfy, after the steps that lead to them: for
-            validators that lack the keyword.
+        facts: adds the constraints of its value to the facts of its schema.
+        applied: returns the formulas of the schemas that it applies to the same value, given the scopes that track
+            evaluated parts.
+        negation: returns formulas of which at least one holds if and only if the keyword fails.
+        selected: for validators that lack the keyword, yields the schemas in its value that an instance must satisfy,
+            each after the steps that lead to it.
     """
 
     name: str

@@ -17,13 +17,13 @@ from .refusals import CHECK_LATER, NARROW
 from .row import Check, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Witness
 from .shapes import misfit, up_to
 
-#: The keyword of ours: a string is a text of a grammar.
+#: A keyword of this library: a string is a text of a grammar.
 GRAMMAR = "x-grammar"
 
 #: Maximum value of ``minLength``.
 MAX_LEAST_LENGTH = 100_000
 
-#: Formats that have a name of ours, as an error names them.
+#: Internal names of formats, as an error names them.
 _FORMAT_NAMES = {"python-json": "of JSON inside of a string"}
 
 
@@ -106,8 +106,7 @@ def _not_format(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 
 def string_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | None:
-    """Return a string of the minimum length (`READ_FOR_STRING`), in a list; an empty list for a format, whose strings
-    are not known; None if there may be no string."""
+    """Return the witness of a string schema (see `Witness`): a string of the minimum length; unknown for a format."""
     if "format" in schema:
         return None if "minLength" in schema or "maxLength" in schema else []
     least = int(schema["minLength"])

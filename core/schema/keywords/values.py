@@ -25,10 +25,10 @@ MAX_DEPTH = 64
 #: Minimum of the integers that are refused: Python reads and writes at most 4,300 digits, or fewer by its settings.
 MAX_INTEGER = 10**600
 
-#: The strings that a narrowed pattern leaves out.
+#: The strings that are left out if a pattern is narrowed.
 _LEFT_OUT = f"strings in which a group that is referred to matches other than one of its {MAX_WORDS} shortest words"
 
-#: What other languages call the types of JSON.
+#: Names of JSON types in other languages.
 _FOREIGN_TYPES = {
     "str": "string",
     "text": "string",
@@ -44,7 +44,7 @@ _FOREIGN_TYPES = {
 
 
 def type_hint(name: object) -> str:
-    """Return the type that is meant by a name that is no type of JSON, or all of them."""
+    """Return the hint for a name that is not a JSON type: the type that is probably meant, or the list of types."""
     known = [*TYPES, "integer"]
     near = get_close_matches(name.lower(), [*known, *_FOREIGN_TYPES], n=1, cutoff=0.6) if isinstance(name, str) else []
     return f"did you mean {_FOREIGN_TYPES.get(near[0], near[0])!r}?" if near else f"use one of {', '.join(known)}"
@@ -95,7 +95,7 @@ def is_json(value: object) -> bool:
 
 @lru_cache(maxsize=256)  # the patterns that people copy are met in schema after schema
 def pattern_problem(pattern: str, bounded: bool = False) -> UnsupportedSchemaError | InvalidSchemaError | None:
-    """Return the error for a pattern that cannot be enforced; its place is in the pattern.
+    """Return the error for a pattern that cannot be enforced, with the offset in the pattern; None if it can be.
 
     Args:
         pattern: the pattern.

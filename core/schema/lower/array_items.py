@@ -7,7 +7,7 @@ from itertools import product
 
 from ..normal.conjunction import AnyOf, Arrays, Formula, Goal, negated
 
-#: Maximum number of `Contains` of one array for any of which, at once, an item may count: each set of them is a way.
+#: Maximum number of `Contains` of one array for which an item may count in any combination; each subset is one option.
 MAX_CONTAINS = 7
 
 
@@ -34,7 +34,7 @@ def item_goal(arrays: Arrays, index: int) -> Goal:
 
 
 def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None = None) -> tuple[Goal, ...]:
-    """Return the goals that an item may have from a place on (default: from the first item on)."""
+    """Return the goals that the items from a position on may have (default: all items)."""
     size = fixed_positions(arrays)
     counted = (0,) * len(arrays.contains) if counted is None else counted
     return tuple(
@@ -47,9 +47,10 @@ def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None =
 
 
 def ways_to_count(arrays: Arrays, count: int, counted: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
-    """Yield the ways in which an item may count for each `Contains`: its further goal, and the counts after it.
+    """Yield the subsets of the `Contains` for which an item may count: each as a further goal of the item, and the
+    counts after it.
 
-    Of more than `MAX_CONTAINS`, it counts for all, for one or for none, as far as it can.
+    Of more than `MAX_CONTAINS`, an item counts for all, for one, or for none.
 
     Args:
         arrays: the conjunction of the array.

@@ -36,23 +36,22 @@ _ItemStrings = dict[Goal, tuple[int, bool]]
 
 
 class _ArrayPlan:
-    """Data that the places of one array share.
+    """Data that the states of one array share.
 
     Attributes:
         arrays: the conjunction.
-        located: a schema that it is of; None: it is not known.
+        located: the schema of the conjunction; None: it is not known.
         is_plain: items are neither counted nor compared.
-        goals: the goals of items, ``contains`` aside, by position.
-        limit: the number of items from which on it does not matter how many there are; None: it always may.
-        places: the nodes of the places, by what `ArrayLowering._rest` takes for their key.
-        few: where items must not repeat, the values (value keys) of those goals of items that have few; None: not
-            computed yet.
+        goals: the goals of items by position, without ``contains``.
+        limit: all numbers of items from this one on are equivalent; None: there is no such number.
+        rests: the nodes of the rest of the array, by the keys of states (see `ArrayLowering._rest`).
+        few: with ``uniqueItems``, the value keys of each goal of items that has few values; None: not computed yet.
         classes: the results of `ArrayLowering._classes`.
-        late: items that must not repeat have infinitely many values, so that the items before them only matter where
-            the next one begins; None: not computed yet.
-        late_items: the nodes of such a next item and what follows, by its position and the items before it.
-        strings: where every string item is checked at its end (see `ArrayLowering`), the strings of each goal of items,
-            and True if the goal has other values; None: some cannot be checked so; empty: not computed yet.
+        late: with ``uniqueItems``, items have infinitely many values, so that the written items only matter at the
+            start of the next one; None: not computed yet.
+        late_items: by position and written items: the node of the next item and the rest, if ``late`` is set.
+        strings: if every string item can be checked at its end (see `ArrayLowering`): the strings of each goal of
+            items, and True if the goal has other values. None: some cannot; empty: not computed yet.
     """
 
     def __init__(self, arrays: Arrays, checked: bool, located: Located | None) -> None:
@@ -64,7 +63,7 @@ class _ArrayPlan:
         self.limit: int | None = None
         if arrays.most is None:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
-        self.places: dict[object, int] = {}
+        self.rests: dict[object, int] = {}
         self.few: dict[Goal, frozenset[str]] | None = None
         self.late: bool | None = None
         self.late_items: dict[tuple[int, frozenset[str]], int] = {}
@@ -72,8 +71,8 @@ class _ArrayPlan:
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
-    """A state between two items of an array; as a rule, the rest of the array from there.
+class _State:
+    """The state between two items of an array. As a rule, it expands to the rest of the array.
 
     Attributes:
         lowering: expands the rule.
@@ -83,7 +82,7 @@ class _Place:
         written: the items, where they must not repeat (None: they may, or it is not known what they were).
         left: for each class of special values, the number that were not written yet; where it is planned without the
             text before it, as far as the rest of an array may need them.
-        alike: the arrays that this one must differ from, and that begin with the items written so far.
+        excluded: the arrays that this one must differ from, and that begin with the items written so far.
     """
 
     lowering: ArrayLowering
@@ -92,7 +91,7 @@ class _Place:
     counted: tuple[int, ...]
     written: frozenset[str] | None = None
     left: tuple[int, ...] = ()
-    alike: frozenset[str] = _NONE
+    excluded: frozenset[str] = _NONE
 
     def __call__(self) -> int:
         try:
@@ -108,20 +107,19 @@ class _Place:
 class ArrayLowering:
     """Lowering of the arrays of one document.
 
-    Where items must not repeat, the node of each item leaves out the values of the items before it, so that every item
-    that was begun can be finished. Those values are read from the text (a dependent node after each item).
+    ``uniqueItems``:
 
-    Strings are only compared at their end (`unless_repeated`) where the strings of every goal of items are *roomy*:
-    whatever was written before, a string that was begun can be finished. Then no state depends on them.
-
-    Where all items have the same goal, with infinitely many values, the dependent node stands before each item instead
-    of after it (`_ArrayPlan.late`): another item may always begin, so tokens that end one and go on to the next comma
-    depend on nothing.
-
-    It is decided beforehand that enough different values will be left. A goal with many values cannot run out of them
-    before the array may end. The values of a goal with few (see `Values`) are *special*: a place counts how many of
-    them are left. Special values that satisfy the same goals of later items form a class, in which only their number
-    counts, up to the number that can be needed; so places stay few.
+    - The node of each item excludes the values of the items before it, so that every begun item can be finished. The
+      written values are read from the text, by a dependent node after each item.
+    - Strings are compared at their end only (`unless_repeated`), if the strings of every goal of items are *roomy*:
+      after any written items, every begun string can be finished. Then no state depends on strings.
+    - If all items have the same goal, with infinitely many values, the dependent node is before each item instead of
+      after it (`_ArrayPlan.late`). Another item may always begin, so tokens that end an item and continue to the next
+      comma do not depend on the text.
+    - Lowering decides in advance that enough different values are left. A goal with many values cannot run out of them
+      before the array may end. The values of a goal with few (see `Values`) are *special*: a state counts how many are
+      left. Special values that satisfy the same goals of later items form a class; only the number of unused values of
+      a class matters, up to the number that can be needed. So states stay few.
     """
 
     def __init__(self, lowering: GoalNodes) -> None:
@@ -150,37 +148,37 @@ class ArrayLowering:
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
             left = tuple([min(sizes[number], most) for number in range(len(sizes))])
-        start = self._rest(_Place(self, plan, 0, counted, written, left, excluded))
+        start = self._rest(_State(self, plan, 0, counted, written, left, excluded))
         return self.nodes.seq(self._opening, start)
 
-    def _rest(self, place: _Place) -> int:
-        """Return the rest of an array from a place; the same node for equal places."""
-        plan = place.plan
-        if plan.limit is not None and place.count > plan.limit and not place.alike:
-            place.count = plan.limit
-        if plan.arrays.unique or place.alike:
-            key: object = (place.count, place.counted, place.written, place.left, place.alike)
+    def _rest(self, state: _State) -> int:
+        """Return the rest of an array from a state; the same node for equal states."""
+        plan = state.plan
+        if plan.limit is not None and state.count > plan.limit and not state.excluded:
+            state.count = plan.limit
+        if plan.arrays.unique or state.excluded:
+            key: object = (state.count, state.counted, state.written, state.left, state.excluded)
         else:
-            key = (place.count, place.counted) if place.counted else place.count
-        node = plan.places.get(key)
+            key = (state.count, state.counted) if state.counted else state.count
+        node = plan.rests.get(key)
         if node is None:
-            instead = self.nodes.EPSILON if self._may_close(place) else None
-            node = plan.places[key] = self.nodes.lazy(place, place, as_empty_as=instead)
+            instead = self.nodes.EPSILON if self._may_close(state) else None
+            node = plan.rests[key] = self.nodes.lazy(state, state, as_empty_as=instead)
         return node
 
-    def end(self, place: _Place) -> int:
-        """Return the end of an array from a place without further items; EMPTY if it may not end there."""
-        return self.nodes.seq(self.lowering.space, self._closing) if self._may_close(place) else self.nodes.EMPTY
+    def end(self, state: _State) -> int:
+        """Return the end of an array from a state without further items; EMPTY if it may not end there."""
+        return self.nodes.seq(self.lowering.space, self._closing) if self._may_close(state) else self.nodes.EMPTY
 
-    def _may_close(self, place: _Place) -> bool:
-        """Return True if an array may end at a place."""
-        arrays = place.plan.arrays
-        if place.count < arrays.least:
+    def _may_close(self, state: _State) -> bool:
+        """Return True if an array may end at a state."""
+        arrays = state.plan.arrays
+        if state.count < arrays.least:
             return False
-        for array in place.alike:
-            if len(value_of_key(array)) == place.count:
+        for array in state.excluded:
+            if len(value_of_key(array)) == state.count:
                 return False
-        return not arrays.contains or all(map(_is_enough, place.counted, arrays.contains))
+        return not arrays.contains or all(map(_is_enough, state.counted, arrays.contains))
 
     def _goal(self, plan: _ArrayPlan, count: int) -> Goal:
         """Return the goal of the item at a position, ``contains`` aside."""
@@ -189,23 +187,23 @@ class ArrayLowering:
             goal = plan.goals[count] = item_goal(plan.arrays, count)
         return goal
 
-    def expand(self, place: _Place) -> int:
-        """Return the rest of an array from a place, expanded."""
+    def expand(self, state: _State) -> int:
+        """Return the rest of an array from a state, expanded."""
         nodes = self.nodes
         lowering = self.lowering
-        arrays = place.plan.arrays
-        count = place.count
+        arrays = state.plan.arrays
+        count = state.count
         options: list[int] = []
-        if self._may_close(place):
+        if self._may_close(state):
             options.append(self._closing)
         if arrays.most is None or count < arrays.most:
-            goal = self._goal(place.plan, count)
+            goal = self._goal(state.plan, count)
             comma = nodes.EPSILON if count == 0 else self._comma
-            if place.plan.is_plain and not place.alike:
-                after = self._rest(_Place(self, place.plan, count + 1, ()))
+            if state.plan.is_plain and not state.excluded:
+                after = self._rest(_State(self, state.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
-            elif count and not place.alike and self._is_late(place.plan):
-                options.append(nodes.seq(comma, self._late_item(place, goal)))
+            elif count and not state.excluded and self._is_late(state.plan):
+                options.append(nodes.seq(comma, self._late_item(state, goal)))
             else:
                 if leaves_ways_out(arrays):
                     error = LimitError(
@@ -213,94 +211,94 @@ class ArrayLowering:
                         hint="give fewer contains for one array",
                         place=Place(keyword="contains"),
                     )
-                    nodes.exceed(placed(error, place.plan.located))
-                for asked, counted in ways_to_count(arrays, count, place.counted):
-                    options.append(nodes.seq(comma, self._item(place, (*goal, *asked), counted)))
+                    nodes.exceed(placed(error, state.plan.located))
+                for asked, counted in ways_to_count(arrays, count, state.counted):
+                    options.append(nodes.seq(comma, self._item(state, (*goal, *asked), counted)))
         return nodes.seq(lowering.space, nodes.alt(options))
 
     # -- items that differ -------------------------------------------------------------------------------------
 
-    def _item(self, place: _Place, goal: Goal, counted: tuple[int, ...]) -> int:
-        """Return an item at a place, and everything after it."""
-        nodes, lowering, plan = self.nodes, self.lowering, place.plan
+    def _item(self, state: _State, goal: Goal, counted: tuple[int, ...]) -> int:
+        """Return an item at a state, and everything after it."""
+        nodes, lowering, plan = self.nodes, self.lowering, state.plan
         heads: dict[str, set[str]] = {}  # by the value that they have here, the arrays that it must differ from
-        for array in place.alike:
+        for array in state.excluded:
             items = value_of_key(array)
-            if len(items) > place.count:
-                heads.setdefault(value_key(items[place.count]), set()).add(array)
-        written = place.written or _NONE
+            if len(items) > state.count:
+                heads.setdefault(value_key(items[state.count]), set()).add(array)
+        written = state.written or _NONE
         strings = self._strings(plan)
         if strings is not None:
             text, has_others = strings[goal]
             late = has_others and self._is_late(plan)
-            after = self._rest(_Place(self, plan, place.count + 1, counted, None if late else place.written))
+            after = self._rest(_State(self, plan, state.count + 1, counted, None if late else state.written))
             checked = nodes.sequence([text, unless_repeated(nodes), after])
             if not has_others:
                 return checked
             others = lowering.without(goal, written, strings=False)
-            return nodes.alt([checked, nodes.seq(others, self._after(place, None, counted, _NONE))])
+            return nodes.alt([checked, nodes.seq(others, self._after(state, None, counted, _NONE))])
         alone = set(heads)
         classes: dict[str, int] = {}
         if plan.arrays.unique:
-            classes = self._classes(plan, place.count, place.counted)
-            # An item beyond those that the array needs may be any that was not written, also one of a class of which
-            # as many are gone as it needed.
-            needed = self._needed(plan.arrays, place.count, place.counted)
-            is_spare = needed == self._needed(plan.arrays, place.count + 1, counted)
-            alone.update(value for value, number in classes.items() if is_spare or place.left[number])
+            classes = self._classes(plan, state.count, state.counted)
+            # A spare item, beyond the items that the array needs, may be any unwritten value, also one of a class whose
+            # count is used up.
+            needed = self._needed(plan.arrays, state.count, state.counted)
+            is_spare = needed == self._needed(plan.arrays, state.count + 1, counted)
+            alone.update(value for value, number in classes.items() if is_spare or state.left[number])
             alone -= written
-        choices = [(value, self._after(place, value, counted, frozenset(heads.get(value, _NONE)))) for value in alone]
+        choices = [(value, self._after(state, value, counted, frozenset(heads.get(value, _NONE)))) for value in alone]
         others = lowering.without(goal, written.union(alone, classes))
         return nodes.alt(
-            [lowering.chosen(goal, sorted(choices)), nodes.seq(others, self._after(place, None, counted, _NONE))]
+            [lowering.filter_values(goal, sorted(choices)), nodes.seq(others, self._after(state, None, counted, _NONE))]
         )
 
-    def _after(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: frozenset[str]) -> int:
-        """Return the rest of an array after an item at a place.
+    def _after(self, state: _State, value: str | None, counted: tuple[int, ...], excluded: frozenset[str]) -> int:
+        """Return the rest of an array after an item at a state.
 
         Args:
-            place: the place before the item.
-            value: the item, where it is a special value or one that `alike` arrays have there; None: any other.
-            counted: `_Place.counted` after it.
-            alike: the arrays that the array must still differ from.
+            state: the state before the item.
+            value: the item, where it is a special value or one that `excluded` arrays have there; None: any other.
+            counted: `_State.counted` after it.
+            excluded: the arrays that the array must still differ from.
         """
-        plan, count = place.plan, place.count + 1
+        plan, count = state.plan, state.count + 1
         if not plan.arrays.unique:
-            return self._rest(_Place(self, plan, count, counted, alike=alike))
-        left = self._left(place, value, counted, len(alike))
-        if alike:
-            assert place.written is not None and value is not None
-            known = place.written | {value}
+            return self._rest(_State(self, plan, count, counted, excluded=excluded))
+        left = self._left(state, value, counted, len(excluded))
+        if excluded:
+            assert state.written is not None and value is not None
+            known = state.written | {value}
             left = self._left_beside(plan, count, counted, known)
-            return self._rest(_Place(self, plan, count, counted, known, left, alike))
+            return self._rest(_State(self, plan, count, counted, known, left, excluded))
         if plan.limit is not None:
             count = min(count, plan.limit)
         if self._is_late(plan):
-            return self._rest(_Place(self, plan, count, counted))
+            return self._rest(_State(self, plan, count, counted))
 
         def resolve(before: Written) -> int:
             known = self._written(plan, before)
-            return self._rest(_Place(self, plan, count, counted, known, self._left_beside(plan, count, counted, known)))
+            return self._rest(_State(self, plan, count, counted, known, self._left_beside(plan, count, counted, known)))
 
         # While items are missing that the array must contain, a shortest text is planned without the items that are
         # known to be written: else it might again and again plan others first, because they look shorter.
-        written = None if all(map(_is_enough, counted, plan.arrays.contains)) else place.written
-        static = self._rest(_Place(self, plan, count, counted, written, left))
+        written = None if all(map(_is_enough, counted, plan.arrays.contains)) else state.written
+        static = self._rest(_State(self, plan, count, counted, written, left))
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve)
 
-    def _late_item(self, place: _Place, goal: Goal) -> int:
+    def _late_item(self, state: _State, goal: Goal) -> int:
         """Return an item that differs from all that the text has before it, and everything after it."""
 
-        plan, count = place.plan, place.count
+        plan, count = state.plan, state.count
 
         def resolve(before: Written) -> int:
             written = self._written(plan, before)
             node = plan.late_items.get((count, written))  # asked for each token that would go on to the next item
             if node is None:
-                node = plan.late_items[count, written] = self._item(_Place(self, plan, count, (), written), goal, ())
+                node = plan.late_items[count, written] = self._item(_State(self, plan, count, (), written), goal, ())
             return node
 
-        static = self._item(place, goal, ())
+        static = self._item(state, goal, ())
         return self.nodes.dynamic(("next item", plan, count), static, resolve)
 
     def _written(self, plan: _ArrayPlan, before: Written) -> frozenset[str]:
@@ -367,24 +365,24 @@ class ArrayLowering:
         missing = sum([max(0, part.least - number) for number, part in zip(counted, arrays.contains, strict=True)])
         return max(arrays.least, fixed_positions(arrays), count) - count + missing
 
-    def _left(self, place: _Place, value: str | None, counted: tuple[int, ...], alike: int) -> tuple[int, ...]:
-        """Return `_Place.left` after an item; the arguments are those of `_after`, and the number of alike arrays."""
-        plan = place.plan
-        before = self._classes(plan, place.count, place.counted)
-        after = self._classes(plan, place.count + 1, counted)
+    def _left(self, state: _State, value: str | None, counted: tuple[int, ...], excluded: int) -> tuple[int, ...]:
+        """Return `_State.left` after an item; arguments as of `_after`, with the number of excluded arrays."""
+        plan = state.plan
+        before = self._classes(plan, state.count, state.counted)
+        after = self._classes(plan, state.count + 1, counted)
         left = [0] * (1 + max(after.values(), default=-1))
         for number, member in {number: member for member, number in before.items()}.items():
             if member in after:  # with all of its class, as fewer goals are left
-                left[after[member]] += place.left[number]
+                left[after[member]] += state.left[number]
         if value in before and value in after:
             left[after[value]] = max(0, left[after[value]] - 1)
-        most = self._needed(plan.arrays, place.count + 1, counted) + alike
+        most = self._needed(plan.arrays, state.count + 1, counted) + excluded
         return tuple([min(number, most) for number in left])
 
     def _left_beside(
         self, plan: _ArrayPlan, count: int, counted: tuple[int, ...], written: frozenset[str]
     ) -> tuple[int, ...]:
-        """Return `_Place.left` where all items before are known: the number of values of each class, not reduced to
+        """Return `_State.left` where all items before are known: the number of values of each class, not reduced to
         those that an array may need, as an array may have more items than it needs."""
         classes = self._classes(plan, count, counted)
         left = [0] * (1 + max(classes.values(), default=-1))
@@ -394,7 +392,7 @@ class ArrayLowering:
         return tuple(left)
 
     def _classes(self, plan: _ArrayPlan, count: int, counted: tuple[int, ...]) -> dict[str, int]:
-        """Return the special values at a place, each with the number of its class."""
+        """Return the special values at a state, each with the number of its class."""
         arrays = plan.arrays
         size = fixed_positions(arrays)
         open_ones = tuple(

@@ -105,8 +105,13 @@ class GoalNodes(Protocol):
         """Return the texts of a goal, but for some values (by their keys), and for all strings if ``strings`` is
         False."""
 
-    def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
-        """Return the texts of those of some values (by their keys) for which a goal holds, each with what follows."""
+    def filter_values(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
+        """Return the texts of the values that satisfy a goal, each with its continuation.
+
+        Args:
+            goal: the goal.
+            choices: pairs of a value key and the node that follows the value.
+        """
 
     def listed(self, values: list[Any], integers: bool = False) -> int:
         """Return the texts of some values."""

@@ -464,8 +464,8 @@ class Lowering:
             for branch in self.branches(goal)
         )
 
-    def chosen(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
-        """Return those of some values, given by their keys, for which a goal holds: each followed by its own node."""
+    def filter_values(self, goal: Goal, choices: Iterable[tuple[str, int]]) -> int:
+        """Return the texts of the values that satisfy a goal, each with its continuation."""
         nodes = self.nodes
         words: dict[bytes, int] = {}
         parts = []

@@ -25,16 +25,16 @@ class ObjectPlan:
         open_to: for each member, the demands that it or a later one may meet, as bits; last, those that regions may.
         least: the minimum number of members.
         most: the maximum number of members.
-        plain: there are no demands and no counts, so that a place does not depend on the members before it.
+        plain: there are no demands and no counts, so that a state does not depend on the members before it.
         sure: for each member, then for each region, True if it surely has a value; `UNKNOWN` until it is asked.
         sure_from: for each member, how many from there on are required or surely have a value; None until it is asked.
         words: for each member, the texts of its name (empty: it is never valid); None until they are asked.
         values: for each member, then for each region, the node of its value; `UNKNOWN` until it is built.
         follow: by member, or (below zero, from the last) by region: the rest of the object after its name, where that
-            is the same from every place before.
+            is the same from every state before.
         following: for each member, the number of the first required one from there on.
         region_names: for each region, the texts of its names; `UNKNOWN` until they are built.
-        places: the rest of the object after a member, by place.
+        rests: the rest of the object after a member, by the state.
         start: the whole object; `UNKNOWN` until it is built.
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
         endless: the number of a member that may be one of all but finitely many strings; `UNKNOWN`: there is none;
@@ -73,7 +73,7 @@ class ObjectPlan:
         self.plain = not shape.demands and not shape.least and shape.most is None
         self.words: list[tuple[bytes, ...] | None] = [None] * size
         self.follow: dict[object, int] = {}
-        self.places: dict[object, int] = {}
+        self.rests: dict[object, int] = {}
         self.start = UNKNOWN
         self.witness: int | None = UNKNOWN
         self.endless: int | None = None

@@ -149,9 +149,9 @@ class ObjectLowering:
         key: object = state.at if plan.plain else (state.at, state.members, state.open)
         if state.excluded:
             key = state
-        node = plan.places.get(key)
+        node = plan.rests.get(key)
         if node is None:
-            node = plan.places[key] = self.nodes.seq(self.lowering.space, self._rest(plan, state))
+            node = plan.rests[key] = self.nodes.seq(self.lowering.space, self._rest(plan, state))
         return node
 
     def _rest(self, plan: ObjectPlan, state: _State) -> int:
@@ -231,7 +231,7 @@ class ObjectLowering:
         if not plan.plain or not self._direct:
             return False
         if plan.endless is None:
-            numbers = reversed(range(len(plan.names)))  # the last, which may follow more places than the others
+            numbers = reversed(range(len(plan.names)))  # the last, which may follow more members than the others
             plan.endless = next((at for at in numbers if self.lowering.is_nearly_any(plan.goal(at))), UNKNOWN)
         if plan.endless == UNKNOWN:
             return False
@@ -404,7 +404,7 @@ class ObjectLowering:
             rule = _AfterName(self, plan, state, number, name)
             return self.nodes.lazy(rule, rule)
         key = number if plan.plain else (number, state.members, state.open)
-        if not self.any_order:  # the rest is the same from every place before
+        if not self.any_order:  # the rest is the same from every state before
             follow = plan.follow.get(key)
             if follow is not None:
                 return follow
@@ -456,7 +456,7 @@ class ObjectLowering:
                         (value, self._after(plan, following._replace(excluded=frozenset(others), names=names)))
                         for value, others in sorted(same.items())
                     ]
-                    options.append(self.lowering.chosen(asked, choices))
+                    options.append(self.lowering.filter_values(asked, choices))
                     options.append(nodes.seq(self.lowering.without(asked, frozenset(same)), after))
                 elif demanded:
                     options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
@@ -583,12 +583,12 @@ class ObjectLowering:
         terms = self.nodes.terms
         unmet = {index for index, absent in enumerate(shape.demands) if absent <= value.keys()}
         for name, item in value.items():
-            place: Member | Region | None = members.get(name)
-            if place is None:
-                place = next((region for region in shape.others if terms.matches(region.names, name)), None)
-            if place is None or not self.lowering.goal_holds(place.goal, item):
+            rule: Member | Region | None = members.get(name)
+            if rule is None:
+                rule = next((region for region in shape.others if terms.matches(region.names, name)), None)
+            if rule is None or not self.lowering.goal_holds(rule.goal, item):
                 return False
-            unmet -= {index for index, formula in place.meets if self.lowering.goal_holds((formula,), item)}
+            unmet -= {index for index, formula in rule.meets if self.lowering.goal_holds((formula,), item)}
         return not unmet
 
 

@@ -107,18 +107,16 @@ def settled(conjunction: Conjunction, seen: Seen, norm: Assertions) -> Conjuncti
             elif broken is None and number not in seen.all_objects:
                 objects = replace(objects, unevaluated=(*objects.unevaluated, UnevaluatedProperties(parts, formula)))
         if norm.asserts(located, "unevaluatedItems"):
-            places = tuple(part for scope, part in seen.arrays if scope == number)
+            lists = tuple(part for scope, part in seen.arrays if scope == number)
             contained = tuple(option for scope, option in seen.contains if scope == number)
             formula = SignedSchema(located.child("unevaluatedItems"))
             if broken == "unevaluatedItems":
                 types &= frozenset() if number in seen.all_arrays else frozenset({"array"})
-                first = max((len(part.prefix) for part in places), default=0)
+                first = max((len(part.prefix) for part in lists), default=0)
                 left = AllOf((negated(formula), *map(negated, contained)))
                 arrays = replace(arrays, contains=(*arrays.contains, Contains(left, first)))
             elif broken is None and number not in seen.all_arrays:
-                arrays = replace(
-                    arrays, unevaluated=(*arrays.unevaluated, UnevaluatedItems(places, contained, formula))
-                )
+                arrays = replace(arrays, unevaluated=(*arrays.unevaluated, UnevaluatedItems(lists, contained, formula)))
     if not types:
         return None
     if objects is conjunction.objects and arrays is conjunction.arrays:

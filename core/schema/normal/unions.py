@@ -44,23 +44,24 @@ def either(options: Sequence[Formula]) -> Formula:
         else:
             others.append(fact("object", objects=Objects(exists=(Exists(formula, name),))))
     merged: list[Formula] = []
-    places: dict[frozenset[str], list[int]] = {}  # of the facts that may be joined, by their types
+    joinable: dict[frozenset[str], list[int]] = {}  # indices of the facts that may be joined, by their types
     for option in [*others, *absent.values()]:
         if not isinstance(option, Conjunction) or not _is_joinable(option):
             merged.append(option)
             continue
         types = option.types
-        apart = min((kinds for kinds in places if types.isdisjoint(kinds)), key=lambda each: places[each], default=None)
+        disjoint = [kinds for kinds in joinable if types.isdisjoint(kinds)]
+        apart = min(disjoint, key=lambda kinds: joinable[kinds], default=None)
         index = len(merged)
         if apart is None:
             merged.append(option)
         else:
-            index = heappop(places[apart])
+            index = heappop(joinable[apart])
             merged[index] = _joined(cast("Conjunction", merged[index]), option)
             types |= apart
-            if not places[apart]:
-                del places[apart]
-        heappush(places.setdefault(types, []), index)
+            if not joinable[apart]:
+                del joinable[apart]
+        heappush(joinable.setdefault(types, []), index)
     return merged[0] if len(merged) == 1 else AnyOf(tuple(merged))
 
 

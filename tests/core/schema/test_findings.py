@@ -31,7 +31,7 @@ HOST = {"type": "string", "format": "hostname"}
           "required": ["a"]}, "minLength 3 and maxLength 1", "/properties/a"),
         ({"allOf": [{"type": "string"}, {"title": "t"}, {"type": "null"}]}, "allOf/0 and allOf/2 contradict", ""),
         ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}},
-          "required": ["n"]}}}, "without end", ""),
+          "required": ["n"]}}}, "endlessly", ""),
         ({"type": "object", "properties": {"h": HOST}, "required": ["x"], "additionalProperties": False},
          "'x' is required, but is not among the properties", ""),
         ({"type": "object", "properties": {"h": HOST, "m": {"minimum": 3, "maximum": 1, "type": "number"}},
