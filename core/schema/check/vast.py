@@ -17,7 +17,8 @@ from ..read.resolve import Document
 #: text.
 MAX_LEAST_TEXT = 4_000_000
 
-#: Nesting from which on a part counts as one byte. With two items on each level, the bound exceeds the maximum before that.
+#: Nesting from which on a part counts as one byte. With two items on each level, the bound exceeds the maximum before
+#: that.
 _MAX_DEPTH = 64
 
 

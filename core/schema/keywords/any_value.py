@@ -130,12 +130,12 @@ def _not_values(schemas: Schemas, located: Located) -> Iterator[Formula]:
             hint="leave out not (or oneOf), or list fewer values",
             place=Place(pointer=located.pointer, keyword="enum"),
         )
-    ways = [_ways_to_differ(schemas, value) for value in others]
+    options = [_differences(schemas, value) for value in others]
     join: Callable[[list[Conjunction]], Formula] = either
-    if prod(map(len, ways)) > MAX_PRODUCT:
+    if prod(map(len, options)) > MAX_PRODUCT:
         join = together
     denied = Conjunction(not_values=scalars)
-    yield AllOf((denied, *map(join, ways))) if ways else denied
+    yield AllOf((denied, *map(join, options))) if options else denied
 
 
 def _not_constant(schemas: Schemas, located: Located) -> Iterator[Formula]:
@@ -161,23 +161,23 @@ def _is_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def _ways_to_differ(schemas: Schemas, value: Any) -> list[Conjunction]:
+def _differences(schemas: Schemas, value: Any) -> list[Conjunction]:
     """Return the alternatives of "another value than this array or object"."""
     kind = type_of(value)
     if kind == "array":
-        ways = [fact(set(TYPES) - {"array"}), fact("array", arrays=Arrays(least=len(value) + 1))]
+        options = [fact(set(TYPES) - {"array"}), fact("array", arrays=Arrays(least=len(value) + 1))]
         if value:
-            ways.append(fact("array", arrays=Arrays(most=len(value) - 1)))
+            options.append(fact("array", arrays=Arrays(most=len(value) - 1)))
         for index, item in enumerate(value):
             other = Contains(negated(schemas.constant(item)), index, index + 1)
-            ways.append(fact("array", arrays=Arrays(contains=(other,))))
-        return ways
+            options.append(fact("array", arrays=Arrays(contains=(other,))))
+        return options
     # An object with fewer members lacks one of these.
-    ways = [fact(set(TYPES) - {"object"}), fact("object", objects=Objects(least=len(value) + 1))]
+    options = [fact(set(TYPES) - {"object"}), fact("object", objects=Objects(least=len(value) + 1))]
     for name, item in value.items():
-        ways.append(fact("object", objects=Objects(absent=frozenset((name,)))))
-        ways.append(fact("object", objects=Objects(exists=(Exists(negated(schemas.constant(item)), name),))))
-    return ways
+        options.append(fact("object", objects=Objects(absent=frozenset((name,)))))
+        options.append(fact("object", objects=Objects(exists=(Exists(negated(schemas.constant(item)), name),))))
+    return options
 
 
 ROWS = (

@@ -84,7 +84,7 @@ class _Subschema:
             raise placed(error, self.located) from None
 
     def otherwise(self) -> int | None:
-        """Return one value, for a subschema whose values exceed a limit; none if it is not known to have any."""
+        """Return the text of one value, if the values of the subschema exceed a limit; EMPTY if no value is known."""
         return self.lowering.witness(self.located)
 
 
@@ -96,7 +96,7 @@ class Lowering:
         space: the node of the whitespace between two tokens, where it is flexible; else EPSILON.
         comma: the text between two items or members, with its space where that is fixed.
         colon: the node between a name and its value.
-        fixed_colon: its text, where whitespace is not flexible.
+        fixed_colon: the text of ``colon``, if whitespace is not flexible.
         number: part of the name of every rule: several documents may be lowered into one store.
     """
 
@@ -127,7 +127,7 @@ class Lowering:
         self._root: int | None = None
         self.here: Located | None = None
         self._inhabited = Inhabited(normaliser.document)
-        self._elsewhere = Inhabited()  # where references mean something else
+        self._elsewhere = Inhabited()  # of subschemas with a scope of their own; follows no references
         self._lists: dict[Conjunction, list[Any]] = {}
         # No keyword is left out, and the dialect has the validation vocabulary.
         document = normaliser.document
@@ -142,7 +142,7 @@ class Lowering:
         return self._numbers
 
     def release(self) -> None:
-        """Break the reference cycles with the parts of this object, which is of no use after that."""
+        """Break the reference cycles with the parts of this object, which cannot be used afterwards."""
         del self.objects, self.arrays, self._values, self.merged
 
     def root(self) -> int:
@@ -248,8 +248,7 @@ class Lowering:
         return self._value((SignedSchema(located),))
 
     def synonym(self, located: Located) -> Located | None:
-        """Return the one schema that a schema applies to the same value, if it has no constraint of its
-        own; else None."""
+        """Return the one schema that a schema applies to the same value, if it constrains nothing else; else None."""
         schema = located.schema
         if isinstance(schema, bool):
             return None
@@ -268,7 +267,7 @@ class Lowering:
         return None
 
     def options_of(self, located: Located) -> list[Located] | None:
-        """Return the schemas of which a schema is the union, if it has no constraint of its own; else None."""
+        """Return the options of a schema that is a plain union and constrains nothing else; else None."""
         schema = located.schema
         if isinstance(schema, bool):
             return None
@@ -291,7 +290,8 @@ class Lowering:
         return memo.is_inhabited(part.located.schema)
 
     def witness(self, located: Located) -> int | None:
-        """Return one value of a subschema that surely has one; no value of another; None if none is known."""
+        """Return the text of one known value; None if one exists and is not known; EMPTY if it is not known whether one
+        exists."""
         if not self.is_inhabited((SignedSchema(located),)):
             return self.nodes.EMPTY
         memo = self._inhabited if located.scope is None else self._elsewhere

@@ -28,21 +28,21 @@ from .context import GoalNodes
 #: Maximum number of regions that the patterns of one object make.
 MAX_REGIONS = 256
 
-#: Maximum number of patterns of an object of which each pair is asked whether both match some name.
+#: Maximum number of patterns of an object that are compared in pairs: does a name match both?
 MAX_PAIRED = 64
 
-#: Maximum number of demands (`AnyExists`, or `Exists` of any name) for which an object remembers which are met, by
-#: whether its members may come in any order.
+#: Maximum number of demands (`AnyExists`, or `Exists` of any name) of an object: with members in the schema's order
+#: (False), and in any order (True). A state has one bit for each.
 MAX_DEMANDS = {False: 64, True: 18}
 
-#: Maximum number of different formulas of demands that a member's value may meet in all combinations, without a look
-#: at which of them are possible.
+#: Maximum number of different formulas of demands for a member's value of which all combinations are made without a
+#: test for emptiness.
 MAX_SUBSETS = 3
 
 #: Maximum number of combinations of demands that a member's value may meet.
 MAX_WAYS = 64
 
-#: Maximum number of alternatives of a formula that is asked of a value which does not meet a demand.
+#: Maximum number of alternatives of the formula for a value that does not meet a demand.
 MAX_SIMPLE = 4
 
 #: Maximum number of names of a region that become members of their own.
@@ -51,7 +51,7 @@ MAX_NAMES = 64
 #: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
 Meets = tuple[tuple[int, Formula], ...]
 
-#: Demands with equal formulas, as bits, whether a value meets them, and what is asked of it then; for each formula.
+#: For each formula of demands: these demands as bits, True if a value meets them, and the value's formula in that case.
 _Met = tuple[tuple[int, bool, Formula], ...]
 
 _NO_PART = ObjectPart()
@@ -72,11 +72,11 @@ class Region:
     """Undeclared names to which the same schemas apply.
 
     Attributes:
-        names: their language, a term.
+        names: the names, a term.
         goal: the goal of their values.
-        meets: the demands that such a member may meet.
-        roomy: every prefix of a name is one of infinitely many names, so that the names that an object has already
-            never exclude all others.
+        meets: the demands that a member of the region may meet.
+        roomy: every prefix of a name is a prefix of infinitely many names, so that the written names never exclude all
+            others.
     """
 
     names: int
@@ -87,10 +87,16 @@ class Region:
 
 @dataclass(slots=True, eq=False)
 class ObjectShape:
-    """Objects of a conjunction: declared members in order, regions of other members, demands, and how many members
-    there are.
+    """Objects of a conjunction.
 
-    A demand is met by some member, or in that there is no member of one of some names: these names are in ``demands``.
+    A demand is met by a member (`Member.meets`), or by the absence of a name.
+
+    Attributes:
+        members: the declared members, in order.
+        others: regions of undeclared members.
+        demands: for each demand, the names whose absence meets it.
+        least: the minimum number of members.
+        most: the maximum number of members; None: no maximum.
     """
 
     members: tuple[Member, ...]
@@ -123,8 +129,7 @@ class MergedObjects:
     def meeting(self, goal: Goal, meets: Meets, open: int) -> list[tuple[int, Goal]]:
         """Return the sets of open demands, as bits, that a member may meet, each with the further goal of its value.
 
-        If there are many demands, the sets are those of all demands that some value meets: a value loses nothing by
-        meeting more.
+        If there are many demands, only the maximal sets are returned: to meet more demands is never a loss.
 
         Args:
             goal: the goal of the value.
@@ -415,11 +420,11 @@ class MergedObjects:
                 yield Region(names, tuple(goal), meets, roomy or is_roomy(terms, names))
 
     def _split(self, patterns: list[tuple[str, int]]) -> list[list[Any]] | None:
-        """Return each set of patterns that some name matches while it matches no other pattern, with all such names,
-        and a place for whether these are roomy (see `Region`); None if they are too many.
+        """Return the classes of names by the patterns that they match; None if they are too many.
 
-        Computed once, as many objects have the same patterns. Most patterns exclude each other: each pair is asked
-        once, so that a set says nothing of the patterns that it excludes.
+        Each class is a list: the matched patterns, the names (a term), and whether they are roomy (see `Region`; None:
+        not computed yet). Computed once, as many objects have the same patterns. Most patterns exclude each other: each
+        pair is compared once, and a class is not intersected with the complements of patterns that it excludes.
         """
         key = tuple([pattern for pattern, _ in patterns])
         if key not in self._splits:

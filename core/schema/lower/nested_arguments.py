@@ -1,8 +1,8 @@
-"""Lowering of arguments in nested tags: members and items are elements, in one another, and strings are raw.
+"""Lowering of arguments in nested tags: members and items are nested elements, and strings are raw.
 
-An element's text alone does not say what it is, so the grammar and the reader share a `Reading`: what an element may be
-at its place, over all alternatives of the schema. What tags cannot say (undeclared names, items that must not repeat,
-an empty array where a string may stand) is JSON in its element.
+An element's text alone does not show its type, so the grammar and the reader share a `Reading`: the types that an
+element may have, over all alternatives of the schema. Values that tags cannot express (undeclared names,
+``uniqueItems``, an empty array where a string is allowed) are JSON inside their element.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SCALARS = frozenset({"number", "boolean", "null"})
 
 
 class Reading:
-    """What an element may be at its place: any value of some goals.
+    """The values that an element may have: the values of some goals.
 
     Attributes:
-        kinds: the JSON types that its value may have.
+        kinds: their JSON types.
     """
 
     def __init__(self, arguments: NestedArguments, goals: tuple[Goal, ...]) -> None:
@@ -92,11 +92,11 @@ class NestedArguments:
 
     @property
     def root(self) -> Reading:
-        """What the arguments may be."""
+        """The reading of the arguments object."""
         return self.reading([self._root])
 
     def reading(self, goals: Iterable[Goal]) -> Reading:
-        """Return the reading of a place where values of some goals may stand; the same one for the same goals."""
+        """Return the reading of values of some goals; the same object for the same goals."""
         key = tuple(dict.fromkeys(goals))
         if key not in self._readings:
             self._readings[key] = Reading(self, key)

@@ -21,18 +21,20 @@ class ObjectPlan:
         required: the required members, as bits.
         others: regions of undeclared names.
         demands: the number of demands (see `ObjectShape`).
-        absent: for each member, the demands that are met if it is absent, as bits.
-        open_to: for each member, the demands that it or a later one may meet, as bits; last, those that regions may.
+        absent: for each member, the demands that its absence meets, as bits.
+        open_to: for each member, the demands that it or a later one may meet, as bits; last, the demands that regions
+            may meet.
         least: the minimum number of members.
         most: the maximum number of members.
         plain: there are no demands and no counts, so that a state does not depend on the members before it.
-        sure: for each member, then for each region, True if it surely has a value; `UNKNOWN` until it is asked.
-        sure_from: for each member, how many from there on are required or surely have a value; None until it is asked.
-        words: for each member, the texts of its name (empty: it is never valid); None until they are asked.
-        values: for each member, then for each region, the node of its value; `UNKNOWN` until it is built.
-        follow: by member, or (below zero, from the last) by region: the rest of the object after its name, where that
-            is the same from every state before.
-        following: for each member, the number of the first required one from there on.
+        sure: for each member, then for each region, True if it surely has a value; `UNKNOWN`: not computed yet.
+        sure_from: for each member, the number of members from it on that are required or surely have a value; None: not
+            computed yet.
+        words: for each member, the texts of its name (empty: it is never valid); None: not computed yet.
+        values: for each member, then for each region, the node of its value; `UNKNOWN`: not built yet.
+        follow: by member, or (below zero, from the last) by region: the rest of the object after its name, if it is the
+            same after every state.
+        following: for each member, the number of the first required member from it on.
         region_names: for each region, the texts of its names; `UNKNOWN` until they are built.
         rests: the rest of the object after a member, by the state.
         start: the whole object; `UNKNOWN` until it is built.
@@ -101,8 +103,11 @@ class ObjectPlan:
             self.open_to[number] = able
 
     def without_idle(self, at: int, open: int) -> tuple[int, int]:
-        """Return a set of written members, and the demands open beside it, after leaving out for good what cannot help
-        to complete an object: optional members that may meet no open demand. Numbers of members must not count."""
+        """Return the written members and the open demands of a state, as bits, after dropping idle members: optional
+        members that cannot meet an open demand. A dropped member counts as written, and its absence meets demands.
+
+        With bounds on the number of members, nothing is dropped.
+        """
         if self.least or self.most is not None:
             return at, open
         at |= self._silent

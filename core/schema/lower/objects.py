@@ -25,7 +25,7 @@ MAX_REMEMBERED = 256
 
 
 class _State(NamedTuple):
-    """State between two members of an object: what the rest of the object depends on.
+    """State between two members of an object; the rest of the object depends on nothing else.
 
     Attributes:
         at: in the schema's order, the number of the first member that may come; in any order, the set of the written
@@ -33,10 +33,10 @@ class _State(NamedTuple):
         is_first: no member is written yet.
         members: number of members written, as far as it matters.
         open: the demands that are still open, as bits.
-        excluded: the objects that this one must differ from, and that have all the members written so far.
-        names: the names of those members, if there are such objects.
-        start: the number of the first member that may come, where members may come in any order but a shortest text
-            is searched, for which one order is enough; None: any order.
+        excluded: the objects that this one must differ from, and that have all members written so far.
+        names: the names of the members written so far, if ``excluded`` is not empty.
+        start: with members in any order, in the search for a shortest text, for which one order suffices: the number of
+            the first member that may come. None: any order.
     """
 
     at: int
@@ -178,8 +178,8 @@ class ObjectLowering:
         return self.nodes.lazy(("in order", plan, state), rule, as_empty_as=self._witness_from(plan, state))
 
     # -- whether an object can be completed ---------------------------------------------------------------------
-    # A witness is a node that is empty if and only if the object cannot be completed: it is searched for a text in
-    # place of the states of the object, of which there may be as many as sets of members.
+    # A witness is a node that is empty if and only if the object cannot be completed. The search for a text uses it
+    # instead of the states of the object, which may be as many as sets of members.
 
     def _witness(self, plan: ObjectPlan) -> int | None:
         """Return the witness of an object from each of its states: the sequence of the values of its required members.

@@ -53,9 +53,9 @@ class Values:
     def of(self, goal: Goal, most: int) -> Supply:
         """Return the values of a goal, if they are fewer than ``most``.
 
-        The values of recursive goals are the least fixpoint: each round begins with those of the round before, until
-        one adds nothing. Where a goal has new values after more rounds than there are goals, some goal is met twice on
-        the way into such a value, and may be met any number of times: it has infinitely many.
+        The values of recursive goals are the least fixpoint: each round begins with the values of the round before, and
+        the last round adds none. If a goal has new values after more rounds than there are goals, a goal occurs twice
+        inside such a value. It may then occur any number of times, so the goal has infinitely many values.
         """
         key = goal, most
         result = self._known.get(key)

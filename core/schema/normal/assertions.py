@@ -1,4 +1,4 @@
-"""Assertions of a single schema as one fact: all of its keywords but those that apply other schemas to the value."""
+"""Assertions of a single schema as one fact: all keywords except those that apply other schemas to the value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..read.resolve import Document
 from ..scalars.formats import ENFORCED
 from .conjunction import EVERY, ArrayPart, Arrays, Conjunction, Formula, ObjectPart, Objects, Strings
 
-#: By keyword: what adds its value to the facts of its schema.
+#: By keyword: the function that adds its value to the facts of its schema.
 _FACTS = {row.name: row.facts for row in KEYWORDS.values() if row.facts is not None}
 
 #: Marks assertions that were not read yet.

@@ -1,8 +1,9 @@
-"""Clauses: what members of an object must meet, as demands that hold together instead of alternatives that multiply.
+"""Conditions on the members of an object in conjunctive normal form: demands that add up, not alternatives that
+multiply.
 
-A condition on members by their names in disjunctive form, such as "no ``a``, or ``b`` and ``c``", becomes one in
-conjunctive form: "no ``a``, or ``b``", and "no ``a``, or ``c``". Each such clause is one demand (`AnyExists`), which an
-object meets while it is written, so that many conditions take bits of its state instead of alternatives.
+A condition in disjunctive form, such as ¬a ∨ (b ∧ c) (a, b, c: "has a member of this name"), becomes (¬a ∨ b) ∧ (¬a ∨
+c). Each clause is one demand (`AnyExists`), which an object meets while it is written. A demand costs one bit of the
+state; an alternative would double the states.
 """
 
 from __future__ import annotations
@@ -20,35 +21,36 @@ MAX_CLAUSES = 16
 
 _OBJECT = frozenset({"object"})
 
-#: An option of a demand as it is compared: a member's name, the meaning of its value (None: any value), and False; or a
-#: name, None and True: there is no such member; or no name, and another condition in place of a meaning.
+#: An option of a demand as a key: (name, meaning of the value or None for any value, False): a member; (name, None,
+#: True): no member of this name; (None, condition, False): any other condition.
 _Option = tuple[Union[str, None], object, bool]
 _Options = frozenset[_Option]
 
 
-def clauses(ways: tuple[Conjunction, ...], open_objects: bool) -> list[AnyExists] | None:
-    """Return demands (`AnyExists`) that an object meets iff it satisfies one of some alternatives; None: these ask for
-    more than members by name, or the demands are too many.
+def clauses(alternatives: tuple[Conjunction, ...], open_objects: bool) -> list[AnyExists] | None:
+    """Return the conjunctive normal form of a union: demands that an object meets iff it satisfies an alternative.
+
+    None if an alternative constrains more than members by name, or there are more than `MAX_CLAUSES` demands.
 
     Args:
-        ways: the alternatives (`Conjunction`).
-        open_objects: objects take members that nothing declares, unless they say otherwise.
+        alternatives: the union.
+        open_objects: objects take undeclared members unless their schema forbids it.
     """
     product = [AnyExists(())]
-    for way in ways:
-        demands = _demands(way, open_objects)
+    for alternative in alternatives:
+        demands = _demands(alternative, open_objects)
         if demands is None or len(product) * len(demands) > MAX_CLAUSES:
             return None
         product = [_either(one, other) for one in product for other in demands]
-    return list(dict.fromkeys([some for some in product if not _is_met(some)]))
+    return list(dict.fromkeys([demand for demand in product if not _is_met(demand)]))
 
 
-def _demands(way: Conjunction, open_objects: bool) -> list[AnyExists] | None:
-    """Return the demands that together are an alternative's condition on objects; None: it asks for more."""
-    if "object" not in way.types:
+def _demands(alternative: Conjunction, open_objects: bool) -> list[AnyExists] | None:
+    """Return the demands whose conjunction is an alternative's condition on objects; None: it constrains more."""
+    if "object" not in alternative.types:
         return [AnyExists(())]
-    objects = way.objects
-    if way.values is not None or objects != Objects(
+    objects = alternative.objects
+    if alternative.values is not None or objects != Objects(
         parts=objects.parts,
         exists=objects.exists,
         required=objects.required,
@@ -72,17 +74,17 @@ def _either(one: AnyExists, other: AnyExists) -> AnyExists:
     return AnyExists(tuple(dict.fromkeys(one.options + other.options)), one.absent | other.absent)
 
 
-def _is_met(some: AnyExists) -> bool:
-    """Return True if every object meets a demand: it has a member, or has it not."""
-    for exists in some.options:
-        if exists.name in some.absent and exists.formula == TRUE:
+def _is_met(demand: AnyExists) -> bool:
+    """Return True if a demand is a tautology: the object has a member, or lacks it."""
+    for exists in demand.options:
+        if exists.name in demand.absent and exists.formula == TRUE:
             return True
     return False
 
 
 def simplified(known: Conjunction, contradictions: Contradictions) -> Conjunction | None:
-    """Return an alternative with the demands that it does not meet anyway, each without what its other conditions
-    exclude; None: it is seen to have no value."""
+    """Drop the satisfied demands of an alternative, and the impossible options of the others (unit propagation); return
+    None if it is found to be unsatisfiable."""
     while known.objects.any_exists and "object" in known.types:
         objects = _simpler(known.objects, contradictions)
         if objects is None:
@@ -95,36 +97,36 @@ def simplified(known: Conjunction, contradictions: Contradictions) -> Conjunctio
 
 
 def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None:
-    """Return objects after one round: demands of one option become plain conditions, which may decide others; None:
-    they are seen to be contradictory."""
+    """Return objects after one round of unit propagation: demands of one option become plain conditions; None: these
+    are found to be contradictory."""
     facts = _Facts(objects, contradictions)
-    demands: dict[AnyExists, _Options] = {}  # of each demand, its options as they are compared
+    demands: dict[AnyExists, _Options] = {}  # by demand: the keys of its options
     exists = list(objects.exists)
     required = list(objects.required)
     absent = objects.absent
-    for some in objects.any_exists:
-        options = facts.left(some)
+    for demand in objects.any_exists:
+        options = facts.left(demand)
         if options is None:
             continue
         if not options:
             return None
         if len(options) == 1:
-            (((name, meaning, is_absent), way),) = options.items()
+            (((name, meaning, is_absent), only),) = options.items()
             if name is not None and is_absent:
                 absent = absent | {name}
             elif name is not None and meaning is None:
                 required.append(name)
-            elif way is not None:
-                exists.append(way)
+            elif only is not None:
+                exists.append(only)
             continue
-        ways = tuple([way for way in options.values() if way is not None])
+        present = tuple([option for option in options.values() if option is not None])
         gone = frozenset([name for name, _, is_absent in options if name is not None and is_absent])
-        demands[AnyExists(ways, gone)] = frozenset(options)
+        demands[AnyExists(present, gone)] = frozenset(options)
     kept: dict[AnyExists, _Options] = {}
-    for some, ways_to_meet in demands.items():
-        if not _is_implied(ways_to_meet, kept):
-            kept = {other: theirs for other, theirs in kept.items() if not _implies(ways_to_meet, theirs)}
-            kept[some] = ways_to_meet
+    for demand, keys in demands.items():
+        if not _is_implied(keys, kept):
+            kept = {other: theirs for other, theirs in kept.items() if not _implies(keys, theirs)}
+            kept[demand] = keys
     any_exists = tuple(kept)
     if any_exists == objects.any_exists:
         return objects
@@ -139,7 +141,7 @@ def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None
 
 
 def _is_implied(options: _Options, kept: dict[AnyExists, _Options]) -> bool:
-    """Return True if whatever meets one of some demands meets another one."""
+    """Return True if one of the kept demands implies the demand of some options."""
     for other in kept.values():
         if _implies(other, options):
             return True
@@ -147,7 +149,7 @@ def _is_implied(options: _Options, kept: dict[AnyExists, _Options]) -> bool:
 
 
 def _implies(one: _Options, other: _Options) -> bool:
-    """Return True if whatever meets a demand meets another one."""
+    """Return True if a demand implies another one: each of its options is an option of the other, or a special case."""
     for option in one:
         if option not in other and (option[0], None, option[2]) not in other:
             return False
@@ -155,7 +157,7 @@ def _implies(one: _Options, other: _Options) -> bool:
 
 
 class _Facts:
-    """What is known of the members of some objects."""
+    """Facts about the members of objects, to decide options of demands."""
 
     def __init__(self, objects: Objects, contradictions: Contradictions) -> None:
         self._objects = objects
@@ -175,41 +177,41 @@ class _Facts:
                 self._names = self._names.intersection(part.properties)
         self._sorted_names = [] if self._names is None else sorted(self._names)
 
-    def left(self, some: AnyExists) -> dict[_Option, Exists | None] | None:
-        """Return the options of a demand that are left (see `_implies`), each with what it asks of a member; None:
-        every object meets it."""
+    def left(self, demand: AnyExists) -> dict[_Option, Exists | None] | None:
+        """Return the possible options of a demand by key, each as a member that must exist (None: one that must not);
+        None: every object meets the demand."""
         needed = self._needed
-        ways: dict[_Option, Exists | None] = {}
+        left: dict[_Option, Exists | None] = {}
         has_any = False
-        for gone in sorted(some.absent):
+        for gone in sorted(demand.absent):
             if not self._may_have(gone):
                 return None
             if gone not in needed:
-                ways[gone, None, True] = None
-        for exists in self._named(some.options):
+                left[gone, None, True] = None
+        for exists in self._named(demand.options):
             name = exists.name
             if name is None:
-                ways[None, exists, False] = exists
+                left[None, exists, False] = exists
                 continue
             if not self._may_have(name) or self._contradictions.denies(self._objects, name, exists.formula):
                 continue
             if _is_true(exists.formula) or self._contradictions.implies(self._objects, name, exists.formula):
-                if name in needed or (name, None, True) in ways:
+                if name in needed or (name, None, True) in left:
                     return None
-                ways[name, None, False] = Exists(TRUE, name)
+                left[name, None, False] = Exists(TRUE, name)
                 has_any = True
             else:
-                ways[name, self._contradictions.meaning(exists.formula), False] = exists
+                left[name, self._contradictions.meaning(exists.formula), False] = exists
         if not has_any:
-            return ways
+            return left
         return {
-            option: way
-            for option, way in ways.items()
-            if option[2] or option[1] is None or (option[0], None, False) not in ways
+            option: member
+            for option, member in left.items()
+            if option[2] or option[1] is None or (option[0], None, False) not in left
         }
 
     def _may_have(self, name: str) -> bool:
-        """Return False if there is surely no member of a name."""
+        """Return False if no object has a member of this name."""
         if name in self._objects.absent or (self._names is not None and name not in self._names):
             return False
         for part in self._patterned:
@@ -218,7 +220,7 @@ class _Facts:
         return True
 
     def _named(self, options: tuple[Exists, ...]) -> Sequence[Exists]:
-        """Return options by name, where only some names are possible."""
+        """Return the options, each repeated for the possible names if these are finitely many."""
         if self._names is None:
             return options
         found: list[Exists] = []
@@ -230,7 +232,7 @@ class _Facts:
         return found
 
     def _fitting(self, exists: Exists) -> list[str]:
-        """Return the possible names that an option is about."""
+        """Return the possible names of the member of an option."""
         names = self._sorted_names
         if exists.pattern is not None:
             return [name for name in names if self._contradictions.matches(exists.pattern, name)]

@@ -108,13 +108,13 @@ class UnevaluatedProperties(_Hashed):
 
 @dataclass(slots=True, eq=False)
 class Exists(_Hashed):
-    """Some member satisfies the formula. Exactly one of the other attributes is given, and constrains its name.
+    """A member that satisfies the formula exists. Exactly one of the other attributes is given; it constrains the name.
 
     Attributes:
         formula: the formula of the value.
         name: the name.
         pattern: a pattern that the name matches.
-        beside: parts that do not evaluate a member of the name.
+        beside: none of these parts evaluates a member of the name.
         failing: a formula that the name does not satisfy.
     """
 
@@ -214,13 +214,13 @@ class Objects(_Hashed):
     Attributes:
         parts: members by name, one part for each schema.
         unevaluated: members that some schemas do not evaluate.
-        exists: members that must be there, with constraints on their values.
+        exists: required members, with constraints on their values.
         names: formulas of all names.
-        required: names of members that must be there.
-        absent: names of members that must not be there.
+        required: names of required members.
+        absent: names of forbidden members.
         least: minimum number of members.
         most: maximum number of members; None: no maximum.
-        any_exists: alternatives of which one must hold.
+        any_exists: demands that must all be met.
     """
 
     parts: tuple[ObjectPart, ...] = ()

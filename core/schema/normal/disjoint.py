@@ -14,7 +14,7 @@ from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, 
 from .context import NormalForms
 from .strings import irregular, string_term
 
-#: Maximum number of pairs of alternatives that are compared for one grammar; beyond it, their types alone are.
+#: Maximum number of pairs of alternatives that are compared for one grammar; after that, only types are compared.
 MAX_PAIRS = 200_000
 
 #: Maximum nesting of required properties inspected when proving two alternatives disjoint.
@@ -22,10 +22,10 @@ _DEPTH = 3
 
 
 def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
-    """Return the types of which a value may satisfy some alternative of both sides; no value of another type does.
+    """Return an upper bound of the types of the values that satisfy both unions of alternatives.
 
-    Types, listed values, bounds, lengths, names that one side requires and the other forbids, and the values of
-    required properties are compared. Beyond `MAX_PAIRS`, a type that both sides have counts as one of both.
+    Compares types, listed values, bounds, lengths, names that one side requires and the other forbids, and the values
+    of required properties. After `MAX_PAIRS` comparisons, all types that both sides allow are returned.
     """
     possible = frozenset().union(*(left.types for left in lefts)) & frozenset().union(
         *(right.types for right in rights)
@@ -40,10 +40,10 @@ def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequen
 
 
 def suspects(labels: Sequence[Mapping[str, frozenset[Any]]]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of options that no constant distinguishes, in order.
+    """Yield the pairs of options that no constant member distinguishes, in order.
 
-    One required member is compared, that of which most options list the values. A pair is yielded if both options list
-    a value in common, or one lists none.
+    Compares one required member: the one of which most options list the values. Yields a pair if both options list a
+    common value, or one lists none.
 
     Args:
         labels: for each option, the listed values of its required members (see `Contradictions.labels`).
@@ -71,7 +71,7 @@ def suspects(labels: Sequence[Mapping[str, frozenset[Any]]]) -> Iterator[tuple[i
 def _common(
     normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
 ) -> set[str]:
-    """Return the types of which a value may satisfy both alternatives, without those that are known already."""
+    """Return an upper bound of the types of the values that satisfy both alternatives, without the known types."""
     normaliser.pairs += 1
     if not normaliser.pairs & 255:
         pause()
@@ -89,7 +89,7 @@ def _common(
 
 
 def _may_be(normaliser: NormalForms, branch: Conjunction, value: object) -> bool:
-    """Return True if a value may satisfy the constraints of an alternative, its list of values aside."""
+    """Return True if a value may satisfy the constraints of an alternative other than its list of values."""
     if isinstance(value, str):
         return normaliser.terms.matches(string_term(normaliser.terms, branch.strings, outer=True), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]

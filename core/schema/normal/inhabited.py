@@ -1,8 +1,8 @@
-"""Quick test for schemas that obviously have a value: most do, and need not be lowered to know it.
+"""Quick test for schemas that obviously have a value, without lowering them.
 
-A row of the automaton leads only to states from which the text can be finished, so each subschema on the way must be
-known to have a value. For most schemas the keywords tell: the empty string, zero, the empty array and the empty object
-satisfy all keywords that bound values from above or constrain their parts.
+A row of the automaton leads only to states from which the text can be finished, so each subschema on the path must be
+known to have a value. For most schemas the keywords show it: the empty string, zero, the empty array and the empty
+object satisfy all keywords that bound values from above or constrain their parts.
 """
 
 from __future__ import annotations
@@ -29,20 +29,19 @@ _EMPTY: dict[int, Any] = {
     for kind, value in (("object", {}), ("array", []), ("string", ""), ("number", 0), ("boolean", True), ("null", None))
 }
 
-#: Types of which the values exceed no limit where a value other than the empty one is sure and the type is the only
-#: one.
+#: Types that alone never exceed a limit, if a value other than the empty one surely exists.
 _WITHIN_LIMITS = frozenset((_BITS["object"], _BITS["string"], _BITS["number"]))
 
 _CONSTRAINTS = {name: KEYWORDS[name] for name in CONSTRAINING if name != "type"}
 
-#: By keyword: the type of which the empty value (``""``, ``0``, ``[]``, ``{}``) may not satisfy it, as a bit.
+#: By keyword: the type whose empty value (``""``, ``0``, ``[]``, ``{}``) may violate it, as a bit.
 _ASKED = {
     row.name: 0 if row.holds is not Holds.UNKNOWN else _WHOLE if row.type is None else _BITS[row.type]
     for row in _CONSTRAINTS.values()
 }
 
-#: By type: the function that returns a value other than the empty one, and the keywords that it does not take into
-#: account, though they may exclude the value.
+#: By type: the function that returns a value other than the empty one, and the keywords that may exclude this value and
+#: that the function ignores.
 _WITNESSES = tuple(
     (
         _BITS[kind],
@@ -66,7 +65,7 @@ _MAX_DEPTH = 100
 
 
 class Inhabited:
-    """Memo of which schemas obviously have a value.
+    """Memo of the schemas that obviously have a value.
 
     Args:
         document: the document of the schemas, to follow references; None: none is followed.

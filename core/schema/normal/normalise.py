@@ -44,7 +44,8 @@ from .unions import MAX_PRODUCT, together
 #: Maximum number of alternatives of one goal.
 MAX_BRANCHES = 3_000
 
-#: Maximum number of these that allow arrays or objects, which all begin alike (see ``MAX_THREADS`` of the automaton).
+#: Maximum number of alternatives of one goal that allow arrays or objects: their texts begin with the same byte, so the
+#: automaton follows all of them at once (see its ``MAX_THREADS``).
 MAX_COMPOUNDS = 2_048
 
 #: Maximum number of steps of the expansion of one goal.
@@ -53,7 +54,7 @@ MAX_STEPS = 40_000
 #: Maximum number of steps of all expansions for one grammar: alternatives may multiply from level to level.
 MAX_TOTAL = 80_000
 
-#: Fewer dependencies than this hardly multiply.
+#: Minimum number of dependencies that become demands instead of alternatives.
 _FEW = 4
 
 #: Maximum number of references in a row that are followed to find the negation of a schema.
@@ -83,7 +84,7 @@ _NO_REFERENCES = Passed()
 _Steps = Union[tuple[_Step, "_Steps"], None]
 
 #: An alternative under expansion: its facts so far, the steps that are left, and the reports to scopes.
-_Way = tuple[Conjunction, _Steps, Seen]
+_Alternative = tuple[Conjunction, _Steps, Seen]
 
 
 class Normaliser(Assertions):
@@ -99,8 +100,8 @@ class Normaliser(Assertions):
         compared: number of pairs of options whose disjointness was examined.
         pairs: number of pairs of their alternatives that were compared for that.
         contradictions: finder of contradictions between facts.
-        expanded: the alternatives of goals, for those who ask for the same ones again.
-        excluded: by two goals for one member and the depth of the search (see `common`), True if no value satisfies
+        expanded: the alternatives of goals, a memo for the check and the lowering.
+        excluded: by two goals for one member and the depth of the search (see `common`): True if no value satisfies
             both.
     """
 
@@ -146,7 +147,7 @@ class Normaliser(Assertions):
         steps: _Steps = None
         for formula in reversed(goal):
             steps = ((formula, _NO_REFERENCES, ()), steps)
-        todo: list[_Way] = [(EVERY, steps, _UNSEEN)]
+        todo: list[_Alternative] = [(EVERY, steps, _UNSEEN)]
         taken = 0
         compounds = 0
         contradictions = self.contradictions
@@ -162,15 +163,15 @@ class Normaliser(Assertions):
                     pause()
                 if taken > MAX_STEPS or self.steps > MAX_TOTAL:
                     raise self._too_many(goal)
-                # What is implied may be left out, unless it may declare members. Facts report nothing to scopes.
+                # An implied formula may be skipped, unless it may declare members. Facts report nothing to scopes.
                 may_skip = (self._open_objects or "object" not in conjunction.types) and (
                     not scopes or _is_of_facts(formula)
                 )
                 if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
-                    way = self._entered(conjunction, steps, seen, formula, above, scopes)
-                    if way is None:
+                    entered = self._entered(conjunction, steps, seen, formula, above, scopes)
+                    if entered is None:
                         break
-                    conjunction, steps, seen = way
+                    conjunction, steps, seen = entered
                 elif isinstance(formula, Conjunction):
                     if may_skip and contradictions.holds(conjunction, formula):
                         continue
@@ -230,14 +231,15 @@ class Normaliser(Assertions):
         return done
 
     def _holds_one(self, known: Conjunction, formula: AnyOf) -> bool:
-        """Return True if every value of an alternative satisfies some option, as `Contradictions.holds` shows."""
+        """Return True if `Contradictions.holds` shows that every value of an alternative satisfies one of the
+        options."""
         for part in formula.parts:
             if self.contradictions.holds(known, part):
                 return True
         return False
 
     def _alone(self, formula: Formula) -> list[Conjunction] | None:
-        """Return the alternatives of a goal that is one subschema without applicators; None: it is more than that."""
+        """Return the alternatives of a goal that is one subschema without applicators; None for other goals."""
         if not isinstance(formula, SignedSchema):
             return None
         if not formula.positive or isinstance(formula.located.schema, bool):
@@ -256,8 +258,9 @@ class Normaliser(Assertions):
         formula: SignedSchema | OnlyKeywordFails,
         above: Passed,
         scopes: tuple[Scope, ...],
-    ) -> _Way | None:
-        """Return the alternative (see `_Way`) after a signed subschema; None if it contradicts the facts so far."""
+    ) -> _Alternative | None:
+        """Return the alternative (see `_Alternative`) after a signed subschema; None if it contradicts the facts so
+        far."""
         if not isinstance(formula, SignedSchema):
             located = formula.located
             scope = Scope(len(seen.opened), located, formula.keyword)
@@ -330,7 +333,7 @@ class Normaliser(Assertions):
         return any(all(name not in part.properties for part in parts) for name in names)
 
     def _decided(self, known: Conjunction, condition: Formula) -> bool | None:
-        """Return True if a condition holds of all values of an alternative, False if of none; None: not known.
+        """Return True if a condition holds for all values of an alternative, False if for none; None: not known.
 
         A decided condition does not fork the alternative.
         """
@@ -356,8 +359,9 @@ class Normaliser(Assertions):
         located: Located,
         above: Passed,
         scopes: tuple[Scope, ...],
-    ) -> _Way | None:
-        """Return the alternative (see `_Way`) after a schema that holds; None if it contradicts the facts so far."""
+    ) -> _Alternative | None:
+        """Return the alternative (see `_Alternative`) after a schema that holds; None if it contradicts the facts so
+        far."""
         own = self.assertions(located)
         if own is None:
             return None
@@ -418,15 +422,15 @@ class Normaliser(Assertions):
     def dependent(
         self, pairs: Sequence[tuple[Formula, Formula]], located: Located, scopes: tuple[Scope, ...]
     ) -> list[Formula]:
-        """Return the formulas of several conditions of a schema, each with what must hold where it does: as demands,
-        where alternatives would multiply."""
+        """Return the formulas of several implications (condition, consequence) of a schema: as demands, if alternatives
+        would multiply."""
         found: list[Formula] = [IfThenElse(condition, needed, TRUE) for condition, needed in pairs]
         if len(found) < _FEW or scopes:
             return found
-        ways = [self._ways(needed) for _, needed in pairs]
-        if prod(2 if each is None else 1 + len(each) for each in ways) <= MAX_PRODUCT:
+        alternatives = [self._alternatives_of(needed) for _, needed in pairs]
+        if prod(2 if each is None else 1 + len(each) for each in alternatives) <= MAX_PRODUCT:
             return found
-        for index, ((condition, _), holding) in enumerate(zip(pairs, ways, strict=True)):
+        for index, ((condition, _), holding) in enumerate(zip(pairs, alternatives, strict=True)):
             absent = negated(condition)
             if holding is not None and isinstance(absent, Conjunction):
                 demands = clauses((absent, *holding), self._open_objects)
@@ -483,9 +487,9 @@ class Normaliser(Assertions):
         return AnyOf(tuple(parts))
 
     def denied(self, options: Sequence[SignedSchema]) -> list[Formula]:
-        """Return formulas that must all hold for none of some schemas to hold.
+        """Return formulas whose conjunction is: none of the options holds.
 
-        Each schema may fail in several ways. Where these would multiply, they are joined to demands.
+        The negation of an option may have several alternatives. If these would multiply, they are joined to demands.
         """
         entered = [self.document.enter(option.located) for option in options]
         at_once = [located for located in entered if not self._is_decided_late(located)]
@@ -493,33 +497,33 @@ class Normaliser(Assertions):
         return [facts.get(located) or negated(option) for located, option in zip(entered, options, strict=True)]
 
     def _is_decided_late(self, located: Located) -> bool:
-        """Return True if the negation of a schema is left to the end of an alternative, where it may turn out to hold
-        anyway (see `_lacks`)."""
+        """Return True if the negation of a schema is expanded at the end of an alternative, where it may already be
+        implied (see `_lacks`)."""
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
 
     def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """Return, for each of some schemas that must all fail, its negation with few alternatives; None for each if
-        their alternatives multiply to few."""
+        """Return, for each schema of a list in which all must fail, its negation with few alternatives; None for each
+        if the product of their alternatives is small."""
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none
-        ways = [self._ways(SignedSchema(located, False)) for located in failing]
-        if prod(1 if each is None else len(each) for each in ways) <= MAX_PRODUCT:
+        alternatives = [self._alternatives_of(SignedSchema(located, False)) for located in failing]
+        if prod(1 if each is None else len(each) for each in alternatives) <= MAX_PRODUCT:
             return none
-        return [None if each is None else self._gathered(each) for each in ways]
+        return [None if each is None else self._gathered(each) for each in alternatives]
 
-    def _gathered(self, ways: list[Conjunction]) -> Formula:
-        """Return some alternatives of a formula (see `_ways`) as one formula; computed once, as each option of a
-        ``oneOf`` may ask for those of all others."""
-        found = self._gathered_ones.get(id(ways))
+    def _gathered(self, alternatives: list[Conjunction]) -> Formula:
+        """Return the union of alternatives (of `_alternatives_of`) as one formula; computed once, as each option of a
+        ``oneOf`` may need the negations of all others."""
+        found = self._gathered_ones.get(id(alternatives))
         if found is None:
-            found = self._gathered_ones[id(ways)] = (
-                ways,
-                together(ways),
+            found = self._gathered_ones[id(alternatives)] = (
+                alternatives,
+                together(alternatives),
             )  # they are kept, so that the id stays their own
         return found[1]
 
-    def _ways(self, formula: Formula) -> list[Conjunction] | None:
+    def _alternatives_of(self, formula: Formula) -> list[Conjunction] | None:
         """Return the alternatives of a formula, computed once; None if they depend on themselves."""
         key = formula, self.one_of_as_union > 0
         if key not in self._alternatives:
@@ -535,10 +539,10 @@ class Normaliser(Assertions):
         return self._alternatives[key]
 
     def _all_denied(self, options: Sequence[SignedSchema]) -> list[Conjunction | None] | None:
-        """Return, for each option, the fact that none of the others holds (None: no value is left); None if some
-        negation is not a fact.
+        """Return, for each option, the fact that no other option holds (None: no value is left); None if a negation is
+        not a fact.
 
-        Each is the meet of the negations before it and of those after it, so that the steps grow linearly.
+        Each is the meet of a prefix and of a suffix of the negations, so that the number of steps is linear.
         """
         facts = [self._denied(option.located) for option in options]
         before: list[Conjunction | None] = [EVERY]
@@ -577,7 +581,7 @@ def too_deep(goal: Goal) -> LimitError:
 
 
 def _forks(formula: Formula) -> int:
-    """Return the rank of a formula in the order of expansion: those that make alternatives come last."""
+    """Return the rank of a formula in the order of expansion: formulas that make alternatives come last."""
     return 2 if isinstance(formula, AnyOf) else 1 if isinstance(formula, IfThenElse) else 0
 
 
@@ -592,7 +596,7 @@ def _is_of_facts(formula: Formula) -> bool:
 
 
 def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
-    """Yield the types of values, grouped by the other options that such values may also satisfy, with these options.
+    """Yield the types in groups, each with the other options that values of these types may also satisfy.
 
     Most options exclude each other in all but a few types.
     """

@@ -1,9 +1,9 @@
 """Pruning of contradictory and subsumed alternatives while a normal form is expanded.
 
-Where a constant member distinguishes alternatives (``if`` this kind ``then`` that, for each kind; ``oneOf`` of
-objects, each of a kind), almost all combinations require two kinds at once. Dropped as they arise, there are as many
-of them as kinds; multiplied out first, there would be as many as sets of kinds. And where an alternative already
-implies one option of several, the others add nothing, so the alternative is not forked.
+If a constant member distinguishes n alternatives (``if`` kind ``then`` schema, for each kind; ``oneOf`` of objects,
+each of one kind), almost all combinations require two kinds at once. With contradictions dropped as they arise, n
+alternatives remain; multiplied out first, there would be 2^n. And an alternative that already implies one option of a
+union is not forked.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _TYPE_ENUM = frozenset({"type", "enum"})
 #: Maximum number of pairs of excluded values that are compared.
 _FEW = 1_000
 
-#: Subschemas of more parts than this are only compared by where they are.
+#: Maximum number of parts of subschemas that are compared by content; larger ones are compared by identity.
 _SMALL = 100
 
-#: Keywords whose meaning does not depend on their place in the document.
+#: Keywords whose meaning does not depend on their location in the document.
 _OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
 
 #: Scalars, each with its type: 1 and true differ.
@@ -42,7 +42,7 @@ _EMPTY: frozenset[Any] = frozenset()
 
 @dataclass(slots=True, eq=False)
 class MemberFacts:
-    """Facts about the value of a member, if the member is there.
+    """Facts about the value of a member, if the object has it.
 
     Attributes:
         held: meanings of subschemas that hold (see `Contradictions.meaning`).
@@ -71,7 +71,7 @@ class MemberFacts:
         return MemberFacts(self.held | other.held, self.denied | other.denied, allowed, excluded)
 
     def is_false(self) -> bool:
-        """Return True if no value is left: every listed value is excluded, or a subschema both holds and does not."""
+        """Return True if no value is left: every listed value is excluded, or a subschema must both hold and fail."""
         return (self.allowed is not None and not self.allowed) or not self.held.isdisjoint(self.denied)
 
 
@@ -101,7 +101,7 @@ class Contradictions:
         self.meets = 0
 
     def exclude(self, left: Conjunction, right: Conjunction) -> bool:
-        """Return True if no value satisfies both, as types and facts about members show; False: it is not known."""
+        """Return True if types, or facts about members, show that no value satisfies both; False: not known."""
         types = left.types & right.types
         return not types or (types == _OBJECT and self.between(left.objects, right.objects))
 
@@ -120,7 +120,7 @@ class Contradictions:
         return both
 
     def between(self, left: Objects, right: Objects) -> bool:
-        """Return True if no object satisfies both, as facts about a required member show; False: it is not known."""
+        """Return True if facts about a required member show that no object satisfies both; False: not known."""
         if left is _ANY_OBJECT or right is _ANY_OBJECT:
             return False
         ours = left.needed

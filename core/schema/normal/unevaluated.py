@@ -1,7 +1,7 @@
 """``unevaluatedProperties`` and ``unevaluatedItems`` (Draft 2020-12 core, section 11).
 
-A schema with such a keyword opens a *scope*. Every schema inside of it that is applied to the same value, and holds,
-reports to the scope the members and items that it evaluates.
+A schema with one of these keywords opens a *scope*. Each subschema that is applied to the same value and holds reports
+its evaluated members and items to the scope. This module is the meaning of the two keywords, so it names them.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import cast
 
 from .conjunction import AnyExists, AnyOf, Conjunction, Exists, Formula, ObjectPart, Objects, fact
 
-#: Maximum number of combinations of the ways in which several schemas, or values, can fail; beyond it, the ways in
-#: which objects fail become demands of one alternative.
+#: Maximum product of the numbers of alternatives of several negations. Above it, the alternatives of objects become
+#: demands of one alternative.
 MAX_PRODUCT = 64
 
 
@@ -66,8 +66,8 @@ def either(options: Sequence[Formula]) -> Formula:
 
 
 def together(failures: Iterable[Conjunction]) -> Formula:
-    """Return the union of some alternatives, with few alternatives of objects: those that constrain one member become
-    the options of a single `AnyExists`."""
+    """Return the union of alternatives, in which alternatives that constrain one member of objects are joined to one
+    `AnyExists`."""
     members: dict[Exists, None] = {}
     absent: set[str] = set()
     options: list[Formula] = []
