@@ -16,6 +16,7 @@ from ...basics.pauses import pause
 from ...errors import InvalidSchemaError, LimitError, Place
 from ..keywords.any_value import allowed_types
 from ..keywords.objects import names_required
+from ..keywords.row import Join
 from ..read.keywords import APPLICATORS, KEYWORDS, REFERENCES, TYPES, Role, keywords
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
@@ -63,8 +64,8 @@ _MAX_LINKS = 8
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
 _REFERENCES = frozenset(REFERENCES)
-#: Keywords whose schema is a conjunction of others.
-_JOINING = _REFERENCES | {"allOf"}
+#: Keywords of schemas that are conjunctions of other schemas.
+_JOINING = _REFERENCES | {row.name for row in KEYWORDS.values() if row.join is Join.EVERY}
 
 #: The keywords ``unevaluated...``, and that of objects.
 _REMAINDERS = frozenset(keywords(roles=(Role.REMAINDER,)))
