@@ -31,8 +31,8 @@ class ArgumentChecker:
         """Raise an error unless the arguments are valid.
 
         Raises:
-            InvalidArgumentsError: says what is wrong, and where in the arguments; or that the check takes too long.
-            InvalidSchemaError: the tool's schema refers to what it does not hold.
+            InvalidArgumentsError: the arguments are invalid (with a JSON pointer), or the check takes too long.
+            InvalidSchemaError: a reference in the tool's schema leads nowhere.
         """
         self._refuse(self._validator, arguments)
 

@@ -15,10 +15,10 @@ MAX_CALL_GRAMMARS = 4_096
 
 
 class CallGrammars:
-    """Cache of grammars by what they are made from: all that are in use, and those used last. Thread-safe.
+    """Cache of grammars by their sources: all grammars in use, and the most recently used others. Thread-safe.
 
     Args:
-        workspace: where tool sets derive their grammars together; None: the default of `Grammar.as_part`.
+        workspace: the shared store of the tool sets' grammars; None: the default of `Grammar.as_part`.
     """
 
     def __init__(self, workspace: Workspace | None = None) -> None:

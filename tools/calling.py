@@ -30,7 +30,7 @@ from .tool import Tool
 
 #: Maximum length of the error text in a result, in characters.
 MAX_ERROR_LENGTH = 2_000
-#: Code of an exception that the tool itself raised; the other codes are those of our own errors.
+#: Code of an exception that the tool itself raised; other codes are of errors of this library.
 FAILED = "tool_failed"
 _EXAMPLE = 'for example {"name": "add", "arguments": {"a": 1}}'
 
@@ -175,8 +175,8 @@ def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> 
     Args:
         tool: the tool.
         action: the prepared call.
-        timeout: seconds, or None. An async function is cancelled when they are over; an ordinary one cannot be
-            stopped: it goes on in its thread, and its result is dropped.
+        timeout: seconds, or None. An async function is cancelled then; an ordinary one cannot be stopped: it continues
+            in its thread, and its result is dropped.
 
     Raises:
         ToolCallError: the function is async, and this thread already runs an event loop.

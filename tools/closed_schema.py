@@ -3,12 +3,12 @@
 JSON Schema lets an object have any property that the schema does not mention. For tool arguments that is nearly always
 an oversight, so a tool set reads schemas *closed* by default:
 
-* an object schema that names properties (``properties`` or ``patternProperties``) and says nothing of
-  ``additionalProperties`` or ``unevaluatedProperties`` takes no other properties;
-* named properties are: with ``allOf`` and ``$ref`` the properties of all parts together; with ``anyOf`` and ``oneOf``
-  the properties beside them and those of the branch that is taken;
-* an object schema that names nothing, like ``{"type": "object"}``, is a free-form map and stays open;
-* what ``not`` and ``if`` describe is a condition, not a value, and is left alone.
+* an object schema with ``properties`` or ``patternProperties``, and without ``additionalProperties`` or
+  ``unevaluatedProperties``, takes no other properties;
+* with ``allOf`` and ``$ref``, the named properties are the properties of all parts together; with ``anyOf`` and
+  ``oneOf``, they are the properties of the schema itself and of the chosen branch;
+* an object schema that names no property, like ``{"type": "object"}``, is a free-form map and stays open;
+* the schemas of ``not`` and ``if`` are conditions, not values, and do not change.
 
 `Grammar.from_json_schema` follows this reading with ``additional_properties=False``. `close_objects` writes it out, so
 that any validator follows it. Where JSON Schema cannot express it, the result accepts more, never less: with
@@ -74,10 +74,10 @@ def close_objects(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
 
 
 class _Closer:
-    """Closes one schema; holds the root, for references, and the definitions that are parts of larger objects.
+    """Closes one schema; keeps the root, for references, and the definitions that are parts of larger objects.
 
-    A definition that is only ever used whole is closed where it stands. One that is a part (below ``allOf``, or beside
-    other properties) must stay open, and is closed where it is used.
+    A definition that is only used as a whole is closed itself. A definition that is a part (below ``allOf``, or with
+    other properties) stays open, and is closed at each use.
     """
 
     def __init__(self, root: Mapping[str, Any]) -> None:
@@ -126,7 +126,7 @@ class _Closer:
         return result
 
     def _open(self, schema: Any) -> Any:
-        """Return a schema that describes a value together with others: its own object open, those inside it closed."""
+        """Return a schema that is a part of a larger one: its own object open, the objects inside it closed."""
         if not isinstance(schema, dict):
             return schema
         result = dict(schema)
@@ -156,10 +156,10 @@ class _Closer:
         return key in _ITEMS and self._names(schema.get("contains"))
 
     def _facts(self) -> tuple[set[int], set[int]]:
-        """Return the schemas that name properties, and those of which every branch does, each by its identity.
+        """Return the ids of the schemas that name properties, and of the schemas of which every branch does.
 
-        Both follow from the same for the parts. Each schema is looked at once: what refers to it does not follow it,
-        as there may be exponentially many ways to it.
+        Both are computed from the parts of a schema. Each schema is visited once, as there may be exponentially many
+        paths to it.
         """
         names: list[tuple[int, list[int]]] = []
         demands: list[tuple[int, list[int]]] = [(id(False), [])]
@@ -237,7 +237,7 @@ class _Closer:
         return reference if isinstance(reference, str) else None
 
     def _resolve(self, reference: str) -> Any:
-        """Return the schema that a local reference names, None for others (a validator refuses those)."""
+        """Return the schema that a local reference names; None for other references, which a validator refuses."""
         try:
             return resolve_local(self.root, reference)
         except LookupError:

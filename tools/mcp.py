@@ -1,7 +1,7 @@
 """Model Context Protocol: tools and results of MCP servers, read and written.
 
-`McpServer` starts a server and keeps a session with it in a thread of its own, so that its tools run from ordinary code
-and from async code alike. If you have a session of the official ``mcp`` package (version 1 or 2), give it to
+`McpServer` starts a server and keeps a session with it in a separate thread, so that its tools run from both ordinary
+and async code. If you have a session of the official ``mcp`` package (version 1 or 2), give it to
 `tools_from_session`. Dicts and objects of a ``tools/list`` result need neither: `ToolSet.from_any` reads them.
 
 Descriptions and ``annotations`` of a server's tools are claims, not facts: use servers that you trust.

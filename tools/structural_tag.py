@@ -1,7 +1,7 @@
 """Turns of a wire format as structural tags, for engines that read xgrammar's JSON.
 
-What a structural tag cannot say is left out, so that a tag never admits more than the format's own grammar, but for
-these: which calls are distinct, the counting of ids, and keywords of JSON Schema that the reader does not enforce.
+Calls that a structural tag cannot express are left out, so that a tag never admits more than the format's own grammar.
+Exceptions: distinct calls, the numbering of ids, and keywords of JSON Schema that the reader does not enforce.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def structural_tag(wire: WireFormat, turn: TurnSpec) -> dict[str, Any]:
     """Return a turn as a structural tag, in the present form.
 
     Raises:
-        GrammarError: a structural tag cannot say how the format writes calls, or what may stand beside them.
+        GrammarError: a structural tag cannot express the calls of the format, or the text around them.
         ToolGrammarError: the format cannot spell a tool's name.
     """
     if type(wire) not in (TemplateFormat, XmlCalls):
@@ -78,7 +78,7 @@ def _text(wire: TemplateFormat) -> dict[str, Any]:
 
 
 def _calls(wire: TemplateFormat, turn: TurnSpec) -> dict[str, Any]:
-    """Return the calls of a turn, with what stands around them."""
+    """Return the calls of a turn, with the markup around them."""
     one = {"type": "or", "elements": [_tag(wire, tool, turn) for tool in turn.tools]}
     parts = [_constant(wire.begin), one]
     most = turn.max_calls if wire.parallel else 1

@@ -29,11 +29,11 @@ _LOG = logger_of("tools")
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: its description for the model, and what runs when it is called.
+    """One tool: its description for the model, and the function that a call runs.
 
     Attributes:
-        name: what the model writes to call it; 1 to 256 characters, no control characters, no surrounding spaces.
-        description: what it does, for the model; may be empty.
+        name: the name that the model writes; 1 to 256 characters, no control characters, no surrounding spaces.
+        description: the purpose, for the model; may be empty.
         parameters: JSON Schema (Draft 2020-12) of the arguments, always of type ``object``; references and cycles
             are ``$ref``, never expanded. Given in another dialect it is converted (see `to_json_schema`).
         function: what to call, or None for a tool that is only described.
@@ -140,7 +140,8 @@ class Tool:
         return self._data()[1] and names_a_day(self.parameters)
 
     def of_today(self) -> Tool:
-        """Return the same tool with the bounds that such dates have today; itself, if there are none."""
+        """Return the same tool with formats of past or future dates as bounds by today's date; itself, if it has
+        none."""
         return self.changed(parameters=of_today(self.parameters)) if self.names_a_day else self
 
     def to_openai(self) -> dict[str, Any]:
@@ -236,7 +237,7 @@ def warn_of_skipped(skipped: Sequence[ToolGrammarError]) -> None:
 
 
 def with_tool(error: ToolGrammarError, tool: str) -> ToolGrammarError:
-    """Return the same error, whose place also names the tool."""
+    """Return the same error, with the tool's name in its location."""
     return type(error)(error.message, hint=error.hint, place=replace(error.place, tool=tool))
 
 

@@ -1,7 +1,7 @@
-"""Fixed texts that a lexer which takes the longest match would cut wrongly: those have to be written out in characters.
+"""Fixed texts that a longest-match lexer would divide wrongly: they have to be written as single characters.
 
-llguidance runs all terminals that may come next side by side, goes on while one of them can, and never goes back. So a
-terminal is cut wrongly where, after its end, the character that follows it also continues another one.
+llguidance runs all possible terminals in parallel, continues while one of them can, and never backtracks. So a terminal
+is divided wrongly if the character after its end also continues another terminal.
 """
 
 from __future__ import annotations
@@ -124,9 +124,10 @@ class _Lexing:
         return False
 
     def _together(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield the terminals that may come next together, and for each what may follow it and those like it.
+        """Yield the sets of terminals that are possible at the same position, each terminal with the continuations of
+        it and of the terminals like it.
 
-        Terminals are alike if one text is a text of both: then the reader is at all of their ends at once.
+        Two terminals are alike if they have a text in common: after it, the lexer is at the end of both.
         """
         pending = [self._shapes[self._root][1]]
         seen = set(pending)

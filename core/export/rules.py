@@ -1,8 +1,8 @@
-"""Grammar nodes as rules: what every notation of context-free grammars can say.
+"""Grammar nodes as rules of a plain context-free grammar.
 
-Regular languages with intersections and complements become deterministic automata, one rule for each state. Places
-where validity depends on the text so far have no form in a context-free grammar: there, the rules admit more, and
-`ExportedRules.unsaid` names it.
+Regular languages with intersections and complements become deterministic automata, one rule for each state. A context-
+free grammar cannot express constraints that depend on the text so far: there, the rules admit more texts, and
+`ExportedRules.unsaid` names the constraint.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class ExportedRules:
 
     Attributes:
         rules: the expression of each rule; all of them are used.
-        root: the name of the rule that texts are of.
-        unsaid: what the grammar demands and the rules do not; empty: both have the same texts.
+        root: the name of the start rule.
+        unsaid: the constraints of the grammar that the rules lack; empty: both have the same texts.
     """
 
     rules: Mapping[str, Expression]

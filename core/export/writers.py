@@ -40,7 +40,7 @@ class Exported:
 
     Attributes:
         text: the grammar.
-        unsaid: what the grammar demands and the text does not; empty: both have the same texts.
+        unsaid: the constraints of the grammar that the text lacks; empty: both have the same texts.
     """
 
     text: str
@@ -282,7 +282,7 @@ def written_as_regex(exported: ExportedRules) -> Exported:
     """Return rules as one regular expression, which matches whole texts.
 
     Raises:
-        GrammarError: the rules are recursive in a way that is not regular.
+        GrammarError: the recursion of the rules is not regular.
         LimitError: it is longer than `MAX_PATTERN`, or nested too deeply.
     """
     try:
@@ -329,7 +329,7 @@ def _substituted(root: str, rules: Mapping[str, Expression], sizes: dict[str, in
 
 
 def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
-    """Return rules in which those that go on with each other, as the states of automata do, are solved (Arden 1961).
+    """Return rules without right recursion between them, as of the states of automata: it is solved (Arden 1961).
 
     Raises:
         LimitError: a solution is longer than `MAX_PATTERN`.
@@ -354,7 +354,8 @@ def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
 
 
 def _last(expression: Expression, name: str) -> tuple[list[Expression], list[Expression]]:
-    """Return what comes before a rule at the end of alternatives, and the other alternatives."""
+    """Split alternatives at a final rule: return the parts before the rule, and the alternatives that do not end with
+    it."""
     before: list[Expression] = []
     others: list[Expression] = []
     for item in expression.items if isinstance(expression, Choice) else (expression,):

@@ -43,9 +43,9 @@ class CacheStatistics:
     """Counters of a cache, and its present size.
 
     Attributes:
-        hits: requests that were answered from the cache, or by a compilation that was under way.
+        hits: requests that were answered from the cache, or by a compilation in progress.
         misses: requests that were compiled.
-        evictions: entries that made room for others.
+        evictions: entries that were dropped for others.
         entries: number of constraints kept.
         bytes: measured size of the constraints kept.
         max_bytes: maximum size of the constraints kept, in bytes.

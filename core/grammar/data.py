@@ -27,7 +27,7 @@ from ..text_grammars.rules import ReadGrammar
 #: The version of the form. A change that older readers would misunderstand raises it.
 VERSION = 1
 
-#: What makes a grammar GBNF rather than Lark, outside of comments.
+#: The sign that a grammar is GBNF and not Lark, outside of comments.
 _DEFINITION = re.compile(r"^(?:(?!#|//)[^\n])*::=", re.MULTILINE)
 
 #: The members of a grammar as data.

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @cache
 def first_terms(values: bool) -> SharedTerms:
-    """Return the terms that every store begins with: a constant, so that vocabularies share what they derive of it.
+    """Return the terms at the beginning of every store: a constant, so that vocabularies share the data derived from
+    it.
 
     Args:
-        values: with those of common formats and ranges of numbers, behind the others.
+        values: add the terms of common formats and ranges of numbers, after the others.
     """
     from ..schema.scalars.common import common_languages, common_values
 

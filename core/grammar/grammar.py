@@ -251,7 +251,7 @@ class Grammar:
             root: the name of the outermost element; with tags, None means any of them.
 
         Raises:
-            GrammarError: a name is none of XML, or the schema says what has no form in XML; with a JSON pointer.
+            GrammarError: a name is not an XML name, or a part of the schema has no form in XML; with a JSON pointer.
         """
         from ..builtins.xml import xml_grammar
 
@@ -322,11 +322,11 @@ class Grammar:
 
         Args:
             text: rules, ``name ::= ...``, with xgrammar's macros and options.
-            root: the name of the rule that texts are of.
+            root: the name of the start rule.
             vocabulary: the vocabulary to which the ids in ``Token(...)`` belong.
 
         Raises:
-            GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+            GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
             LimitError: too many rules begin with each other.
         """
         from ..text_grammars.ebnf import read_ebnf
@@ -344,7 +344,7 @@ class Grammar:
 
         Args:
             text: rules, ``name ::= ...``.
-            root: the name of the rule that texts are of.
+            root: the name of the start rule.
             vocabulary: the vocabulary to which the tokens belong: ``<[id]>``, and ``<text>``, which without a
                 vocabulary is the control token of that name.
 
@@ -367,15 +367,15 @@ class Grammar:
     ) -> Grammar:
         """Return the texts of a Lark grammar, in the dialect of llguidance, which OpenAI's custom tools take.
 
-        Terminals are joined without a lexer: every way of cutting a text into terminals counts.
+        Terminals are joined without a lexer: every division of a text into terminals counts.
 
         Args:
             text: rules, terminals and directives.
-            start: the name of the rule that texts are of.
+            start: the name of the start rule.
             whitespace: white space in ``%json``, as in `from_json_schema`.
-            on_unsupported: treatment of keywords in ``%json``, as in `from_json_schema`; and of budgets of tokens:
-                ``"error"`` refuses them, else such a rule is narrowed to the texts that are surely within its budget.
-            vocabulary: that of the tokens, ``<[id]>`` and ``<name>``, as in `from_gbnf`.
+            on_unsupported: treatment of keywords in ``%json``, as in `from_json_schema`; and of token budgets:
+                ``"error"`` refuses them, else a rule is narrowed to the texts that are surely within its budget.
+            vocabulary: the vocabulary of the tokens ``<[id]>`` and ``<name>``, as in `from_gbnf`.
 
         Raises as for `from_ebnf`.
         """
@@ -395,16 +395,16 @@ class Grammar:
 
     @classmethod
     def from_any(cls, value: Any, *, vocabulary: Vocabulary | None = None) -> Grammar:
-        """Return the grammar that a value stands for, in an option or a field of a request that is called ``grammar``.
+        """Return the grammar of a value in an option or request field named ``grammar``.
 
         Args:
             value: a `Grammar`; what `dumps` wrote, as text or as the object; an object with ``syntax`` (``lark``,
                 ``gbnf``, ``ebnf`` or ``regex``) and ``definition``; a structural tag; or a text: GBNF if it defines
                 rules by ``::=``, else Lark.
-            vocabulary: that of the tokens in it, as in `from_gbnf`.
+            vocabulary: the vocabulary of the tokens in it, as in `from_gbnf`.
 
         Raises:
-            GrammarError: it is none of these, malformed, or says what cannot be enforced.
+            GrammarError: it is none of these, is malformed, or has a part that cannot be enforced.
         """
         from .data import grammar_of
 
@@ -438,11 +438,11 @@ class Grammar:
                 ``structures`` and ``triggers`` too.
             whitespace: white space in JSON, as in `from_json_schema`; a format may ask for less.
             on_unsupported: treatment of keywords that cannot be enforced exactly, as in `from_json_schema`.
-            vocabulary: the model's vocabulary. Where a tag has the name of one of its control tokens, that token is
-                meant; and ids of tokens belong to it. None: everything is text, but for tokens given by name.
+            vocabulary: the model's vocabulary. The name of one of its control tokens inside a tag means the token, and
+                ids of tokens belong to it. None: everything is text, except for tokens given by name.
 
         Raises:
-            GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
+            GrammarError: it is malformed, or has a part that cannot be enforced; with a JSON pointer.
             SchemaError: a JSON Schema in it is refused; with a JSON pointer into the tag.
         """
         from ..text_grammars.structural_tags import read_structural_tag
@@ -606,11 +606,11 @@ class Grammar:
         return tuple(part if isinstance(part, Grammar) else cls.literal(part) for part in parts)
 
     def as_part(self, workspace: Workspace | None = None) -> Grammar:
-        """Return the same language as a part of many grammars, which share what is derived for it.
+        """Return the same language as a part of many grammars, which share the data derived for it.
 
-        Grammars with such parts live together in the store of a workspace, which is renewed when it is full. For the
-        tools of an agent, whose sets change from request to request, that is far quicker. A grammar that is bound once
-        had better have a store of its own, which is released sooner.
+        Grammars with shared parts are in the store of one workspace, which is renewed when it is full. For the tools of
+        an agent, whose sets change from request to request, this is far quicker. A grammar that is bound only once
+        should have a store of its own, which is released sooner.
 
         Args:
             workspace: the holder of the store; None: `DEFAULT_WORKSPACE`. A grammar lives in that of its first part.
@@ -631,10 +631,10 @@ class Grammar:
 
     @property
     def narrowed(self) -> tuple[UnsupportedSchemaError, ...]:
-        """The keywords that cannot be enforced exactly and of which some valid values are never written; the
-        ``left_out`` of each says which.
+        """The keywords that cannot be enforced exactly, each with the valid values that are never written
+        (``left_out``).
 
-        A limit that a text has met, so that it could not go on in some way, is added then.
+        If a text meets a limit, so that some of its continuations are left out, the limit is added.
         """
         program = self._program if self._program_in_use is None else self._program_in_use()
         met = () if program is None else program.narrowed
@@ -720,7 +720,7 @@ class Grammar:
     # -- as data -----------------------------------------------------------------------------------------------
 
     def dumps(self) -> str:
-        """Return the grammar as JSON with a version, which `loads` reads: how it was made, part by part.
+        """Return the grammar as JSON with a version, for `loads`: the description from which it was made.
 
         Raises:
             GrammarError: a part has no form as data, such as a structural tag that was read with a vocabulary.
@@ -747,10 +747,11 @@ class Grammar:
     # -- other notations ---------------------------------------------------------------------------------------
 
     def to_gbnf(self, vocabulary: Vocabulary | None = None) -> Exported:
-        """Return the grammar in GBNF, for llama.cpp. What GBNF cannot say is left out and named in ``unsaid``.
+        """Return the grammar in GBNF, for llama.cpp. Constraints that GBNF cannot express are left out, and listed in
+        ``unsaid``.
 
         Args:
-            vocabulary: that of the ids of control tokens; None: they are named.
+            vocabulary: the vocabulary of the ids of control tokens; None: control tokens are written by name.
 
         Raises:
             GrammarError: a fixed text is not UTF-8.

@@ -206,7 +206,7 @@ def _first(part: Any, bodies: Mapping[Any, Any], blank: set[int]) -> list[Any]:
 
 
 def _path(start: Any, end: Any, first: Mapping[int, list[Any]]) -> list[Any] | None:
-    """Return the parts on a way of at least one step from a grammar to another; None if there is none."""
+    """Return a path of at least one step from a grammar to another, as a list of parts; None if there is none."""
     before: dict[int, Any] = {}
     pending = [start]
     while pending:

@@ -1,25 +1,23 @@
 r"""Patterns with assertions as languages of whole texts.
 
-JSON Schema's ``pattern`` is searched for, and its assertions (``^``, ``$``, ``\b``, look-arounds) speak about the text
-around the match. Here a pattern becomes the set of the texts in which it matches, made of terms.
+JSON Schema searches for a ``pattern`` anywhere in a string, and its assertions (``^``, ``$``, ``\b``, look-arounds)
+depend on the text around the match. Here a pattern becomes the language of the texts in which it matches. Notation: r
+is a pattern, Σ* is any text, K is the *continuation*: the language of the text after r. ∂w(L) is the derivative of L by
+w.
 
-*Ahead.* A tree is read from right to left: from the language of what may follow it, its continuation, comes the
-language of its own strings, each followed by the continuation. An assertion that looks ahead is an intersection with
-the continuation: ``(?=r)`` before ``K`` is ``(r Anything) & K``, ``(?!r)`` is ``~(r Anything) & K``, ``$`` is the empty
-string in ``K``.
+*Ahead.* A tree is read from right to left: its language is computed from K. An assertion that looks ahead is an
+intersection with K: ``(?=r)`` is (r Σ*) ∩ K, ``(?!r)`` is ¬(r Σ*) ∩ K, ``$`` is {ε} ∩ K.
 
-*Behind.* What looks behind is a question about the text so far, which the derivative of ``Anything r`` by that text
-answers: the look-behind holds if the derivative has the empty string. A continuation is therefore a function of these
-derivatives, its *past*; there are finitely many. Where something inside a look-behind looks ahead, beyond the place
-from which was looked, that place is marked by a code point that no text has (a surrogate), and the language of
-``Anything r mark Anything`` is used, in which look-aheads pass over the mark. Its derivative by the text and the mark
-is the set of what may follow.
+*Behind.* After the text w, ``(?<=r)`` holds if and only if ε ∈ ∂w(Σ* r). So K is a function of such derivatives, its
+*past*, of which there are finitely many. If r itself looks ahead, beyond the position p of the look-behind, p is marked
+by a code point m that no text has (a surrogate): the language is Σ* r m Σ*, in which look-aheads skip m, and ∂wm of it
+is the language that may follow p.
 
-*Repetition.* ``r*`` before ``K`` is the least solution of ``X = K | r' X``, where ``r'`` is what ``r`` matches without
-the empty string (an iteration without width adds nothing, see RepeatMatcher, ECMA-262 section 22.2.2.3.1). Where ``r``
-holds assertions, this is an alternating automaton (Brzozowski and Leiss 1980, "On equations for regular languages,
-finite automata, and sequential networks"): its derivatives are Boolean combinations of finitely many terms. Written as
-unions of intersections they repeat, and become the states of a deterministic automaton.
+*Repetition.* ``r*`` before K is the least solution of X = K ∪ r' X, where r' = r without ε (an iteration without width
+adds nothing, see RepeatMatcher, ECMA-262 section 22.2.2.3.1). If r has assertions, this is an alternating automaton
+(Brzozowski and Leiss 1980, "On equations for regular languages, finite automata, and sequential networks"): its
+derivatives are Boolean combinations of finitely many terms. As unions of intersections they are finitely many, and
+become the states of a deterministic automaton.
 """
 
 from __future__ import annotations
@@ -50,16 +48,16 @@ from .syntax import (
     fold,
 )
 
-#: Maximum number of parts of a pattern that are read, each as often as it is repeated.
+#: Maximum number of parts of a pattern, each counted once for each repetition.
 _MAX_PARTS: Final = 20_000
 #: Maximum count up to which a repetition with assertions is written out, without an automaton.
 _FEW_COPIES: Final = 3
-#: Maximum number of pasts that are compared one by one, and of look-behinds whose answers are.
+#: Maximum number of pasts that are compared one by one; and of look-behinds whose answers are compared instead.
 MAX_PASTS: Final = 500
 _MAX_ANSWERED: Final = 6
 #: Number of items of a sequence after which one is resolved at once, to bound the depth of the recursion.
 _FEW_ITEMS: Final = 50
-#: The derivatives of the look-behinds that are asked about, by their numbers.
+#: Pairs of the number of a look-behind and its derivative by the text so far.
 Past = tuple[tuple[int, int], ...]
 
 
@@ -89,7 +87,7 @@ def search_language(terms: Terms, node: Regex) -> int:
         except RecursionError:
             from concurrent.futures import ThreadPoolExecutor
 
-            # How deep the caller is must not decide what is read: a thread begins a stack of its own.
+            # The result must not depend on the caller's stack depth: a thread has a stack of its own.
             with ThreadPoolExecutor(1) as thread:
                 return thread.submit(lambda: _Reader(terms, tree, ()).language(terms.EPSILON)).result()
     except (LimitError, RecursionError) as error:
@@ -102,7 +100,7 @@ def search_language(terms: Terms, node: Regex) -> int:
 
 
 def _pure_language(terms: Terms, node: Regex, marked: int) -> int:
-    """Return the language of a tree without assertions, with marks before each character."""
+    """Return the language of a tree without assertions, with the language ``marked`` before each character."""
 
     def combine(node: Regex, parts: Sequence[int]) -> int:
         if isinstance(node, Chars):
@@ -125,18 +123,23 @@ def _pure_language(terms: Terms, node: Regex, marked: int) -> int:
 
 
 class _Behind(NamedTuple):
-    """A look-behind: the derivative at the beginning of the text, and the mark in it if its truth is a language."""
+    """A look-behind.
+
+    Attributes:
+        start: its derivative at the beginning of the text.
+        mark: the mark of its position, if it looks ahead; None: it is true or false.
+    """
 
     start: int
     mark: int | None
 
 
 class _Rest:
-    """The language that may follow at some place of a pattern, as a function of the past.
+    """The continuation at a position of a pattern, as a function of the past.
 
     Attributes:
-        behinds: the look-behinds on which it depends.
-        later: those of them that it asks about after one more character.
+        behinds: the numbers of the look-behinds on which it depends.
+        later: the subset of ``behinds`` on which it depends after one more character.
     """
 
     __slots__ = ("_known", "_language", "behinds", "later")
@@ -150,7 +153,7 @@ class _Rest:
         self._known: dict[Past, int] = {}
 
     def at(self, past: Past) -> int:
-        """Return the language of what may follow."""
+        """Return the continuation after a past."""
         past = tuple([state for state in past if state[0] in self.behinds])
         term = self._known.get(past)
         if term is None:
@@ -159,7 +162,7 @@ class _Rest:
 
 
 class _Loop(NamedTuple):
-    """A repetition and what follows it: all its strings, and those to which it contributes at least a character."""
+    """A repetition with its continuation: all strings, and the strings in which the repetition is not empty."""
 
     whole: _Rest
     positive: _Rest
@@ -170,8 +173,8 @@ class _Reader:
 
     Args:
         terms: where terms are made.
-        tree: what is read.
-        marks: the marks over which it passes.
+        tree: the tree.
+        marks: the marks of outer look-behinds, which the tree skips.
     """
 
     def __init__(self, terms: Terms, tree: Regex, marks: tuple[int, ...]) -> None:
@@ -187,7 +190,7 @@ class _Reader:
         self.plain: dict[int, tuple[int, Regex]] = {}
         self.rows: dict[Past, list[tuple[int, Past]]] = {}
         self.loops: dict[tuple[int, int], tuple[_Loop, Regex, _Rest]] = {}
-        self.depth = 0  # of loops around what is read
+        self.depth = 0  # number of loops around the current node
         self.parts = 0
         self.numbers = count()
         self.equations = Equations(terms, self.anything, len(marks))
@@ -198,10 +201,10 @@ class _Reader:
         rest = self.enter(self.tree, self.closed(follows))
         return rest.at(tuple([(i, behind.start) for i, behind in enumerate(self.behinds)]))
 
-    # -- what is asked of the past -----------------------------------------------------------------------------
+    # -- look-behinds ------------------------------------------------------------------------------------------
 
     def asked(self, node: Regex) -> frozenset[int]:
-        """Return the look-behinds on whose answers it depends what a tree matches."""
+        """Return the numbers of the look-behinds in a tree."""
         numbers: set[int] = set()
         waiting = [node]
         while waiting:
@@ -215,8 +218,8 @@ class _Reader:
         return frozenset(numbers)
 
     def behind(self, node: Regex) -> _Rest:
-        r"""Return what may follow where a look-behind holds: ``^``, that of ``\b``, ``(?<=...)``, or the one that
-        ``(?<!...)`` negates."""
+        r"""Return the texts after a position at which a look-behind holds: ``^``, ``(?<=...)``, the word character
+        before ``\b``, or the body of ``(?<!...)``."""
         if id(node) not in self.looks:
             if isinstance(node, Start):
                 behind_ = self._number(_Behind(self.marked, None))
@@ -226,7 +229,7 @@ class _Reader:
         return self.looks[id(node)][0]
 
     def _behind(self, body: Regex) -> _Rest:
-        """Return what may follow where a match of a tree ends."""
+        """Return the texts after a position at which a match of a tree ends."""
         if _is_everywhere(body):
             return self.closed(self.anything)
         if body.longest == 0:
@@ -244,20 +247,21 @@ class _Reader:
         return self._number(_Behind(reader.equations.solve(start, whole=True), mark))
 
     def _number(self, behind: _Behind) -> _Rest:
-        """Return what may follow where a look-behind holds, which is numbered if it is new."""
+        """Return the texts after a position at which a look-behind holds; a new look-behind gets a number."""
         if behind not in self.behinds:
             self.behinds.append(behind)
         return _Rest(lambda past: self._truth(past[0]), frozenset((self.behinds.index(behind),)))
 
     def _truth(self, state: tuple[int, int]) -> int:
-        """Return what may follow where a look-behind holds."""
+        """Return the texts after a position at which a look-behind has a derivative: all or none, or, with a mark, the
+        derivative by the mark."""
         mark = self.behinds[state[0]].mark
         if mark is None:
             return self.anything if self.terms.nullable(state[1]) else term_kinds.EMPTY
         return self.equations.solve(self.terms.derivative(state[1], mark), whole=True, without=mark)
 
     def _row(self, past: Past) -> list[tuple[int, Past]]:
-        """Return where pieces of the code points begin, and to which past the characters of each lead."""
+        """Return the transitions of a past: the first code point of each segment, and the next past."""
         row = self.rows.get(past)
         if row is None:
             segments = [self.terms.segments(state) for _, state in past]
@@ -275,7 +279,7 @@ class _Reader:
         return row
 
     def _reachable(self, past: Past) -> list[Past] | None:
-        """Return all pasts to which characters lead; None: they are too many."""
+        """Return all pasts that are reachable from a past, itself included; None: more than `MAX_PASTS`."""
         queue = [past]
         reached = {past}
         for state in queue:
@@ -288,8 +292,7 @@ class _Reader:
         return queue
 
     def _texts_between(self, pasts: Sequence[Past], ends: Iterable[Past]) -> int:
-        """Return the texts that lead from the first of some pasts to others of them; all that can be reached are
-        given."""
+        """Return the texts that lead from the first past to one of ``ends``; ``pasts`` are all that it can reach."""
         numbers = {past: -1 - i for i, past in enumerate(pasts)}  # negative: no terms
         rows = {numbers[past]: [(start, numbers[to]) for start, to in self._row(past)] for past in pasts}
         return automaton(self.terms, rows, {numbers[past] for past in ends}, -1)
@@ -484,16 +487,16 @@ class _Reader:
         return _Rest(language, rest.behinds, rest.behinds)
 
     def _cases(self, past: Past, rest: _Rest) -> list[tuple[int, int]]:
-        """Return what may follow any text, as pairs of texts and what may follow these.
+        """Return the pairs (texts, continuation after these texts), for all texts after a past.
 
         Raises:
-            LimitError: the look-behinds tell too many pasts apart.
+            LimitError: the look-behinds have too many states.
         """
         terms = self.terms
         past = tuple([state for state in past if state[0] in rest.behinds])
         pasts = self._reachable(past)
         is_plain = all(self.behinds[i].mark is None for i in rest.behinds)
-        if pasts is None:  # only their answers are compared, as far as these are all that counts
+        if pasts is None:  # only the answers of the look-behinds are compared, if nothing else matters
             if rest.later or not is_plain or len(past) > _MAX_ANSWERED:
                 raise LimitError(f"more than {MAX_PASTS:,} states of look-behinds", hint="simplify it")
             answers = product((terms.EPSILON, terms.EMPTY), repeat=len(past))
@@ -520,7 +523,7 @@ class _Reader:
     # -- repetitions -------------------------------------------------------------------------------------------
 
     def loop(self, node: Repeat, rest: _Rest) -> _Loop:
-        """Return a repetition, of which each further round has at least one character, and then the rest."""
+        """Return a repetition, in which each optional round has at least one character, before a rest."""
         key = id(node), id(rest)
         if key not in self.loops:
             self.loops[key] = self._loop(node, rest), node, rest
@@ -529,7 +532,7 @@ class _Reader:
     def _loop(self, node: Repeat, rest: _Rest) -> _Loop:
         """`loop` of a node and a rest that are met for the first time."""
         terms, item, least = self.terms, node.item, node.min
-        if item.longest == 0:  # all rounds are at one place, and say the same
+        if item.longest == 0:  # all rounds are at the same position, with the same meaning
             return _Loop(self.joined(self.both, [self.guard(node), rest]), self.closed(terms.EMPTY))
         follows = None if rest.behinds else rest.at(())
         is_endless = node.max is None and follows != self.anything

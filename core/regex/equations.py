@@ -223,8 +223,8 @@ class _Automaton:
 
     Args:
         terms: where terms are made.
-        rows: the states, from all of which the end of a string can be reached; targets without a row are terms.
-        ends: the states at which strings end.
+        rows: the transitions of the states; each state can reach an end. Targets without a row are terms.
+        ends: the accepting states.
     """
 
     def __init__(self, terms: Terms, rows: dict[int, Row], ends: set[int]) -> None:

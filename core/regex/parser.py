@@ -1,4 +1,4 @@
-r"""Regular expressions of ECMA-262, as JSON Schema's ``pattern`` means them: text to syntax tree.
+r"""Parser of regular expressions of ECMA-262, the dialect of JSON Schema's ``pattern``: text to syntax tree.
 
 The meaning is that of the ``u`` flag: characters are whole code points, ``\d`` is ``[0-9]``, ``\w`` is
 ``[A-Za-z0-9_]``, ``\s`` is ECMA's white space, ``.`` is all but the four line terminators, ``$`` is the very end.

@@ -1,9 +1,9 @@
 r"""Regular expressions of Python's ``re``: text to syntax tree, by way of Python's own parser.
 
-What differs from ECMA-262: ``\d``, ``\w``, ``\s`` and ``\b`` are those of Unicode unless the flag ``a`` is set, ``.``
-is all but the line feed, ``$`` stands before a final line feed too, ``\A`` and ``\Z`` are the ends of the text, flags
-may be set inside. Refused are back-references and conditions, which are not regular, and atomic groups and possessive
-repetition, which refuse what they would have to give back.
+Differences from ECMA-262: ``\d``, ``\w``, ``\s`` and ``\b`` follow Unicode unless the flag ``a`` is set, ``.`` matches
+all characters except the line feed, ``$`` also matches before a final line feed, ``\A`` and ``\Z`` are the ends of the
+text, and flags may be set inside. Back-references and conditions are refused, as they are not regular, and so are
+atomic groups and possessive repetition, as they do not backtrack.
 """
 
 from __future__ import annotations

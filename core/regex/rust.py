@@ -1,8 +1,9 @@
 r"""Regular expressions of Rust's ``regex`` crate, which Pydantic reads ``pattern`` with: text to syntax tree.
 
-What differs from ECMA-262: ``\d``, ``\w``, ``\s`` and ``\b`` are those of Unicode (UTS 18, annex C), ``.`` is all but
-the line feed, ``\A`` and ``\z`` are the ends of the text, flags may be set inside (``(?i)``, ``(?s:...)``, ``(?x)``),
-classes may be nested, intersected and subtracted. There are no look-arounds and no back-references.
+Differences from ECMA-262: ``\d``, ``\w``, ``\s`` and ``\b`` follow Unicode (UTS 18, annex C), ``.`` matches all
+characters except the line feed, ``\A`` and ``\z`` are the ends of the text, flags may be set inside (``(?i)``,
+``(?s:...)``, ``(?x)``), classes may be nested, intersected and subtracted. There are no look-arounds and no
+back-references.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from ..unicode.charset import CharSet
 
 
 class _Leaf:
-    """A node without parts: immutable. Unless a class says otherwise, an assertion.
+    """An immutable node without parts; by default an assertion.
 
     Attributes:
         items: the parts of the node, in order.
-        is_pure: the tree has no assertion, so that it has a language of its own.
-        is_nullable: that language has the empty string.
-        shortest: lower bound for the length of the matched strings; an assertion matches the empty one.
-        longest: upper bound for it; None: there is none.
+        is_pure: the tree has no assertion, so that its language does not depend on the text around it.
+        is_nullable: the tree is pure, and its language has the empty string.
+        shortest: lower bound of the length of the matched strings; an assertion matches the empty string.
+        longest: upper bound of this length; None: there is none.
     """
 
     items: tuple[Regex, ...] = ()

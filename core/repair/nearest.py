@@ -25,9 +25,9 @@ class Edit:
         start, end: the characters of the broken text that were replaced.
         old: these characters.
         new: what was written instead.
-        cost: how much was changed; 1 is one character of a value, and spelling alone costs next to nothing.
-        why: what was wrong, for people.
-        is_invented: it writes what neither the text nor the grammar determines (`repair` with ``invent=True``).
+        cost: the cost of the change; 1 is one character of a value, and a change of spelling costs next to nothing.
+        why: the mistake, for users.
+        is_invented: the new text follows neither from the broken text nor from the grammar (``invent=True``).
     """
 
     start: int
@@ -41,14 +41,14 @@ class Edit:
 
 @dataclass(frozen=True)
 class Repaired:
-    """A text of a grammar, and how it was made of another text.
+    """A text of a grammar, and the edits that made it of a broken text.
 
     Attributes:
         text: the text of the grammar.
-        edits: what was changed, in the order of the broken text; empty if nothing was.
+        edits: the changes, in the order of the broken text; empty if there are none.
         cost: the sum of their costs.
-        is_cut: the broken text ended before its value did, so that its last value may be the beginning of another.
-        is_invented: some edit wrote what neither the text nor the grammar determines.
+        is_cut: the broken text ended before its value did, so that its last value may be only a prefix.
+        is_invented: one of the edits is invented (`Edit.is_invented`).
     """
 
     text: str
@@ -70,21 +70,21 @@ def repair(
     """Return the nearest text of a grammar, by weighted edits.
 
     Quotes, escapes, commas, brackets, fences, comments, numbers and the words of other languages are respelled; prose
-    around the text is left out; names and listed values are replaced by the nearest that are possible; members that the
-    grammar does not know are left out. Of texts that are equally near, one is returned.
+    around the text is left out; names and listed values are replaced by the nearest possible ones; unknown members are
+    left out. Of several nearest texts, one is returned.
 
-    It is the nearest of the texts that such edits reach, with one limit that keeps the search short: an edit after
-    which 8 pieces can be read is not reconsidered, unless no text is found otherwise.
+    The result is the nearest of the texts that these edits reach, with one restriction that keeps the search short: an
+    edit after which 8 pieces can be read is only reconsidered if no text is found otherwise.
 
     Args:
         text: the broken text. Control tokens are expected as their names.
         grammar: the grammar, best one that allows white space (``whitespace="flexible"``) and any order of members.
         most: maximum cost of all edits; None: 3, and 0.4 for each ``{`` and ``:`` of the text, of which prose has few;
-            1.2 for a text without brackets. `SPELLING_ONLY` allows what changes spelling, and no value or name.
-        invent: values that the text does not hold may be made up where the grammar demands some; they are marked.
-        seconds: time after which the search gives up.
-        goes_on: the text is the beginning of one that is still being written: what the grammar demands after it costs
-            nothing, and is marked where it is invented.
+            1.2 for a text without brackets. `SPELLING_ONLY` allows changes of spelling, not of values or names.
+        invent: values that the text lacks and the grammar requires may be invented; they are marked.
+        seconds: time limit of the search.
+        goes_on: the text is the prefix of a text that is still being written: its completion costs nothing, and
+            invented parts of it are marked.
 
     Raises:
         ParseError: no text was found in that time, or only one with invented values; says how far the text was read,
@@ -145,10 +145,10 @@ def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
 
 
 def respelled_json(text: str, schema: Any, *, plain_integers: bool = False) -> Any:
-    """Return the value of a JSON text, or the object or array from which a text differs by its spelling only.
+    """Return the value of a JSON text; spelling mistakes in an object or array are repaired.
 
     Args:
-        text: what a model wrote without a grammar.
+        text: the text of a model without a grammar.
         schema: JSON Schema of the value.
         plain_integers: as of `Grammar.from_json_schema`.
 

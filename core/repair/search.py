@@ -120,11 +120,11 @@ class Change(NamedTuple):
 
     Attributes:
         begin, end: the bytes of the broken text that it replaces.
-        text: what is written instead.
-        cost: how much is changed.
-        why: what was wrong, for people.
-        is_invented: it writes what neither the text nor the grammar determines.
-        is_cut: it ends a text that might have gone on in another way.
+        text: the new text.
+        cost: the cost of the change.
+        why: the mistake, for users.
+        is_invented: the new text follows neither from the broken text nor from the grammar.
+        is_cut: it completes a broken text that could have continued otherwise.
     """
 
     begin: int
@@ -186,14 +186,14 @@ class Search:
         data: the broken text.
         specials: the names of the control tokens of the grammar.
         most: maximum cost; None: `MAX_COST`, and `MAX_EACH` more for each opening brace and colon.
-        invent: texts may be inserted that neither the text nor the grammar determines.
-        seconds: time after which the search gives up.
-        goes_on: the text is the beginning of one: what follows it costs nothing.
+        invent: edits may be invented (`Change.is_invented`).
+        seconds: time limit of the search.
+        goes_on: the text is a prefix: its completion costs nothing.
 
     Attributes:
         furthest: the maximum number of bytes of the broken text that were read.
-        is_late: the search gave up.
-        would_invent: the cheapest text had to be invented in part, and was left out.
+        is_late: the search reached its time limit.
+        would_invent: an invented edit was left out, since ``invent`` is False.
     """
 
     def __init__(
@@ -498,7 +498,7 @@ class Search:
         if self._goes_on:
             cost = 0.0
         elif is_invented and not self._invent:
-            # The text was read to its end, so what is missing was not written: other readings of it must be near.
+            # The text was read to its end and lacks a value: other readings must be near.
             self.would_invent = True
             self._most = min(self._most, node.cost + MOST_BESIDE_CUT)
             return
@@ -568,7 +568,7 @@ class Search:
             if text != b'"' and is_free:  # it would be a part of a string
                 continue
             if text in b",:" and self._data[end - 1 : end] == b'"' and self._data[end : end + 1].isalpha():
-                cost += 0.9  # the quote rather opens what follows
+                cost += 0.9  # the quote more likely opens the next string
             after = self._step(node, state, text, before)
             if splits or after != REFUSED:
                 self._follow(node, after, Change(end, end, text, cost, "missing punctuation", splits), before)

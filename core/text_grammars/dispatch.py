@@ -12,7 +12,7 @@ from .expressions import Chars, Control, Expression, Intersection, Literal, Regu
 
 
 def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular:
-    """Return text that contains none of some strings, of at most ``most`` characters."""
+    """Return the texts of at most ``most`` characters that contain none of the strings ``excluding``."""
     words = tuple(sorted({word for word in excluding if word}))
 
     def build(terms: Terms) -> int:
@@ -23,21 +23,21 @@ def free_text(excluding: Iterable[str] = (), most: int | None = None) -> Regular
 
 
 def any_tokens(excluding: Iterable[Control | Literal], least: int) -> Expression:
-    """Return what is surely within any number of tokens, each other than some: text.
+    """Return text without the excluded tokens: a sound subset of the sequences of any other tokens.
 
-    An excluded control token is no text; one that is text is not contained, however it is spelled. No control token is
-    written, because any of them, the prompt's own marks too, would be in the language.
+    The text of an excluded token does not occur, in whatever tokens it is spelled. Control tokens are left out, because
+    the sequences would include all of them, the prompt's own marks too.
 
     Args:
-        excluding: the tokens.
-        least: the least number of tokens, 0 or 1.
+        excluding: the excluded tokens.
+        least: the minimum number of tokens, 0 or 1.
     """
     free = free_text(token.text for token in excluding if isinstance(token, Literal))
     return Intersection((free, Repeat(Chars(CharSet.full()), least, None))) if least else free
 
 
 def left_out_of_tokens(excluding: Iterable[Control | Literal], place: Place) -> UnsupportedSchemaError:
-    """Return the report that `any_tokens` leaves something out."""
+    """Return the report of the texts that `any_tokens` leaves out."""
     words = sorted({token.text for token in excluding if isinstance(token, Literal)})
     spelled = f", and texts that contain {' or '.join(map(repr, words))}, spelled as other tokens" if words else ""
     return UnsupportedSchemaError(
@@ -51,11 +51,11 @@ def left_out_of_tokens(excluding: Iterable[Control | Literal], place: Place) -> 
 def dispatch(
     rules: Sequence[tuple[Literal | Control, Expression]], loop: bool, excludes: Sequence[str] = ()
 ) -> Expression:
-    """Return free text in which, after each trigger, its own part has to follow.
+    """Return free text in which each trigger is followed by its own part.
 
     Args:
-        rules: triggers, each with the part that follows it. The first trigger that is complete counts, and of several
-            that end together the longest.
+        rules: triggers, each with the part that follows it. The first complete trigger counts; of several that end at
+            the same position, the longest.
         loop: free text may follow a part, with further triggers; else nothing follows.
         excludes: strings that free text does not contain.
 

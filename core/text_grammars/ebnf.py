@@ -110,11 +110,11 @@ def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Ru
 
     Args:
         text: the grammar.
-        root: the name of the rule that texts are of.
-        tokens: returns the expression of a token; None: as without a vocabulary.
+        root: the name of the start rule.
+        tokens: returns the expression of a token; None: there is no vocabulary.
 
     Raises:
-        GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+        GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
     return _Reader(text, root, tokens or tokens_of(None)).read()
 

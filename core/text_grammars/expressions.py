@@ -42,7 +42,7 @@ class Regular:
     """A regular language, equal to others of the same key.
 
     Attributes:
-        key: what it is, for comparison.
+        key: equal iff the languages are.
         build: returns its term in a store.
     """
 
@@ -95,11 +95,11 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Restricted:
-    """Some texts of a regular expression.
+    """A subset of the texts of a regular expression.
 
     Attributes:
         item: the expression.
-        is_lazy: only texts of which no beginning is a text of it.
+        is_lazy: only texts of which no proper prefix is a text of ``item``.
         most: maximum number of characters; None: no maximum.
     """
 
@@ -110,10 +110,10 @@ class Restricted:
 
 @dataclass(frozen=True)
 class Stopped:
-    """The texts of a regular expression that a stop text ends, without the stop text.
+    """The texts of a regular expression up to the first stop text, without the stop text.
 
-    A text is one of them if it and a stop text after it are together a text of ``item`` and then ``stop`` of which no
-    beginning is another such text.
+    Let L = item stop, and M the texts of L of which no proper prefix is in L. A text t belongs to this expression if
+    t s ∈ M for a stop text s.
     """
 
     item: Expression

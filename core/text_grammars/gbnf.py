@@ -31,12 +31,12 @@ def read_gbnf(text: str, root: str = "root", tokens: Tokens | None = None, *, is
 
     Args:
         text: the grammar.
-        root: the name of the rule that texts are of.
-        tokens: returns the expression of a token; None: as without a vocabulary.
-        is_exact: tokens other than some are an error; else any number of them is narrowed to text.
+        root: the name of the start rule.
+        tokens: returns the expression of a token; None: there is no vocabulary.
+        is_exact: negated tokens (``!<token>``) are an error; else a sequence of them is narrowed to text.
 
     Raises:
-        GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+        GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
     reader = _Reader(text, root, tokens or tokens_of(None), is_exact)
     return ReadGrammar(reader.read(), narrowed=tuple(reader.narrowed))

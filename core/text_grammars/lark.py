@@ -1,7 +1,7 @@
 r"""Reader of Lark grammars, in the dialect of llguidance (1.9), which OpenAI's custom tools take.
 
-Terminals are regular languages and are joined without a lexer: a text is of the grammar if it can be cut into terminals
-in any way. Text that ``%ignore`` names may follow every terminal, JSON value and token.
+Terminals are regular languages, joined without a lexer: a text belongs to the grammar if any division into terminals
+does. Text that ``%ignore`` names may follow every terminal, JSON value and token.
 """
 
 from __future__ import annotations
@@ -152,13 +152,13 @@ def read_lark(
 
     Args:
         text: the grammar.
-        start: the name of the rule that texts are of.
-        tokens: returns the expression of a token; None: as without a vocabulary.
-        compile_json: compiles the schemas of ``%json``; None: there is no JSON here.
-        is_exact: a budget of tokens is an error; else the rule is narrowed to texts that are surely within it.
+        start: the name of the start rule.
+        tokens: returns the expression of a token; None: there is no vocabulary.
+        compile_json: compiles the schemas of ``%json``; None: ``%json`` is an error.
+        is_exact: a token budget is an error; else the rule is narrowed to texts that are surely within the budget.
 
     Raises:
-        GrammarError: it is malformed, or says what cannot be enforced; with line and column.
+        GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
     reader = _Reader(Source(text), start, tokens or tokens_of(None), compile_json, is_exact=is_exact)
     reader.statements()
@@ -281,9 +281,9 @@ class _Reader:
         return rules
 
     def _check_budget(self, rules: Rules, name: str, expression: Expression, tokens: int, at: int) -> None:
-        """Say what a budget of tokens leaves out.
+        """Report the texts that a token budget leaves out.
 
-        A token has one byte at least, so a text of that many bytes is within the budget, however it is cut into tokens.
+        A token has at least one byte, so a text of n bytes is within a budget of n tokens in any tokenisation.
         """
         most = min(tokens, MAX_BUDGET)
         terms = Terms()

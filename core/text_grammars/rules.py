@@ -1,13 +1,13 @@
 """Rules of a context-free grammar as nodes: regular parts become terms, left recursion is solved.
 
-A rule is a lazy node, so a grammar of any size costs what a text reaches. Two things are done beforehand:
+A rule is a lazy node, so only the rules that a text reaches cost anything. Two things are done in advance:
 
-- An expression without recursion, control tokens and other languages is regular. It becomes one term, rules that it
-  names included, so that masks see one atom instead of one for each character.
-- Rules that begin with themselves, alone or in a circle, are a system of equations ``A = A1 C1 | A2 C2 | ... | B``,
-  where no ``B`` begins with a rule of the circle. Its least solution is regular in the ``B`` and ``C`` (Arden 1961),
-  found by elimination: the number of nodes is at most cubic in the number of rules of the circle. For one rule it is
-  the well-known ``A = B C*``. Where a rule can be empty, the equations are those of its texts that are not.
+- An expression without recursion, control tokens and foreign languages is regular. It becomes one term, with the rules
+  that it names, so that masks see one atom instead of one for each character.
+- Left-recursive rules, alone or in a cycle, are a system of equations A = A₁ C₁ | A₂ C₂ | ... | B, where no B begins
+  with a rule of the cycle. Its least solution is regular in the B and C (Arden 1961), found by elimination: the number
+  of nodes is at most cubic in the number of rules of the cycle. For one rule it is A = B C*. For a rule that can be
+  empty, the equations are about its nonempty texts.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Rules:
     Attributes:
         key: what they were read from.
         rules: the expression of each rule; all references are to rules.
-        root: the name of the rule that texts are of.
-        source: the text from which they can be read again, where the key does not have it.
+        root: the name of the start rule.
+        source: the text to read them again, if the key does not contain it.
     """
 
     key: Hashable
@@ -135,7 +135,7 @@ class Rules:
 
 @dataclass
 class ReadGrammar:
-    """A grammar that was read.
+    """The result of reading a grammar.
 
     Attributes:
         rules: the language.
@@ -375,7 +375,8 @@ class _Builder:
         return joined
 
     def _alternatives(self, items: Iterable[Expression]) -> int:
-        """Return a union. Alternatives that begin alike share their beginning, which keeps ambiguous texts few."""
+        """Return a union, in which alternatives with equal first parts share them, so that fewer texts are
+        ambiguous."""
         regular = [item for item in items if self._rules.is_regular(item)]
         groups: dict[Expression, list[Expression]] = {}
         for item in items:

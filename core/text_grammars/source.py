@@ -78,7 +78,7 @@ class Source:
         return Place(line=self.text.count("\n", 0, at) + 1, column=at - start + 1, keyword=keyword)
 
     def fail(self, message: str, *, at: int | None = None, hint: str | None = None) -> NoReturn:
-        """Raise an error at a place: the message, what is there, the line and a caret."""
+        """Raise an error at an offset, with the message, the text found there, the line and a caret."""
         at = self.position if at is None else at
         start = self.text.rfind("\n", 0, at) + 1
         column = at - start

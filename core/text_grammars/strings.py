@@ -1,4 +1,4 @@
-"""Grammars of strings: what the keyword ``x-grammar`` of a JSON Schema says of a decoded string."""
+"""Grammars of decoded strings: the keyword ``x-grammar`` of a JSON Schema."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class _Inside:
         return replace(self, pointer=pointer, depth=self.depth + 1)
 
     def fail(self, message: str, *, hint: str | None = None) -> NoReturn:
-        """Raise an error about the place."""
+        """Raise an error at this location."""
         raise GrammarError(message, hint=hint, place=Place(pointer=self.pointer))
 
 
@@ -136,12 +136,12 @@ def read_structural_tag(
         tag: JSON text, or the object that it holds.
         whitespace: white space in JSON; a format may ask for less.
         on_unsupported: treatment of keywords of JSON Schemas that cannot be enforced exactly.
-        controls: the names of the vocabulary's control tokens: where a tag's begin, end or text has one, the token is
-            meant.
-        tokens: returns the expression of a token; None: as without a vocabulary.
+        controls: the names of the vocabulary's control tokens. A name inside a tag's begin, end or text means the
+            token.
+        tokens: returns the expression of a token; None: there is no vocabulary.
 
     Raises:
-        GrammarError: it is malformed, or says what cannot be enforced; with a JSON pointer.
+        GrammarError: it is malformed, or has a part that cannot be enforced; with a JSON pointer.
         SchemaError: a JSON Schema in it is refused; with a JSON pointer.
     """
     if isinstance(tag, (str, bytes)):
@@ -516,7 +516,7 @@ class _Reader:
         return token
 
     def _tag_list(self, value: Any, place: _Inside) -> list[tuple[str | Control | Literal, Expression, _Inside]]:
-        """Return tags: their begins, what follows these, and their places."""
+        """Return the tags of a list: for each its begin, its rest and its location."""
         return [
             (*self._tag_parts(tag, place.at(number)), place.at(number))
             for number, tag in enumerate(self._list(value, place))
@@ -554,10 +554,10 @@ class _Reader:
         """Return free text with tags, or tags alone.
 
         Args:
-            tags: begins, what follows them, and places.
-            triggers: beginnings of the begins.
+            tags: the begin, the rest and the location of each tag.
+            triggers: prefixes of the begins.
             excludes: strings that free text does not contain.
-            place: the place of the format.
+            place: the location of the format.
             at_least_one: the text begins with a tag.
             once: nothing follows the first tag.
         """

@@ -13,7 +13,7 @@ Tokens = Callable[[int | str], Control | Literal]
 
 
 class Vocabulary(Protocol):
-    """What is asked of a vocabulary."""
+    """The part of a vocabulary's interface that readers of grammars use."""
 
     @property
     def tokens(self) -> Sequence[bytes | None]:

@@ -28,7 +28,7 @@ _INFO = re.compile(r"[\w\-]{0,20}[ \t]*")
 #: Maximum length of a key that is waited for.
 _MAX_KEY = 16
 
-#: Maximum length of what stands before a key.
+#: Maximum length of the text before a key.
 _MAX_OPENING = 256
 
 
@@ -200,11 +200,11 @@ class BareJsonParser:
 
 
 def _opening(held: str, *, fenced: bool) -> int | None:
-    """Return where JSON begins that may be a call, in the text of a line; -1: there is none; None: not known yet.
+    """Return the start of JSON that may be a call, in the text of a line; -1: there is none; None: not known yet.
 
     Args:
         held: the text.
-        fenced: it stands in a fence, behind a call.
+        fenced: the text is inside a fence, after a call.
     """
     if len(held) > _MAX_OPENING:
         return -1

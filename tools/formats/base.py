@@ -1,4 +1,4 @@
-"""`WireFormat`, how one family of models writes tool calls, and `TurnSpec`, what one turn may contain.
+"""`WireFormat`: the notation of tool calls of a family of models. `TurnSpec`: the permitted content of one turn.
 
 A format is a stateless value. It provides four things: the grammar of an assistant's turn, a parser for such a
 turn (constrained or not), the rendering of calls and results for the history, and a prompt for models without a chat
@@ -46,11 +46,11 @@ class TurnSpec:
         text: free text is allowed, alone or before the calls.
         response_schema: text is JSON of this schema (a dict or bool) instead of free, without calls; None: it is free.
         whitespace: how arguments may be spaced.
-        additional_properties: what objects take that do not mention ``additionalProperties``.
-        strictness: how arguments of some tools, by name, are held to their schema; ``additional_properties`` decides
-            for the others.
+        additional_properties: the value of ``additionalProperties`` in schemas that do not mention it.
+        strictness: by name of a tool: how strictly its schema is enforced; ``additional_properties`` decides for the
+            others.
         distinct: no tool is called twice.
-        least_calls: least calls of a turn that has calls.
+        least_calls: minimum number of calls in a turn with calls.
         grammars: cache of the grammars of single tools.
         property_order: the order of the members of JSON arguments (see `toolgrammar.core.Grammar.from_json_schema`).
     """
@@ -136,7 +136,7 @@ class FormatParser(OutputParser, Protocol):
 
 
 class WireFormat(ABC):
-    """One way of writing tool calls.
+    """A notation of tool calls.
 
     Law: for every call that the grammar of a turn admits, ``parser`` returns it, and for every list of calls valid
     for their tools, ``grammar`` admits ``render(text, calls)``.

@@ -1,7 +1,7 @@
 """Wire formats as data: a description in TOML, or a dict, becomes a whole `WireFormat`, and a format its description.
 
-A description names a shape and the markup of a turn. What a parser looks for is made of the markup, as for a chat
-template that no family has, unless the description says it. Every description is tried: it has to read what it writes.
+A description names a shape and the markup of a turn. Unless the description has them, the parser's markers are derived
+from the markup, as for a chat template of no known family. Every description is tested: it must read what it writes.
 """
 
 from __future__ import annotations

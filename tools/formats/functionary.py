@@ -30,7 +30,7 @@ class Recipients(TemplateFormat):
         return tuple(mark for mark in super().markers if mark != ALL)
 
     def _prose(self, turn: TurnSpec) -> Grammar:
-        # It does not end with what begins a mark that the one behind it ends: the mark would be found too early.
+        # The end must not be a prefix of a mark that the next character completes: the mark would be found too early.
         marks = "|".join(map(re.escape, self.markers))
         begun = "|".join(re.escape(mark[:-1]) for mark in self.markers if mark.endswith(">"))
         return Grammar.literal(ALL) + Grammar.from_regex(rf"(?![\s\S]*(?:{marks}|(?:{begun})$))[\s\S]*[^>]")

@@ -1,7 +1,7 @@
-"""Harmony of gpt-oss: messages in channels, of which those with a recipient are calls.
+"""Harmony of gpt-oss: messages in channels; messages with a recipient are calls.
 
-The recipient stands in the header's role or in its channel; the channel is ``commentary`` or ``analysis``; the type of
-the content may be left out. Text before a call is a message of its own in ``commentary``.
+The recipient is in the header's role or in its channel; the channel is ``commentary`` or ``analysis``; the content type
+is optional. Text before a call is a separate message in ``commentary``.
 """
 
 from __future__ import annotations

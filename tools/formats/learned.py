@@ -1,8 +1,8 @@
 """The wire format of a chat template, learned from the turns that it writes.
 
-A family's format is taken if its grammar admits and its parser reads what the template writes (`probe`). If its parser
-reads it and its grammar does not, the markup is fitted: what the template writes around names and arguments is what the
-format has. A template of no known family is fitted from the bare shapes in `SHAPES`.
+A family's format is used if its grammar admits, and its parser reads, the turns of the template (`probe`). If only the
+parser reads them, the markup is fitted: the format gets the text that the template writes around names and arguments. A
+template of no known family is fitted from the bare shapes in `SHAPES`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _admits(wire: TemplateFormat, probed: Probe) -> bool:
 
 
 def _fitted(base: TemplateFormat, probed: Probe, thinking: ReasoningMarkers | None) -> Iterator[TemplateFormat]:
-    """Yield the format with the markup of the turns, in the ways in which it may be divided."""
+    """Yield the format with the markup of the turns, once for each possible division of the markup."""
     turns = {name: _marked(body, probed.ids) for name, body in probed.turns.items()}
     if isinstance(base, BareCalls):
         yield from (replace(base, null=null, afterwards=after) for null in ("null", "None") for after in (False, True))
@@ -181,7 +181,7 @@ def _json(base: TemplateFormat, turns: dict[str, str]) -> Iterator[TemplateForma
         wire = with_markup(base, begin, call, separator, finish, between is not None)
         start = call.partition("$")[0]
         if wire.anchored and "text" in turns and not begin and in_object and len(start) > 1:
-            # Text may stand right before a call: what a call begins with, up to its name, is the marker.
+            # Text may precede a call without a separator: the beginning of a call, up to its name, is the marker.
             yield replace(wire, triggers=(start + '"',), anchored=False)
         yield wire
 

@@ -1,4 +1,4 @@
-"""What parsers put up with in a text that no grammar held: the names, and what each costs."""
+"""Leniencies: deviations that parsers accept in unconstrained text, by name, with their costs."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ LENIENCIES: dict[Leniency, float] = {
 
 
 def lenient(name: Leniency, start: int, old: str = "", new: str = "") -> Edit:
-    """Return a leniency as an edit of the text: what stands at a place, and how it was read."""
+    """Return a leniency as an edit of the text: the span of the deviation, and its reading."""
     return Edit(start, start + len(old), old, new, LENIENCIES[name], name)

@@ -79,10 +79,10 @@ class LiteralScanner:
         self._quote = ""
 
     def push(self, text: str, position: int) -> int:
-        """Read on from a position; return where the reading stopped.
+        """Read on from a position; return the position where reading stopped.
 
-        That is before one of ``until``, after the last bracket, before what cannot be part of a value, before what may
-        begin a quotation mark or an escape, or at the end of the text.
+        It stops before one of ``until``, after the last bracket, before a character that cannot be part of a value,
+        before a possible quotation mark or escape that is incomplete, or at the end of the text.
         """
         while not self.done and self.problem is None:
             before = position

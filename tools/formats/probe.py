@@ -21,7 +21,7 @@ _LAST = ("Qaz7", "31", "Edc9", "Rfv2", "1.5", "\u6771", "probe_delta", "probe_vo
 #: Spellings of the end of a sequence.
 _EOS = re.compile(r"<[|\uff5c][^<>]*eos[^<>]*[|\uff5c]>")
 
-#: Markers around reasoning that may stand before a call, besides those of `REASONING_MARKERS`.
+#: Markers around reasoning that may precede a call, in addition to `REASONING_MARKERS`.
 _PREFILLS = ("<|open|>response<|sep|><|close|>response<|sep|>",)
 
 
@@ -61,12 +61,12 @@ TURNS: Mapping[str, tuple[str, tuple[ToolCall, ...]]] = {
 
 @dataclass(frozen=True)
 class Probe:
-    """What a template writes.
+    """The output of a template.
 
     Attributes:
-        turns: the assistant's turns by name of `TURNS`, without reasoning and the end of the turn; those are left out
-            that the template refuses or writes in part only.
-        ids: the ids of the calls as the template was given them.
+        turns: the assistant's turns by name of `TURNS`, without reasoning and the end of the turn. Turns that the
+            template refuses, or writes in part only, are left out.
+        ids: the ids of the calls, as given to the template.
         thinking: the markers around reasoning before a call.
         text: the markup around a turn of text, and the marker that ends such a turn; all empty if there is none.
     """
@@ -174,7 +174,7 @@ def _thinking(turn: str, prompt: str, call: str) -> ReasoningMarkers | None:
 
 
 def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
-    """Return what a conversation holds after the prompt of its last turn, without reasoning.
+    """Return the text of a conversation after the prompt of its last turn, without reasoning.
 
     ``spoken`` is the same conversation with a turn of text.
     """

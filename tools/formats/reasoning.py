@@ -14,10 +14,10 @@ from .stream import marker_search
 
 
 class ThinkingParser:
-    """Reads the reasoning with which a turn begins, and hands the rest to the format's parser.
+    """Reads the reasoning at the beginning of a turn, and passes the rest to the format's parser.
 
-    From the first mark of calls or of an answer on, reasoning is held back until it ends. If it never does, what is
-    held is the answer, if it can be read as one.
+    From the first mark of calls or of an answer on, reasoning is held back until it ends. If it never ends, the held
+    text is the answer, if it can be read as one.
 
     Args:
         inner: the format's parser.

@@ -29,7 +29,7 @@ def get_format(name: str | WireFormat) -> WireFormat:
     returned as it is.
 
     Raises:
-        ToolGrammarError: no such format; lists those that there are.
+        ToolGrammarError: no such format; lists the known ones.
     """
     if isinstance(name, WireFormat):
         return name
@@ -47,12 +47,12 @@ def _described(path: str) -> WireFormat:
 
 
 def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | None:
-    """Return the format that a chat template belongs to, or None if it belongs to none of these.
+    """Return the known format of a chat template; None if there is none.
 
     Args:
         template: the tokenizer's chat template, as text.
-        special: the names of the vocabulary's control tokens (``Vocabulary.special``): markers of the format that are
-            among them are written as such, all others as text.
+        special: the names of the vocabulary's control tokens (``Vocabulary.special``). Markers of the format with these
+            names are written as control tokens, all others as text.
     """
     wire = _shown(template) or _of_vocabulary(template, frozenset(special))
     return None if wire is None else wire.for_vocabulary(special)

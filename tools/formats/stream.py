@@ -1,8 +1,8 @@
 """Text buffer, marker search and base class of the streaming parsers.
 
-A parser of a wire format reads text that arrives in pieces of any size. It must be linear in the text whatever the text
-is, so it never copies or searches again what it has already read: `TextBuffer` is read by position, `MarkerSearch`
-searches from there, and a text that stays undecided is looked at again only after it has grown by a quarter.
+A parser of a wire format reads text that arrives in pieces of any size. Its time must be linear in any text, so it
+never copies or searches a part twice: `TextBuffer` is read by position, `MarkerSearch` searches from there, and an
+undecided text is examined again only after it has grown by a quarter.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ class TextBuffer:
         return self.take(len(self.text))
 
     def take_before(self, marks: MarkerSearch, *, final: bool) -> tuple[str, str]:
-        """Take the text before the first mark, and return it with the mark, which stays.
+        """Take the text before the first mark; return it and the mark, which stays in the buffer.
 
-        The mark is empty if none has come; what may be the beginning of one stays too, unless the text is ``final``.
+        The mark is empty if there is none yet; a possible prefix of a mark stays too, unless the text is ``final``.
         """
         end, mark = marks.search(self.text, self.position, final=final)
         return self.take(end), mark
@@ -209,11 +209,11 @@ class TextBuffer:
 class StreamParser:
     """Base of the streaming parsers: states that read a buffer until they need more text.
 
-    A state is a method that takes what it can from ``_buffer`` and appends events; it returns whether another step can
-    be made at once. ``_final`` says that no more text comes.
+    A state is a method that takes text from ``_buffer`` and appends events; it returns True if another step can be made
+    at once. ``_final`` is set when no more text comes.
 
     Attributes:
-        leniencies: what the text has that the format does not write, as edits of the text.
+        leniencies: the deviations of the text from the format, as edits of the text.
     """
 
     _state: Callable[[list[Event]], bool]

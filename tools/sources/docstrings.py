@@ -1,8 +1,8 @@
 """Docstrings: the description of a function, and those of its parameters.
 
 Sections of Google's and NumPy's style, and fields of Sphinx (``:param x:``) and Epydoc (``@param x:``), are read one by
-one, and each entry of a section by itself. A docstring is prose that nothing checks, so what has none of these forms is
-left out, and costs the descriptions around it nothing.
+one, and so are the entries of a section. A docstring is unchecked prose, so text in none of these forms is skipped,
+without loss of the descriptions around it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _Entries = Iterable[tuple[str, str]]
 
 @dataclass
 class Documentation:
-    """What a docstring says.
+    """The content of a docstring.
 
     Attributes:
-        description: all before the first section or field.
+        description: the text before the first section or field.
         parameters: the description of each parameter that has one.
     """
 
@@ -48,7 +48,7 @@ class Documentation:
 
 
 def read_docstring(text: str | None) -> Documentation:
-    """Return what a docstring says, in any of the styles or several.
+    """Return the content of a docstring, in one or several of the styles.
 
     Args:
         text: a docstring without its indentation, as `inspect.getdoc` returns it.

@@ -203,8 +203,7 @@ def _with_more(schema: dict[str, Any], key: str, taken: list[str]) -> dict[str, 
 def _parameter_hints(target: Any, keys: Iterable[str], tool: str) -> dict[str, Any]:
     """Return the evaluated annotations of these parameters.
 
-    No other annotation is read: what a function returns, or takes as ``self``, may have a type that is imported for
-    type checkers alone.
+    Other annotations are not evaluated: the types of the result and of ``self`` may be imported for type checkers only.
     """
     annotations = getattr(target, "__annotations__", None) or {}
     hints: dict[str, Any] = {}
@@ -398,7 +397,7 @@ def arguments_error(error: ValidationError, tool: str, more: str | None = None) 
     Args:
         error: Pydantic's.
         tool: the tool's name.
-        more: the field that holds what has no field of its own; not a part of any place.
+        more: the field of undeclared members; it is not part of a location.
     """
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     ways = [problem["loc"] for problem in problems]

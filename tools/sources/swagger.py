@@ -37,7 +37,7 @@ def as_openapi_3(
         document: the document, for the media types that it declares for all operations.
 
     Raises:
-        SchemaError: OpenAPI 3 has no way to write a parameter.
+        SchemaError: a parameter has no form in OpenAPI 3.
     """
     consumes = operation.get("consumes") or document.get("consumes")
     media_types = [media for media in consumes if isinstance(media, str)] if isinstance(consumes, list) else []

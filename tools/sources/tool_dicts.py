@@ -32,7 +32,7 @@ MAX_UNREAD = 10
 _WRAPPERS = ("function", "toolSpec", "tool_spec")
 #: Keys of a list of tools: MCP's result and Bedrock's ``toolConfig``, Gemini, requests to OpenAI of 2023.
 _LISTS = ("tools", "function_declarations", "functionDeclarations", "functions")
-#: Keys beside a list of tools that tell how the other keys are meant.
+#: Keys that may accompany a list of tools and show the meaning of the other keys.
 _BESIDE_LISTS = frozenset(
     {"nextCursor", "next_cursor", "_meta", "meta", "ttlMs", "cacheScope", "resultType", "toolChoice", "tool_choice"}
 )

@@ -1,4 +1,4 @@
-"""JSDoc comments: prose for the description, tags for what TypeScript's types cannot say.
+"""JSDoc comments: prose for the description, tags for constraints that TypeScript's types cannot express.
 
 A tag of `CONSTRAINTS` is a JSON Schema keyword of the same name, its text a JSON value (a string may stand without
 quotes). ``@integer`` (also ``@asType integer``, ``@type integer``) makes a number whole, ``@schema {...}`` adds any

@@ -221,12 +221,12 @@ class Refused:
     """A type without JSON values, or one that is not evaluated. It is an error if a schema needs it.
 
     Attributes:
-        name: what it is, also to tell such types apart.
-        reason: the error.
-        hint: the way out.
-        at: the place.
+        name: its name; types of different names are different.
+        reason: the message of the error.
+        hint: the hint of the error.
+        at: the location of the error.
         arguments: type arguments, as of ``Promise<T>``.
-        unknown: the place, if nothing is known of the type: such a one is the same as no other.
+        unknown: the location, if nothing is known about the type: it equals no other type.
     """
 
     name: str
@@ -312,7 +312,7 @@ def documented(type_: Type, doc: Doc | None, at: At | None) -> Type:
 
 
 def unknown(reason: str, hint: str, at: At) -> Refused:
-    """Return a type of which nothing is known but the error for whoever needs it."""
+    """Return an unknown type: it is an error only if a schema needs it."""
     return Refused(reason, reason, hint, at, unknown=at)
 
 

@@ -146,7 +146,7 @@ class Program:
     # -- looking up --------------------------------------------------------------------------------------------
 
     def find(self, path: tuple[str, ...], space: Space, *, values: bool = False) -> Target | None:
-        """Return the target of a name, or of names joined by dots, in this place; None if there is none."""
+        """Return the target of a name, or of names joined by dots, in this scope; None if there is none."""
         around: Space | None = space
         while around is not None:
             first = self._member(path[0], around, values=values, final=len(path) == 1)

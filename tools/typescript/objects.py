@@ -235,7 +235,7 @@ class ObjectTypes:
             return self._mapped_object(node, clause, annotation, scope, original, scope.at(target))
         constraint = _constraint(source.text(over), clause, source.text) if over.type == "type_identifier" else None
         if constraint is not None and constraint.type == "index_type_query":
-            # `{ [P in K]: T[P] }` with `K extends keyof T` keeps what T says of being optional.
+            # `{ [P in K]: T[P] }` with `K extends keyof T` keeps the optional modifiers of T.
             target = only_child(constraint)
             if source.text(target) in scope.types:
                 return self._mapped_object(
@@ -464,7 +464,7 @@ class ObjectTypes:
         return self.reader.bare(type_)
 
     def pick(self, type_: ts.Type, keys: list[ts.Type], at: ts.At, where: ts.At) -> ts.Object:
-        """Return the object with only these properties; of a union, those that all members have.
+        """Return the object with only these properties; of a union, the properties that all members have.
 
         Args:
             type_: the object.

@@ -1,7 +1,7 @@
 """Conditional types of TypeScript: which type extends which.
 
-The rules are those of TypeScript's assignability under ``strict``. Where they are not worked out here (overloaded
-functions, templates against templates), the conditional type is refused rather than guessed.
+The rules are TypeScript's assignability under ``strict``. Where they are not implemented (overloaded functions,
+templates against templates), the conditional type is refused, not guessed.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class Relations:
         return False
 
     def _literals(self, mine: ts.Literal, theirs: ts.Literal) -> bool:
-        """Relate two different literals: the members of an enum are plain values too, but not the other way."""
+        """Relate two different literals: a member of an enum is also a plain value, but not conversely."""
         if (mine.kind, mine.value) != (theirs.kind, theirs.value):
             return False
         if mine.enum is None or theirs.enum is None:
@@ -277,7 +277,7 @@ class Relations:
         return self._places(own, theirs.elements)
 
     def _places(self, mine: tuple[ts.Element, ...], theirs: tuple[ts.Element, ...]) -> bool:
-        """Relate the places of two tuples: those before a rest from the start, those after it from the end."""
+        """Relate the elements of two tuples: elements before a rest from the start, elements after it from the end."""
         rests = [index for index, one in enumerate(theirs) if one.rest]
         if len(rests) > 1 or sum(one.rest for one in mine) > 1:
             raise self._undecided()
@@ -304,7 +304,8 @@ class Relations:
         return plain and bool(type_.properties) and all(one.optional for one in type_.properties)
 
     def _asked(self, type_: ts.Object) -> list[ts.Index]:
-        """Return the index signatures that constrain an object; beside one of all strings, those of ``any`` do not."""
+        """Return the index signatures that constrain an object: beside a signature of all strings, others of ``any`` do
+        not."""
         bare = self.reader.bare
         texts = any(bare(index.key) == ts.STRING for index in type_.indexes)
         return [index for index in type_.indexes if not (texts and bare(index.type) == ts.ANY)]
@@ -402,7 +403,7 @@ class Relations:
         return self.reader.objects.lookup(array, ts.Literal.of("length"), self._at, self._at)
 
     def _check_known(self, *types: ts.Type) -> None:
-        """Refuse a type of which nothing is known: one whose file was not given, a result of a call."""
+        """Refuse an unknown type: a type of a file that was not given, or the result of a call."""
         for type_ in types:
             if isinstance(type_, ts.Refused) and type_.unknown is not None:
                 raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)

@@ -111,7 +111,7 @@ class SchemaWriter:
             return self._plain(type_, at)
 
     def _recursive(self, type_: ts.Deferred | ts.Both | ts.Object, at: ts.At) -> Any:
-        """Return the schema of a type without a name, which may be a part of itself all the same."""
+        """Return the schema of a type without a name, which may still contain itself."""
         if type_ in self._open:
             key = self._open[type_]
             if key is None:
@@ -425,7 +425,7 @@ def _array_of(items: Any) -> dict[str, Any]:
 
 
 def literal_schema(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the schema of some literals, with their type beside them."""
+    """Return the schema of literals: ``enum`` or ``const``, with ``type``."""
     kinds = list(dict.fromkeys(_kind(value) for value in values))
     if "number" in kinds and "integer" in kinds:
         kinds.remove("integer")

@@ -1,6 +1,6 @@
 """A TypeScript text as tree-sitter parses it: errors with line and column, and comments by position.
 
-What the text declares is found by `modules`; what its types mean, by `types`.
+`modules` reads the declarations of the text, and `types` evaluates its types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The references on the way to a formula: a schema that is reached a second time is a loop."""
+"""The references on the path to a formula: a schema that is reached a second time is a loop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class Passed(NamedTuple):
     """References that led to a formula.
 
     Attributes:
-        keys: of each, the key of its schema and the sign.
-        joined: of each since which only conjunctions (or, negated, the unions of their negations) were passed: the key,
-            the sign, and the number of scopes (see `unevaluated.Scope`).
+        keys: pairs of the key of a schema and its sign.
+        joined: the references after which the path has only conjunctions (for a negative sign: only unions), as the key
+            of the schema, its sign, and the number of scopes (see `unevaluated.Scope`).
     """
 
     keys: frozenset[tuple[object, bool]] = frozenset()

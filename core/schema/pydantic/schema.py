@@ -461,9 +461,9 @@ def _offset(seconds: int) -> str:
 
 
 class ClosedJsonSchema(PydanticJsonSchema):
-    """The same for answers: an object of a class has no members but its fields, unless the class says ``allow``.
+    """`PydanticJsonSchema` for answers: an object of a class has its fields only, unless the class says ``allow``.
 
-    Pydantic drops what it does not know, so a model that invents members writes them in vain.
+    Pydantic drops unknown members, so a model would write them in vain.
     """
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
@@ -486,7 +486,7 @@ class ClosedJsonSchema(PydanticJsonSchema):
 
 
 class WrittenJsonSchema(PydanticJsonSchema):
-    """The same for what a model writes: a number of the type ``int`` without bounds has at most 64 bits."""
+    """`ClosedJsonSchema` for generation: a number of the type ``int`` without bounds has at most 64 bits."""
 
     def int_schema(self, schema: Any) -> dict[str, Any]:
         """Return the schema of an integer."""

@@ -26,14 +26,15 @@ def names_a_day(schema: Any) -> bool:
 
 
 def text_names_a_day(text: str | bytes) -> bool:
-    """Return True if the text of a schema, or its serialisation, may have such a format."""
+    """Return True if the text of a schema, or its serialisation, may have a format of past or future dates."""
     if isinstance(text, str):
         return "python-" in text
     return b"python-" in text
 
 
 def of_today(schema: Any) -> Any:
-    """Return a schema with the bounds of today instead of such formats; the same object, if it has none."""
+    """Return a schema with bounds by today's date instead of formats of past or future dates; the same object if it has
+    no such format."""
     if not names_a_day(schema):
         return schema
     day = dates.today()

@@ -42,7 +42,7 @@ __all__ = [
 #: Shapes of schemas by a name.
 _NAMED = (Shape.BY_NAME, Shape.BY_PATTERN)
 
-#: Every keyword that some reader treats in a way of its own, by name. All others are annotations.
+#: Every keyword with a meaning here, by name. All others are annotations.
 KEYWORDS: dict[str, Keyword] = {
     row.name: row for module in (objects, any_value, applied, arrays, strings, numbers, other) for row in module.ROWS
 }
@@ -87,9 +87,9 @@ CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Rol
 
 
 def map_schemas(schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return a schema with a change made to it and to every schema within, the inner ones first.
+    """Return a schema in which a change was made to it and to every schema inside, inner schemas first.
 
-    Only the values of `DATA` are left as they are: whatever else an unknown keyword holds, a reference may lead there.
+    The values of `DATA` are unchanged. The values of unknown keywords are changed, since a reference may lead there.
     """
     if isinstance(schema, list):
         return [map_schemas(inner, change) for inner in schema]
@@ -105,7 +105,7 @@ def map_schemas(schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
 
 
 def every_schema(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema that is an object, and every such schema within: those to which `map_schemas` makes a change."""
+    """Yield a schema and every schema inside, if they are objects: the schemas that `map_schemas` changes."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
@@ -157,7 +157,7 @@ def map_subschemas(keyword: str, value: Any, change: Callable[..., Any]) -> Any:
 
 
 def _changed(value: Any, within: Iterable[tuple[Steps, Any]], change: Callable[..., Any]) -> Any:
-    """Return a value with the schemas at the end of some steps changed; each container on the way is copied once."""
+    """Return a copy of a value in which the given schemas are changed; each container on the path is copied once."""
     copies: dict[Steps, Any] = {(): dict(value)} if isinstance(value, Mapping) else {}
     for steps, inner in within:
         for end in range(1, len(steps)):

@@ -12,12 +12,12 @@ Steps = tuple[str | int, ...]
 
 
 class Located:
-    """A subschema and where it stands. Equal iff the schema object, and the meaning of its references, are the same.
+    """A subschema with its location. Equal iff the schema object, and the meaning of its references, are the same.
 
     Attributes:
         schema: the subschema.
-        scope: what its references are relative to (see `scope.Scope`); None: the document's root.
-        key: equal iff two of them are, while both are alive.
+        scope: the base of its references (see `scope.Scope`); None: the document's root.
+        key: equal for two objects iff they are equal, while both are alive.
         entered: ``scope`` allows for an address of the subschema's own.
     """
 
@@ -36,10 +36,10 @@ class Located:
 
         Args:
             schema: the subschema.
-            start: the JSON pointer of the subschema, or of the outermost of those above it.
-            above: the schema that this one is in.
-            steps: the steps from there.
-            scope: what its references are relative to; None: the document's root.
+            start: the JSON pointer of the subschema, or of the outermost schema around it.
+            above: the schema around it.
+            steps: the steps from ``above`` to it.
+            scope: the base of its references; None: the document's root.
             entered: ``scope`` allows for an address of the subschema's own.
         """
         self.schema = schema

@@ -17,12 +17,12 @@ class SchemaOptions:
 
     Attributes:
         whitespace: which spellings of JSON are allowed (see `toolgrammar.core.Grammar.from_json_schema`).
-        additional_properties: what an object that does not mention ``additionalProperties`` takes.
+        additional_properties: the value of ``additionalProperties`` in schemas that do not mention it.
         property_order: ``"schema"``: members are written in the order in which the schema names them, others last;
             ``"any"``: in any order.
-        on_unsupported: what becomes of a keyword that cannot be enforced exactly. ``"narrow"``: some of its valid
-            values are left out, or it is refused where that is not possible; ``"error"``: it is refused;
-            ``"validate"``: it is narrowed, or left out where that is not possible.
+        on_unsupported: the treatment of a keyword that cannot be enforced exactly. ``"narrow"``: some of its valid
+            values are left out, or it is refused if that is not possible; ``"error"``: it is refused; ``"validate"``:
+            it is narrowed, or left out if that is not possible.
         formats: whether ``format`` asserts, or annotates only.
         strict_formats: a format that the specification does not know is refused; else it is an annotation.
         plain_integers: integers, and numbers that the schema lists, have one spelling under any whitespace policy, as
@@ -44,7 +44,7 @@ class SchemaOptions:
     plain_integers: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse words that mean nothing; they would be read as one of the others."""
+        """Refuse unknown words."""
         require_word("whitespace", self.whitespace, Whitespace)
         require_word("property_order", self.property_order, PropertyOrder)
         require_word("on_unsupported", self.on_unsupported, OnUnsupported)

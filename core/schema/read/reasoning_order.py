@@ -1,4 +1,4 @@
-"""Order of properties: an explanation that is written before the answer can still change it."""
+"""Order of properties: explanations before answers, so that they can still change the answer."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def explains(name: str) -> bool:
 def reasoning_first(schema: Any) -> Any:
     """Return a JSON Schema in which properties that explain come before the others, at every depth.
 
-    A model writes properties in the order of the schema. An explanation after the answer can only defend it.
-    What is valid does not change; ``propertyOrdering`` is put in the same order.
+    A model writes properties in the order of the schema. An explanation after the answer can only justify it.
+    The valid values do not change; ``propertyOrdering`` gets the same order.
 
     Args:
         schema: a JSON Schema; it is not changed.
@@ -58,7 +58,7 @@ def _comes_later(name: str) -> bool:
 
 
 def answers_before_reasons(schema: Any, pointer: str = "") -> Iterator[str]:
-    """Yield the JSON pointers of properties that explain an answer which is written before them."""
+    """Yield the JSON pointers of properties that explain and come after a property that answers."""
     if isinstance(schema, list):
         for index, one in enumerate(schema):
             yield from answers_before_reasons(one, f"{pointer}/{index}")

@@ -54,18 +54,19 @@ class Document:
     """A schema document: its dialect, and how its references resolve. Nothing is ever fetched.
 
     Attributes:
-        age: the number of the dialect (see `DIALECTS`); Draft 2020-12 where ``$schema`` names none that we know.
+        age: the number of the dialect (see `DIALECTS`); that of Draft 2020-12 if ``$schema`` names no known dialect.
         is_draft_3: ``$schema`` names Draft 3; it is read as Draft 4.
         ref_hides_siblings: up to Draft 7, keywords beside ``$ref`` are ignored.
         contains_evaluates: since 2020-12, items that match ``contains`` count as evaluated.
-        entries: number of keywords, names and listed values, about: those that the check has met.
-        has_common: the check has met a format or a bound of `common_values`.
+        entries: approximate number of keywords, names and listed values; set by the check.
+        has_common: it has a format or a bound of `common_values`; set by the check.
         disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
 
     Args:
         schema: the document.
-        registry: schemas that references may name besides, by address. The specification's own metaschemas are known.
-        dynamic: it uses ``$dynamicRef`` or ``$recursiveRef``, so what a subschema means depends on the way to it.
+        registry: other schemas that references may name, by address. The specification's own metaschemas are known.
+        dynamic: it uses ``$dynamicRef`` or ``$recursiveRef``, so that the meaning of a subschema depends on the path to
+            it.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class Document:
         """Return the subschema that ``$ref`` (or ``$dynamicRef``, ``$recursiveRef``) names.
 
         Raises:
-            InvalidSchemaError: there is nothing at that place.
+            InvalidSchemaError: the reference leads nowhere.
             UnsupportedSchemaError: the reference leaves the document.
         """
         reference = located.schema[keyword]
@@ -200,7 +201,7 @@ class Document:
         return Located(resolved.contents, reference, scope=self._settled(resolved.resolver), entered=entered)
 
     def _settled(self, scope: Scope) -> Scope | None:
-        """Return a scope without the way that led to it, where nothing depends on that."""
+        """Return a scope without its dynamic scope, if nothing depends on that."""
         if self.dynamic or scope.address in _specified():
             return scope
         return None if scope.address == self.address else Scope(scope.registry, scope.address)
@@ -236,7 +237,7 @@ class Document:
         return isinstance(name, str) and not name.startswith("#") and not ("$ref" in schema and self.ref_hides_siblings)
 
     def enter(self, located: Located) -> Located:
-        """Return the subschema with what references mean inside it, which an address of its own changes."""
+        """Return the subschema with the scope for references inside it: an ``$id`` of its own changes the scope."""
         if located.entered:
             return located
         schema = located.schema

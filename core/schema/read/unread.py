@@ -1,7 +1,7 @@
-"""Keywords and formats that constrain nothing although they look as if they did: misspelt, or unknown to the draft.
+"""Keywords and formats that constrain nothing although they seem to: misspelt, or unknown to the draft.
 
-JSON Schema takes what it does not know for an annotation. So a misspelt keyword is no error, and yet nearly always a
-mistake. Nothing here changes what a schema means.
+In JSON Schema, unknown keywords are annotations. So a misspelt keyword is not an error, but nearly always a mistake.
+This module reports; it does not change the meaning of a schema.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..scalars.formats import ENFORCED, REFUSED, SPECIFIED
 from .keywords import CONSTRAINING, GRAMMAR, KEYWORDS, Draft, Role, subschemas
 from .resolve import Document
 
-#: Keys that constrain nothing and that others than JSON Schema give a meaning, beside those that are marked by ``x-``.
+#: Annotations of other tools and specifications, in addition to keys that begin with ``x-``.
 ANNOTATIONS = frozenset(
     {
         "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
@@ -79,9 +79,9 @@ class Unread:
     """A keyword that constrains nothing.
 
     Attributes:
-        place: where it stands.
-        message: why.
-        hint: what was meant; None: it may well be an annotation.
+        place: its location.
+        message: the reason.
+        hint: the keyword or format that was probably meant; None: it may well be an annotation.
         code: ``"unread_keyword"`` or ``"unread_format"``.
     """
 
@@ -95,12 +95,13 @@ class Unread:
 
 
 def unread(schema: Any, draft: int = Draft.DRAFT_2020_12, *, formats: bool = True) -> Iterator[Unread]:
-    """Yield the keywords of a schema, and of those within, that constrain nothing; those marked as extensions are left.
+    """Yield the keywords of a schema, and of the schemas inside, that constrain nothing; extensions (``x-``) are
+    skipped.
 
     Args:
         schema: the schema.
         draft: the number of its draft.
-        formats: formats that are not known count too.
+        formats: also yield unknown formats.
     """
     waiting: list[tuple[tuple[str | int, ...], Any]] = [((), schema)]
     seen: set[int] = set()
@@ -170,13 +171,13 @@ _FORMATS_MEANT = {_plain(name): name for name in sorted(SPECIFIED)}
 
 @lru_cache(maxsize=512)
 def nearest_keyword(name: str) -> str | None:
-    """Return the keyword that is probably meant by a name that is none; None if there is no near one."""
+    """Return the keyword that is probably meant by an unknown name; None if there is no near one."""
     return _nearest(name, _KEYWORDS_MEANT, _FOREIGN)
 
 
 @lru_cache(maxsize=512)
 def nearest_format(name: str) -> str | None:
-    """Return the format that is probably meant by a name that is none; None if there is no near one."""
+    """Return the format that is probably meant by an unknown name; None if there is no near one."""
     return _nearest(name, _FORMATS_MEANT, _FOREIGN_FORMATS)
 
 
@@ -195,8 +196,7 @@ def _nearest(name: str, known: Mapping[str, str], foreign: Mapping[str, str]) ->
 #: Maximum number of keywords that one warning names.
 MAX_NAMED = 5
 
-#: Maximum number of keywords that are compared with those that exist, where no report was asked for: the schema may be
-#: anybody's.
+#: Maximum number of keywords that are examined for a warning, which nobody asked for: schemas may be untrusted.
 MAX_EXAMINED = 500
 
 
@@ -209,11 +209,11 @@ def misspelt(schema: Any, *, formats: bool = True) -> list[Unread]:
 
 
 def warn_of_misspelt(found: Sequence[Unread], subject: str) -> None:
-    """Warn of keywords and formats that look like others that exist; Python shows it once for each line of the caller.
+    """Warn of misspelt keywords and formats; Python shows the warning once for each line of the caller.
 
     Args:
         found: the keywords (see `misspelt`); no warning if there are none.
-        subject: what has the schema, for the warning.
+        subject: the owner of the schema, for the warning.
     """
     if found:
         level, frame = 2, sys._getframe(1)

@@ -1,8 +1,8 @@
 """Formats that are not regular, each between two regular languages: an inner and an outer bound.
 
-A value that must have such a format is written in its *inner* language, which leaves some valid strings out. A value
-that must not have it is written outside of its *outer* language, which has some invalid strings as well. Either way
-what is written is right.
+A value that must have the format is written in its *inner* language, which lacks some valid strings. A value that must
+not have it is written outside of its *outer* language, which also has some invalid strings. So every written string is
+right.
 
 ============  ========================================================================================================
 hostname      RFC 1123 section 2.1; an A-label must be valid Punycode of a valid U-label (RFC 5890 section 2.3.2.1)
@@ -92,8 +92,8 @@ class _IdnCharacters(NamedTuple):
     Attributes:
         left: letters and digits that are written from left to right.
         right: letters that are written from right to left.
-        marks: combining marks of which one may follow each of those.
-        right_marks: those that may follow what is written from right to left.
+        marks: combining marks, one of which may follow each letter or digit.
+        right_marks: the combining marks that may follow letters written from right to left.
     """
 
     left: CharSet

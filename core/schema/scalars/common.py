@@ -1,4 +1,4 @@
-"""Common terms: those that nearly every schema needs, and those of values that many schemas describe."""
+"""Common terms: terms that nearly every schema needs, and terms of frequent formats and ranges of numbers."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def bound(name: str, day: datetime.date, spare: int = 2) -> str:
 
 
 def as_judged(name: str, day: datetime.date) -> dict[str, str]:
-    """Return the schema of dates that are past, or future, in some time zone: what a validator takes on a day."""
+    """Return the schema of the dates that are past, or future, in at least one time zone: a validator accepts them."""
     return {"type": "string", "format": FORMATS[name][1], "pattern": bound(name, day, 0)}
 
 

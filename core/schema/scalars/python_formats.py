@@ -1,7 +1,7 @@
-r"""Patterns of the formats that Pydantic adds to those of the specification.
+r"""Patterns of the formats that Pydantic adds to the specification's formats.
 
 Pydantic's own formats (``uuid4``, ``ipv4network``, ``base64``, ...) are enforced in any schema. Those that begin with
-``python-`` are ours (see `toolgrammar.core.schema.pydantic.schema`): the
+``python-`` are this library's own (see `toolgrammar.core.schema.pydantic.schema`): the
 specification's ``date-time`` demands an offset and has leap seconds, and Python's ``datetime`` has neither.
 
 Pydantic 2 accepts every string that matches. Where its own language is not regular, or has many spellings of the same

@@ -1,10 +1,10 @@
 """Syntaxes of values other than JSON: Python's literals, Gemma's objects, and arguments between markup.
 
-A `ValueSyntax` is that of strings, names, true, false and null; `Arguments` is the markup around the members of the
-outermost object, and `NestedTags` that around the members and items of all values. Numbers, and the brackets of arrays
-and objects, are those of JSON in every syntax.
+A `ValueSyntax` is the syntax of strings, names, true, false and null; `Arguments` is the markup around the members of
+the outermost object, and `NestedTags` the markup around the members and items of all values. Numbers, and the brackets
+of arrays and objects, are as in JSON in every syntax.
 
-A syntax also reads: from the text so far, the names that an object and the items that an array already has.
+A syntax also reads the text so far: the names that an object already has, and the items that an array already has.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OPENING, _CLOSING = b"{[(", b"}])"
 #: Maximum number of characters of a name in YAML: escaped, they have to fit into the 1,024 of an implicit key.
 MAX_YAML_NAME = 150
 
-#: What a literal of Python holds as such: all but NUL and the ends of lines.
+#: The characters that stand unescaped in a string literal of Python: all except NUL and line ends.
 _PYTHON_PLAIN = ((0x01, 0x09), (0x0B, 0x0C), (0x0E, 0x10FFFF))
 
 #: Python's escapes of one letter, for characters that a literal cannot have unescaped.

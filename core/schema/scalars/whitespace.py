@@ -8,7 +8,7 @@ from ...unicode.charset import CharSet
 #: Maximum run of whitespace between two tokens of JSON under the ``flexible`` policy.
 MAX_SPACES = 20
 
-#: Maximum of spaces after a line break under the same policy: what indents a line of deeply nested JSON.
+#: Maximum number of spaces after a line break under the same policy: the indentation of deeply nested JSON.
 MAX_INDENT = 64
 
 _SPACES = CharSet.of(" \t\n\r")

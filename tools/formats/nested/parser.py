@@ -19,12 +19,12 @@ MAX_DEPTH = 400
 
 
 class _Element:
-    """An element that has begun.
+    """An open element.
 
     Args:
         name: its name.
-        reading: what it may be; None: nothing is known of it.
-        begin: the place of its text.
+        reading: the reading of its text; None: unknown.
+        begin: the position of its text.
     """
 
     __slots__ = ("begin", "items", "members", "name", "reading", "repeated", "text")
@@ -87,15 +87,15 @@ class _Element:
 class NestedCallsParser(TemplateParser):
     """Text, reasoning and calls from a stream; each argument arrives, as JSON, when it is whole.
 
-    Besides the history form it takes white space between elements, JSON where an object, an array or a number is due,
-    elements of one name in an object (a list), and a last element without its end.
+    In addition to the history form it accepts white space between elements, JSON for an object, an array or a number,
+    repeated elements of one name in an object (a list), and a last element without its end tag.
 
     Args:
         mark: the markup before each tag.
         tag: a regular expression of a tag, with groups ``end`` (its slash, or nothing) and ``name``.
         item: the name of the elements of items.
-        call_end: what follows the arguments of a call.
-        reading: what the arguments of a tool may be, by its name; None: not known.
+        call_end: the markup after the arguments of a call.
+        reading: returns the reading of the arguments of a tool by its name; None: unknown.
         syntax: markup of calls, text and reasoning.
         finish: makes the final call of a call that was read.
         new_id: makes the id of a call that has none.

@@ -18,7 +18,8 @@ ARGUMENT_NAME = r"[A-Za-z_\u00c0-\u1fff\u3040-\ud7ff][A-Za-z0-9_\u00c0-\u1fff\u3
 
 _NAME_AND_BRACKET = re.compile(r"(?P<name>[^\W\d][\w.\-]*)\s*\(")
 _PERHAPS_NAME = re.compile(r"(?:[^\W\d][\w.\-]*\s*)?")
-#: Names of arguments: Python's, and whatever else the grammar writes (`ARGUMENT_NAME`), such as combining marks.
+#: Names of arguments: Python's, and other names that the grammar writes (`ARGUMENT_NAME`), with combining marks for
+#: example.
 _FIRST, _REST = ARGUMENT_NAME.removesuffix("*").replace("][", "] [").split(" ")
 _WORD = rf"(?:[^\W\d]|{_FIRST})(?:\w|{_REST})*"
 _KEY = re.compile(rf"(?P<key>{_WORD})\s*=(?!=)\s*")
@@ -40,10 +41,10 @@ _LAST_QUOTE = {
 class PythonicCallsParser(TemplateParser):
     """Text and calls ``name(key=literal, ...)`` from a stream; arguments arrive one by one, as JSON.
 
-    Besides the history form it takes other white space, either kind of quotes (tripled too), all escapes of Python,
-    tuples, JSON's ``true``, ``false`` and ``null``, a comma after the last argument or call, strings that hold the
-    quotes around them, and the same calls again behind the markup that ends them. What begins like calls and holds none
-    is text.
+    In addition to the history form it accepts other white space, both kinds of quotes (tripled too), all escapes of
+    Python, tuples, JSON's ``true``, ``false`` and ``null``, a comma after the last argument or call, strings that
+    contain their own quotes, and a repetition of the calls after their closing markup. Text that begins like calls and
+    has none is text.
     """
 
     def __init__(self, syntax: Syntax, finish: Callable[[ToolCall], ToolCall], new_id: Callable[[], str]) -> None:

@@ -49,11 +49,11 @@ class TemplateFormat(WireFormat):
         glued: in the grammar, ``joint`` is optional.
         lead: white space before calls without prose; in the grammar it is optional.
         trail: white space after calls; in the grammar it is optional.
-        spacing: how arguments are spaced where the request does not ask for more room; None: as the request has it.
+        spacing: the spacing of arguments, unless the request asks for a freer one; None: the spacing of the request.
         special: the markers that are control tokens in the vocabularies of the family.
-        as_text: those of ``special`` that are written as text all the same (see `with_special`).
+        as_text: the markers of ``special`` that are still written as text (see `with_special`).
         end_tokens: control tokens that end the turn.
-        ends: those of ``end_tokens`` that a turn may be written with: the vocabulary has them.
+        ends: the ``end_tokens`` that the vocabulary has.
         anchored: triggers count only at the very beginning of the turn.
         prose: text may stand before calls.
         afterwards: text may stand after calls too.
@@ -397,9 +397,9 @@ class TemplateFormat(WireFormat):
         )
 
     def _markup_up_to_call(self, before: str, openers: Sequence[str], *, follows: bool = False) -> tuple[str, ...]:
-        """Return the markup before a call, up to the end of what a parser takes for its beginning.
+        """Return the markup before a call, up to the end of the marker that a parser looks for.
 
-        The markup after the call before counts, if one did. Nothing is returned where it cannot be told.
+        After another call, it begins with that call's closing markup. Empty if the division is not known.
         """
         found = []
         for template in (self.call, *self.others):
@@ -418,7 +418,7 @@ class TemplateFormat(WireFormat):
         return tuple(without_space(self._back(template) + finish) for template in (self.call, *self.others))
 
     def _heads(self, openers: Sequence[str]) -> tuple[str, ...]:
-        """Return what stands between the beginning of a call and its arguments, where that can be told."""
+        """Return the texts between the beginning of a call and its arguments, as far as they are known."""
         found = []
         for template in (self.call, *self.others):
             before = template.partition("$args")[0]

@@ -1,10 +1,10 @@
 """Streaming parser of the JSON shapes: calls whose arguments are one JSON object, in any markup.
 
-Beyond the history form it accepts the variations of unconstrained models: any white space, other separators,
-forgotten closing markup. In an object: ``parameters`` for ``arguments``; the arguments before the name; the arguments
-as a JSON-encoded string, null or missing; other keys beside them; before a tag, a forgotten last brace. What cannot be
-read is a call with ``error`` set whose ``raw`` is the text as written, and so is a call inside of which the text ends:
-nothing is lost, and nothing raises. Where calls have no marker, what begins as they do and holds none is text.
+In addition to the history form it accepts variations of unconstrained models: any white space, other separators,
+missing closing markup. In an object: ``parameters`` for ``arguments``; the arguments before the name; the arguments as
+a JSON-encoded string, null or missing; other keys; before a tag, a missing last brace. An unreadable call, or a call
+that the end of the text cuts, has ``error`` set and its text in ``raw``: nothing is lost, and nothing raises. If calls
+have no marker, text that begins like calls and has none is text.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Syntax:
     names: frozenset[str] = frozenset()  # of the tools
 
 
-#: What is wrong with a call inside of which the text ends.
+#: The error of a call that the end of the text cuts.
 ENDS_INSIDE = UNFINISHED.removeprefix(f"{MALFORMED}: ")
 
 
@@ -166,7 +166,8 @@ class TemplateParser(StreamParser):
         return True
 
     def _is_call(self, found: list[Event]) -> bool | None:
-        """Return whether the first events of what begins as calls do are those of a call; None: not known yet."""
+        """Return True if the first events of text that begins like calls are of a call, False if not; None: not known
+        yet."""
         for event in found:
             if isinstance(event, CallStart) and event.name in self._syntax.names:
                 return True
@@ -190,7 +191,7 @@ class TemplateParser(StreamParser):
         return self._plain if self._syntax.anchored else self._text
 
     def _plain(self, events: list[Event]) -> bool:
-        """Read text in which nothing begins calls; a JSON answer to its end, whatever its strings hold."""
+        """Read text without calls: a JSON answer is read to its end, whatever its strings contain."""
         if self._answer is not None:
             end = self._answer.push(self._buffer.text, self._buffer.position)
             self._send(self._buffer.take(end), events)
@@ -470,7 +471,7 @@ class TemplateParser(StreamParser):
         return True
 
     def _mend(self, events: list[Event]) -> bool:
-        """Read a malformed call in another way, up to the mark that ends it; return False if there is none."""
+        """Repair a malformed call, up to the mark that ends it; return False if there is no such mark."""
         return False
 
     def _next_call(self) -> None:

@@ -35,7 +35,7 @@ _ANY_NAME = r"[^\x00-\x1f<>]+"
 
 @dataclass(frozen=True)
 class XmlCalls(TemplateFormat):
-    """A format of this shape, as data; ``$args`` of the call's template is the place of the parameters.
+    """A format of this shape, as data; the parameters replace ``$args`` in the call's template.
 
     Attributes:
         parameter: the template of one argument, with ``$key``, ``$value`` and perhaps ``$raw`` (whether it is a raw
@@ -78,7 +78,7 @@ class XmlCalls(TemplateFormat):
 
     @property
     def follows(self) -> tuple[str, ...]:
-        """What follows the tag that ends a value, where a string may contain it; else nothing."""
+        """The markup after the tag that ends a value, if a string may contain that tag; else empty."""
         head = re.match(r"\s*(<[\w:]+)", self.parameter) if self.inline_ends else None
         return () if head is None else (head[1], *self.call_ends, *self.triggers, *self.end_tokens)
 

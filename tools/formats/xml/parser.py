@@ -67,10 +67,10 @@ class XmlSyntax:
 class XmlCallsParser(TemplateParser):
     """Text, reasoning and calls from a stream; arguments arrive one by one, as JSON.
 
-    Besides the history form it takes other white space, calls that are JSON objects in the same markup, Python's
-    literals and XML's entities where JSON is due, and a value that is no JSON there (a string, for the checks to
-    judge). Where the end tag of a string was forgotten, the string goes on to the next one: if the call is valid only
-    when it ends before the argument in it, it does.
+    In addition to the history form it accepts other white space, calls that are JSON objects in the same markup,
+    Python's literals and XML's entities instead of JSON, and any other text instead of JSON (as a string, for the
+    validation). A string without its end tag continues to the next end tag; if the call is valid only with the string
+    ended before the argument inside it, it ends there.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class ValueReader:
         python_words: see `XmlSyntax`.
 
     Attributes:
-        leniencies: names of what was read otherwise than the format writes it.
+        leniencies: names of the deviations from the format.
     """
 
     def __init__(
