@@ -254,7 +254,7 @@ def _of_syntax(make: Any, syntax: Any, definition: Any, vocabulary: Any) -> Any:
     if syntax == "regex":  # Rust's, as in custom tools and in x-grammar
         return make.from_regex(to_ecma(definition, "rust"))
     if syntax not in ("lark", "gbnf", "ebnf"):
-        raise GrammarError(f"the syntax is {syntax!r}", hint="one of lark, gbnf, ebnf, regex")
+        raise GrammarError(f"unknown syntax of a grammar: {syntax!r}", hint="use one of lark, gbnf, ebnf, regex")
     return getattr(make, f"from_{syntax}")(definition, vocabulary=vocabulary)
 
 

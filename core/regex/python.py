@@ -52,7 +52,7 @@ def parse(pattern: str | re.Pattern[str]) -> Regex:
     except (re.error, OverflowError, RecursionError) as error:
         raise PatternError(
             f"{str(error) or 'it is nested too deeply'} in {text!r}",
-            hint="write a regular expression that Python's re takes",
+            hint="write a regular expression that Python's re accepts",
             place=Place(offset=getattr(error, "pos", None)),
         ) from None
     return _Reader(text).sequence(parsed, parsed.state.flags)

@@ -248,8 +248,8 @@ def _is_empty(lowering: Lowering, nodes: Nodes) -> bool:
 def _only_left_out(narrowed: UnsupportedSchemaError) -> UnsupportedSchemaError:
     """Return the error for a narrowed keyword if only the values that it leaves out are valid."""
     return UnsupportedSchemaError(
-        f"the only values that satisfy the schema are left out here: {narrowed.left_out}",
-        hint=f"say by a pattern which values are meant, or remove {narrowed.place.keyword}",
+        f"the only values that satisfy the schema are left out: {narrowed.left_out}",
+        hint=f"describe the values by a pattern, or remove {narrowed.place.keyword}",
         place=narrowed.place,
         left_out=narrowed.left_out,
     )

@@ -72,7 +72,7 @@ def string_grammar(value: Any) -> StringGrammar:
         raise GrammarError("a grammar has the members syntax and definition", hint=f"for example {_EXAMPLE}")
     syntax, definition = value["syntax"], value["definition"]
     if not isinstance(syntax, str) or syntax not in READERS:
-        raise GrammarError(f"the syntax is {syntax!r}", hint=f"one of {', '.join(READERS)}")
+        raise GrammarError(f"unknown syntax of a grammar: {syntax!r}", hint=f"use one of {', '.join(READERS)}")
     if not isinstance(definition, str):
         raise GrammarError(f"the definition is {type(definition).__name__}, not text", hint=f"for example {_EXAMPLE}")
     return _read(syntax, definition)

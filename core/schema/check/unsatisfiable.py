@@ -209,7 +209,7 @@ class _Search:
                 words = [word for word in schema if word in _LIMITING and self.document.knows(word)]
                 hint = f"compare it with {' and '.join(words)} beside properties"
                 member = located.child("properties", name)
-                found.append(self._error("the object's other keywords keep it out", hint, member))
+                found.append(self._error("other keywords of the object exclude it", hint, member))
         return found
 
     def _error(self, reason: str, hint: str, located: Located, keyword: str | None = None) -> UnsatisfiableSchemaError:

@@ -126,7 +126,7 @@ def _not_values(schemas: Schemas, located: Located) -> Iterator[Formula]:
     others = [value for value in values if type_of(value) in ("array", "object")]
     if len(others) > MAX_DIFFERENT:
         raise LimitError(
-            f"{len(others):,} arrays and objects must not be written, and at most {MAX_DIFFERENT} can be excluded",
+            f"{len(others):,} listed arrays and objects must be excluded, and at most {MAX_DIFFERENT} can be",
             hint="leave out not (or oneOf), or list fewer values",
             place=Place(pointer=located.pointer, keyword="enum"),
         )

@@ -18,9 +18,21 @@ MAX_LOOSE = 1_000
 _TYPES = frozenset((*TYPES, "integer", "any"))
 
 
-def misfit(check: Check, located: Located, keyword: str, value: Any, hint: str | None = None) -> None:
-    """Note a value of a Python type that the keyword never has."""
-    check.invalid(located, keyword, f"{keyword} cannot be {type(value).__name__}", hint)
+#: Names of the JSON types of Python's types, for errors.
+_JSON_TYPES = (
+    (bool, "a boolean"),
+    ((int, float), "a number"),
+    (str, "a string"),
+    (Mapping, "an object"),
+    ((list, tuple), "an array"),
+    (type(None), "null"),
+)
+
+
+def misfit(check: Check, located: Located, keyword: str, value: Any, wanted: str, hint: str | None = None) -> None:
+    """Note a value of a type that the keyword never has; ``wanted`` says which type it has."""
+    found = next((name for types, name in _JSON_TYPES if isinstance(value, types)), type(value).__name__)
+    check.invalid(located, keyword, f"{keyword} must be {wanted}, not {found}", hint)
 
 
 def are_names(values: Iterable[object]) -> bool:
@@ -33,29 +45,29 @@ def are_names(values: Iterable[object]) -> bool:
 
 def _schema(check: Check, located: Located, keyword: str, value: Any) -> None:
     if type(value) is not bool and not isinstance(value, (dict, Mapping)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "a schema")
 
 
 def _schemas(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "an array of schemas")
 
 
 def _alternatives(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "an array of schemas")
     elif not value:
         check.invalid(located, keyword, f"{keyword} must not be empty")
 
 
 def _items(check: Check, located: Located, keyword: str, value: Any) -> None:
     if type(value) is not bool and not isinstance(value, (dict, list, tuple, Mapping)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "a schema, or an array of schemas")
 
 
 def _by_name(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (dict, Mapping)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "an object of schemas")
     elif not are_names(value):
         check.invalid(located, keyword, "property names must be strings")
 
@@ -69,7 +81,7 @@ def _by_pattern(check: Check, located: Located, keyword: str, value: Any) -> Non
 
 def _dependencies(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (dict, Mapping)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "an object")
         return
     for needed in value.values():
         if not are_names(needed) if isinstance(needed, (list, tuple)) else not isinstance(needed, _DEPENDENCY):
@@ -82,7 +94,7 @@ _DEPENDENCY = (dict, Mapping, bool, str)
 
 def _requirements(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (dict, Mapping)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "an object of arrays of names")
         return
     for names in value.values():
         if not isinstance(names, (list, tuple)) or not are_names(names):
@@ -95,7 +107,7 @@ def _requirements(check: Check, located: Located, keyword: str, value: Any) -> N
 def _type(check: Check, located: Located, keyword: str, value: Any) -> None:
     names = (value,) if type(value) is str else value
     if not isinstance(names, (list, tuple)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "the name of a type, or an array of names")
         return
     for name in names:
         if type(name) is not str or name not in _TYPES:
@@ -104,7 +116,14 @@ def _type(check: Check, located: Located, keyword: str, value: Any) -> None:
 
 def _names(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
-        misfit(check, located, keyword, value, "list the names of the members in the schema of the object")
+        misfit(
+            check,
+            located,
+            keyword,
+            value,
+            "an array of names",
+            "list the required members in the schema of their object",
+        )
     elif not are_names(value):
         check.invalid(located, keyword, f"{keyword} must list property names")
     else:
@@ -118,7 +137,7 @@ def _value(check: Check, located: Located, keyword: str, value: Any) -> None:
 
 def _values(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(value, (list, tuple)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "an array")
         return
     check.entries += len(value)
     _listed(check, located, keyword, value)
@@ -146,12 +165,12 @@ def _listed(check: Check, located: Located, keyword: str, values: Iterable[Any])
 
 def _flag(check: Check, located: Located, keyword: str, value: Any) -> None:
     if type(value) is not bool:
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "true or false")
 
 
 def _pattern(check: Check, located: Located, keyword: str, value: Any) -> None:
     if type(value) is not str:
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "a string")
     else:
         _match(check, located, keyword, value, bounded=True)
 
@@ -173,7 +192,7 @@ def is_readable(check: Check, located: Located, keyword: str, value: Any) -> boo
     if type(value) is int and not -MAX_INTEGER < value < MAX_INTEGER:
         check.beyond(located, keyword, f"{keyword} has more than 600 digits", "use a smaller number")
     elif not isinstance(value, (int, float)):
-        misfit(check, located, keyword, value)
+        misfit(check, located, keyword, value, "a number")
     else:
         return True
     return False

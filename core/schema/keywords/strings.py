@@ -73,7 +73,7 @@ def _check_format(check: Check, located: Located, keyword: str, name: Any) -> No
     """Note a format that cannot be enforced, or must be known and is not."""
     left_out = None
     if type(name) is not str:
-        misfit(check, located, keyword, name)
+        misfit(check, located, keyword, name, "a string")
         return
     if not check.formats:
         return
@@ -81,11 +81,11 @@ def _check_format(check: Check, located: Located, keyword: str, name: Any) -> No
         check.has_common = True
     if name in REFUSED:
         message = f"the format {_FORMAT_NAMES.get(name, repr(name))} cannot be enforced exactly"
-        hint = f"remove it, say it by a pattern, or {CHECK_LATER}"
+        hint = f"remove it, describe the strings by a pattern, or {CHECK_LATER}"
     elif name in BOUNDED:
         left_out = BOUNDED[name].left_out
         message = f"the format {name!r} cannot be enforced exactly, only without {left_out}"
-        hint = f"remove it, say it by a pattern, or {NARROW}"
+        hint = f"remove it, describe the strings by a pattern, or {NARROW}"
     elif name not in ENFORCED and check.strict_formats:
         message = f"the format {name!r} is not one of the specification"
         hint = "leave strict_formats off to take it for an annotation"

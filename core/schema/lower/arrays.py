@@ -207,7 +207,7 @@ class ArrayLowering:
             else:
                 if leaves_ways_out(arrays):
                     error = LimitError(
-                        f"an item may count for several of more than {MAX_CONTAINS} contains at once",
+                        f"one item may satisfy several of more than {MAX_CONTAINS} contains of an array",
                         hint="give fewer contains for one array",
                         place=Place(keyword="contains"),
                     )
@@ -429,7 +429,7 @@ class ArrayLowering:
             if len(more) > MAX_SPECIAL:
                 raise LimitError(
                     f"uniqueItems depends on more than {MAX_SPECIAL} values of items",
-                    hint="drop uniqueItems, or the minimum number of items",
+                    hint="remove uniqueItems, or lower minItems",
                 )
             if more == special:
                 return few
@@ -440,7 +440,7 @@ class ArrayLowering:
         if not supply.is_complete and not supply.is_ample:
             raise LimitError(
                 "the different values of items under uniqueItems are too many to be counted one by one",
-                hint="drop uniqueItems, or the minimum number of items",
+                hint="remove uniqueItems, or lower minItems",
             )
         return supply
 

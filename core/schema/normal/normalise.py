@@ -284,8 +284,8 @@ class Normaliser(Assertions):
                 if joined in above.joined and self._describes(located):
                     return (conjunction, rest, seen) if positive else None
                 raise InvalidSchemaError(
-                    "a schema refers to itself without describing anything",
-                    hint="break the loop of $ref",
+                    "a circular $ref: the schema refers to itself without describing anything",
+                    hint="remove a $ref of the cycle, or describe a value in it",
                     place=Place(pointer=located.pointer, keyword="$ref"),
                 )
             above = Passed(above.keys | {key}, above.joined | {joined})
@@ -385,7 +385,7 @@ class Normaliser(Assertions):
     def _too_many(self, goal: Goal) -> LimitError:
         pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), "")
         return LimitError(
-            f"more than {MAX_BRANCHES:,} alternatives at one place, or {MAX_COMPOUNDS:,} of arrays and objects",
+            f"more than {MAX_BRANCHES:,} alternatives for one value, or {MAX_COMPOUNDS:,} of arrays and objects",
             hint="simplify nested anyOf, oneOf and not; give each alternative a property with its own const; or close "
             "objects (additionalProperties: false)",
             place=Place(pointer=pointer),

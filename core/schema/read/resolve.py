@@ -135,7 +135,11 @@ class Document:
             pairs = [(uri, self._resource(schema)) for uri, schema in (given or {}).items()]
             given = referencing.Registry().with_resources(pairs)
         if isinstance(self.schema, Mapping) and not isinstance(self.schema.get(self._id, ""), str):
-            raise InvalidSchemaError(f"{self._id} is not a string", place=Place(pointer="", keyword=self._id))
+            raise InvalidSchemaError(
+                f"{self._id} is not a string",
+                hint="give a URI, or remove it",
+                place=Place(pointer="", keyword=self._id),
+            )
         resource = self.dialect.create_resource(self.schema)
         address = resource.id() or ""
         registry = _specifications().combine(given).with_resources([(self.address, resource), (address, resource)])
@@ -187,13 +191,13 @@ class Document:
                 ) from None
             raise UnsupportedSchemaError(
                 f"{keyword} {reference!r} leaves the document, and nothing is ever fetched",
-                hint="put the schema under $defs and refer to it with '#/$defs/...', or hand it in with registry=",
+                hint="put the schema under $defs and refer to it with '#/$defs/...', or pass it with registry=",
                 place=place,
             ) from error
         except (AttributeError, IndexError, TypeError, ValueError) as error:  # all that has an address is read for it
             raise InvalidSchemaError(
                 f"{keyword} {reference!r} cannot be looked up: something in the document is not a schema",
-                hint="give a schema, or a mapping of schemas, wherever one belongs",
+                hint="check that every value under properties, $defs and the like is an object, true or false",
                 place=Place(pointer=located.pointer, keyword=keyword),
             ) from error
         # A resource that was found by its address is entered; a schema inside of one may begin another.

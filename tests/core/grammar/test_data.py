@@ -180,7 +180,7 @@ def test_texts_and_objects(value: Any, yes: str, no: str) -> None:
         ({"type": "object"}, "an object with 'type'"),
         ({}, "an object with nothing"),
         ('{"a": ', "begins like JSON"),
-        ({"syntax": "peg", "definition": ""}, "the syntax is 'peg'"),
+        ({"syntax": "peg", "definition": ""}, "unknown syntax of a grammar: 'peg'"),
         ({"syntax": "lark", "definition": 1}, "not a text"),
         ("root ::= (", r"line 1, column 11"),
         ("hello", "expected ':' after the name 'hello'"),

@@ -101,6 +101,26 @@ def test_hint_for_an_unknown_type(name: str, hint: str) -> None:
     assert text.endswith(f"Hint: {hint}")
 
 
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"properties": []}, "properties must be an object of schemas, not an array"),
+        ({"not": "a"}, "not must be a schema, not a string"),
+        ({"anyOf": {}}, "anyOf must be an array of schemas, not an object"),
+        ({"required": True}, "required must be an array of names, not a boolean"),
+        ({"type": 3}, "type must be the name of a type, or an array of names, not a number"),
+        ({"uniqueItems": None}, "uniqueItems must be true or false, not null"),
+        ({"pattern": 1.5}, "pattern must be a string, not a number"),
+        ({"minimum": "1"}, "minimum must be a number, not a string"),
+        ({"enum": {"a", "b"}}, "enum must be an array, not set"),
+    ],
+)
+def test_misfit_names_both_types(schema: Any, message: str) -> None:
+    """A value of the wrong type is refused with the JSON type that the keyword has, and the one that was found."""
+    ((kind, text),) = problems(schema)
+    assert kind == "InvalidSchemaError" and text.startswith(message)
+
+
 def test_dynamic_references_are_met() -> None:
     """They raise unless the document was made to follow them; an unknown keyword of that name does not."""
     schema = {"$dynamicRef": "#a", "$dynamicAnchor": "a", "properties": {"a": {}}}

@@ -235,7 +235,7 @@ def test_no_multiples_of_a_long_step() -> None:
 def test_few_multiples_of_a_long_step_run_out() -> None:
     """Items that must not repeat are counted among the multiples that can be written."""
     schema = {"type": "array", "items": {"type": "number", "multipleOf": 0.123456789}, "uniqueItems": True}
-    with pytest.raises(UnsupportedSchemaError, match="are left out here"):
+    with pytest.raises(UnsupportedSchemaError, match="are left out: "):
         Grammar.from_json_schema({**schema, "minItems": 2_002}).bind(Vocabulary([b"["], eos=()))
     matcher = Grammar.from_json_schema({**schema, "minItems": 3}).bind(Vocabulary([b"["], eos=())).matcher()
     assert len(set(json.loads(matcher.shortest_completion()))) == 3
