@@ -505,3 +505,10 @@ def test_readme_names_every_script() -> None:
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`(\w+\.py)`", page))
     assert named == {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+
+
+def test_budgets_judge_multiples_as_decimals(bench: Any) -> None:
+    """By the remainder of doubles, 20628.33 would be no multiple of 0.01."""
+    judge = bench("mask_budgets").judge_of({"properties": {"a": {"multipleOf": 0.01}}})
+    for value, expected in ((20628.33, True), (20628.335, False), (3, True), (True, True), ("x", True), (1e300, True)):
+        assert judge.is_valid({"a": value}) is expected

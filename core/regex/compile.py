@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
@@ -28,6 +29,8 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool, bound: Bound = "exact
     Raises:
         PatternError: malformed, or not regular.
     """
+    if bound != "exact" and _MAY_REFER.search(pattern) is None:
+        bound = "exact"  # which is what the check of a schema has compiled
     key = ("pattern", pattern, whole, bound)
     term = terms.memo.get(key)
     if term is None:
@@ -39,9 +42,21 @@ def regex_term(terms: Terms, pattern: str, *, whole: bool, bound: Bound = "exact
 DATA = Path(__file__).parent / "data" / "bytecode.txt"
 
 
-@lru_cache(maxsize=256)  # formats, and the patterns that people copy, are met in schema after schema
+#: What every pattern with a back-reference has.
+_MAY_REFER = re.compile(r"\\[1-9k]")
+
+#: Maximum length of a pattern of which many are remembered: a schema is checked before it is lowered, and formats and
+#: the patterns that people copy are met in schema after schema.
+_SHORT = 100
+
+
 def regex_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
     """Return the bytecode of `regex_term`, which raises the same errors."""
+    return (_short_code if len(pattern) <= _SHORT else _long_code)(pattern, whole, bound)
+
+
+def computed_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
+    """Return the bytecode of `regex_term`, computed anew if the data file does not have it."""
     row = _known().get(row_name(pattern, whole))
     if row is not None:
         return array("i", map(int, row.split())).tobytes()
@@ -50,6 +65,10 @@ def regex_code(pattern: str, whole: bool, bound: Bound = "exact") -> bytes:
         tree = syntax.Seq((syntax.Start(), tree, syntax.End()))
     terms = Terms()
     return assemble(terms, search_language(terms, tree))
+
+
+_short_code = lru_cache(maxsize=4_096)(computed_code)
+_long_code = lru_cache(maxsize=256)(computed_code)
 
 
 def row_name(pattern: str, whole: bool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ...errors import LimitError, Place, SchemaError
 from ...language.nodes import Nodes
@@ -28,7 +28,10 @@ class Supply(NamedTuple):
     is_ample: bool
 
 
-def placed(error: LimitError | SchemaError, located: Located | None) -> LimitError | SchemaError:
+_Error = TypeVar("_Error", LimitError, SchemaError)
+
+
+def placed(error: _Error, located: Located | None) -> _Error:
     """Return an error at the place of a schema, if it has none of its own."""
     if located is None or error.place.pointer is not None:
         return error

@@ -31,9 +31,9 @@ HEADING = """\
 def bytecodes() -> dict[str, bytes]:
     """Return the bytecode, by its name, of each pattern of formats that are the same on every day."""
     found: dict[str, bytes] = {}
-    compiled = module.regex_code.__wrapped__
+    compiled = module.computed_code
 
-    def noted(pattern: str, whole: bool) -> bytes:
+    def noted(pattern: str, whole: bool, bound: str) -> bytes:
         code = found[module.row_name(pattern, whole)] = compiled(pattern, whole)
         return code
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar
+from toolgrammar.core.regex import compile
 
 #: What the values of matching names must be: patterns that overlap, exclude each other, or match few names.
 PATTERNS: dict[str, dict[str, Any]] = {
@@ -58,3 +59,20 @@ def test_a_member_satisfies_all_patterns_that_its_name_matches(
             expected = all(_fits(each, value) for each in own or [additional])
             text = json.dumps({name: value}, separators=(",", ":"))
             assert grammar.matches(text) is expected, text
+
+
+def test_a_pattern_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of a schema and its lowering share what they compile, of a thousand patterns too."""
+    compiled: list[str] = []
+
+    def counted(pattern: str, *bound: Any) -> Any:
+        compiled.append(pattern)
+        return parse(pattern, *bound)
+
+    parse = compile.parse
+    monkeypatch.setattr(compile, "parse", counted)
+    names = [f"once{number}" for number in range(1_000)]
+    members = {name: {"type": "string", "pattern": f"^{name}[a-z]{{2}}$"} for name in names}
+    grammar = Grammar.from_json_schema({"type": "object", "properties": members, "required": names})
+    assert grammar.matches("{" + ", ".join(f'"{name}": "{name}ab"' for name in names) + "}")
+    assert len(compiled) == len(names)
