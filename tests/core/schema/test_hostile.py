@@ -412,7 +412,7 @@ def test_members_that_need_three_members(way: Any) -> None:
         Grammar.from_json_schema({"$schema": draft, "properties": {"x": levels["d0"]}, "definitions": levels})
 
 
-@pytest.mark.parametrize("pattern", ["^(?:(?<!a.{20})b|a|c)*$", r"(a)\1"])
+@pytest.mark.parametrize("pattern", ["^(?:(?<!a.{20})b|a|c)*$"])
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "not"])
 def test_valid_patterns_that_cannot_be_enforced(pattern: str, keyword: str) -> None:
     """They are not supported, which is not invalid: what is left out is named, and checked afterwards."""
