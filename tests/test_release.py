@@ -142,11 +142,14 @@ def test_pre_commit_has_the_versions_of_ci() -> None:
 
 @pytest.mark.parametrize("path", [path.relative_to(ROOT).as_posix() for path in ROOT.glob(".github/workflows/*.yml")])
 def test_workflows_run_named_commits_with_few_rights(path: str) -> None:
-    """Each action is a commit, and a workflow may read and nothing else unless a job says so; its commands exist."""
+    """Each action is a commit, and a workflow may read and nothing else unless a job says so; its commands and
+    the workflows that it uses exist."""
     workflow = read(path)
     assert workflow["permissions"] in ({}, {"contents": "read"})
     for job in workflow["jobs"].values():
-        for step in job["steps"]:
+        if "uses" in job:  # another workflow of ours
+            assert (ROOT / job["uses"]).is_file()
+        for step in job.get("steps", ()):
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step.get("uses", "a/b@" + "0" * 40)), step
             for script in re.findall(r"(?<![\w/])\.ci/[a-z]+(?=\s|$)", step.get("run", "")):
                 assert (ROOT / script).is_file(), script
