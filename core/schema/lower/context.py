@@ -28,7 +28,7 @@ class Supply(NamedTuple):
     is_ample: bool
 
 
-_Error = TypeVar("_Error", LimitError, SchemaError)
+_Error = TypeVar("_Error", bound=LimitError | SchemaError)
 
 
 def placed(error: _Error, located: Located | None) -> _Error:
