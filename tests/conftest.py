@@ -62,10 +62,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _frozen() -> Iterator[None]:
+def _frozen() -> None:
     """Likewise what the modules of tests before this one imported."""
     gc.freeze()
-    yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
