@@ -135,7 +135,8 @@ def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: in
 
 
 def _group(node: Regex, number: int) -> Regex | None:
-    """Return the tree of a group that is in a row of items, before all references to it; None: it is not."""
+    """Return the content of the group of a number, if the group is matched exactly once, before every reference to it;
+    None: it is optional, repeated, or inside an alternative, or a reference comes first."""
     while not (isinstance(node, Capture) and node.number == number):
         if not isinstance(node, (Seq, Capture)):
             return None

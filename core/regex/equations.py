@@ -272,7 +272,7 @@ def _before(rows: dict[int, Row]) -> dict[int, set[int]]:
 
 
 def _leading_to(states: Iterable[int], rows: dict[int, Row]) -> set[int]:
-    """Return the states from which some of these can be reached, and these."""
+    """Return the states from which one of the given states can be reached, the given ones included."""
     before = _before(rows)
     reaching = set(states)
     waiting = [*reaching]

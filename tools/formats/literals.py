@@ -289,7 +289,7 @@ def unescaped(body: str) -> str:
     """Return the string that a literal's text between its quotes stands for.
 
     Raises:
-        ValueError: an escape in it is no character.
+        ValueError: an escape in it is not a character.
     """
     return _joined(_ESCAPE.sub(_unescape, body)) if "\\" in body else body
 
@@ -314,6 +314,8 @@ def _joined(text: str) -> str:
 
 
 def _unescape(match: re.Match[str]) -> str:
+    """Return the character of an escape (`_ESCAPE`): a code point in hexadecimal (groups 1 to 3) or octal (4), nothing
+    for a continued line (5), or a single character (6)."""
     code = match[1] or match[2] or match[3]
     if code is not None:
         if int(code, 16) > 0x10FFFF:

@@ -24,11 +24,13 @@ class _Parts(list[Any]):
 
 
 def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
-    """Return every tool in a list, a mapping with a list in it, a document, or anything else that describes a tool.
+    """Return every tool in a list, in a mapping with a list of tools, in a document, or in another description of a
+    tool.
 
     Args:
-        source: it.
-        skip: what cannot be a tool goes to ``skipped`` of the result, with a warning, and the tools are optional.
+        source: the list, mapping, document or description.
+        skip: list the errors of parts that cannot be tools in ``skipped`` of the result, with a warning, instead of
+            raising them; and make the tools optional.
 
     Raises:
         SchemaError: something is not a tool; names the tool, the parameter and the reason.

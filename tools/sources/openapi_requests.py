@@ -104,18 +104,20 @@ class Body:
         return {"data": data}
 
     def _fields(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Yield the fields of a form: lists as repeated fields and objects as JSON, unless the document says else."""
+        """Yield the fields of a form: lists as repeated fields, and objects as JSON, unless the document's ``encoding``
+        has another style."""
         for name, item in value.items():
-            how = self.encoding.get(name)
-            how = how if isinstance(how, Mapping) else {}
-            style = how.get("style")
-            if style is None and "explode" not in how and isinstance(item, Mapping):
+            encoding = self.encoding.get(name)
+            encoding = encoding if isinstance(encoding, Mapping) else {}
+            style = encoding.get("style")
+            has_style = style is not None or "explode" in encoding
+            if not has_style and isinstance(item, Mapping):
                 yield name, _text(item)
-            elif is_json(str(how.get("contentType", ""))) and style is None and "explode" not in how:
+            elif not has_style and is_json(str(encoding.get("contentType", ""))):
                 yield name, json.dumps(item, ensure_ascii=False)
             else:
                 style = style or "form"
-                yield from styled(name, item, style, bool(how.get("explode", style == "form")))
+                yield from styled(name, item, style, bool(encoding.get("explode", style == "form")))
 
 
 @dataclass(frozen=True)

@@ -62,10 +62,10 @@ class Source:
                 self.comments[node.end_byte] = node
                 if self.bytes[: node.start_byte].rpartition(b"\n")[2].strip():
                     self.trailing.setdefault(node.start_point[0], node)
-        # Comments that were read, by their first byte, and what they speak of. Outer nodes are asked about first, so a
-        # comment before `string[]` is the array's.
+        # By the first byte of a comment: the node that it describes. Outer nodes claim comments first, so a comment
+        # before `string[]` belongs to the array.
         self.taken: dict[int, tuple[int, int, str]] = {}
-        # Parts that are only read if something needs them, and whether it did.
+        # By the span of a part that is read on demand: True if it was read.
         self.parts: dict[tuple[int, int], bool] = {}
 
     # -- text and places ---------------------------------------------------------------------------------------

@@ -503,8 +503,11 @@ class Normaliser(Assertions):
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
 
     def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """Return, for each schema of a list in which all must fail, its negation with few alternatives; None for each
-        if the product of their alternatives is small."""
+        """Return the negations of schemas that must all fail, each joined to a formula with few alternatives.
+
+        An item is None if the plain negation does: all items if the product of the alternatives is at most
+        `MAX_PRODUCT`, and an item whose alternatives depend on themselves.
+        """
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:
             return none

@@ -363,11 +363,13 @@ class Contradictions:
         return None if scope is None else scope.key, text  # references mean the same
 
     def _listed(self, located: Located, positive: bool) -> _Values | None:
-        """Return the values that a subschema lists, each with its type; None if it lists none, or an array or object.
+        """Return the scalars that a subschema lists, each with its type; None if it has no list, or one with arrays or
+        objects.
 
         Args:
             located: the subschema.
-            positive: False: None also if the subschema has other constraints than the list.
+            positive: the subschema must hold. False: it must fail; then also None if it constrains more than the list,
+                since a listed value could satisfy the negation.
         """
         known = self._allowed if positive else self._excluded
         found = known.get(located, _NEVER)
