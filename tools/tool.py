@@ -103,7 +103,7 @@ class Tool:
 
     @property
     def fingerprint(self) -> str:
-        """Canonical text of what a call may look like: equal for tools that allow the same calls by the same schema.
+        """Canonical text of a tool's name and schema: equal for tools that allow the same calls by the same schema.
 
         Titles, descriptions, defaults and other annotations do not count, nor does the order of keys that carry no
         order (the order of ``properties`` does: it is the order in which they are written).

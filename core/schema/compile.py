@@ -142,7 +142,7 @@ class CompiledSchema:
 
     @cached_property
     def reading(self) -> Reading:
-        """For `NestedTags`: what an element may be at its place, from that of the arguments on."""
+        """The reading of the arguments in `NestedTags`; it leads to the readings of all elements."""
         assert isinstance(self.options.arguments, NestedTags)
         return self._lowering(Nodes()).nested_arguments(self.options.arguments).root
 

@@ -1,9 +1,9 @@
 """Operations of an OpenAPI 3 or Swagger 2 document as tools.
 
-Each parameter (path, query, header, cookie) is a property of the arguments under its own name; where two parameters in
-different places share a name, the later one is ``PLACE_NAME`` (``query_id``). The request body is one property,
-``body`` (``request_body`` if a parameter is called that), so that its schema may be anything. Properties marked
-``readOnly`` are left out, as the specification says of requests.
+Each parameter (path, query, header, cookie) is a property of the arguments under its own name; of two parameters with
+the same name, the later one is ``PLACE_NAME`` (``query_id``). The request body is one property, ``body``
+(``request_body`` if a parameter has the name ``body``), so that its schema may be of any type. Properties marked
+``readOnly`` are left out, as the specification demands for requests.
 
 An operation that cannot be a tool (its body is a file, say) is left out, and the result says which and why. A request
 is sent only through a client or to a base URL that the caller gives, never to the servers that a document names.

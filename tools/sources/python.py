@@ -1,8 +1,9 @@
 """Tools from annotated Python functions: the signature becomes the schema, the docstring the descriptions.
 
-What each parameter becomes:
+The schema of each parameter:
 
-* annotated: whatever Pydantic makes of the annotation (``Literal``, ``Enum``, ``TypedDict``, dataclasses, models,
+* annotated: the schema that Pydantic generates for the annotation (``Literal``, ``Enum``, ``TypedDict``, dataclasses,
+models,
   ``Optional``, ``Annotated[..., Field(...)]``); with a default it is optional, and the default is in the schema;
 * not annotated: any JSON value is acceptable;
 * ``*items: T``: an array of ``T``, which may be left out;

@@ -1,7 +1,7 @@
 """Tool dicts of providers, agent frameworks and data sets, and JSON Schemas with a title, as tools.
 
-Providers differ in what they wrap around a tool, in what they call its parameters, and in how these are written: as a
-JSON Schema, as a map from names to types, or as a list. Here is one table for each.
+Providers differ in the wrapper around a tool, in the key of its parameters, and in their form: a JSON Schema, a map
+from names to types, or a list. Each of the three has a table here.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _mcp(source: Any) -> list[Tool] | None:
 
 
 def _smolagents(source: Any) -> list[Tool] | None:
-    """Smolagents' ``Tool``: a map of inputs, of which those that are ``nullable`` may be left out."""
+    """Smolagents' ``Tool``: a map of inputs; inputs that are ``nullable`` are optional."""
     name, inputs = _name(source), getattr(source, "inputs", None)
     if name is None or not isinstance(inputs, Mapping) or not callable(getattr(source, "forward", None)):
         return None

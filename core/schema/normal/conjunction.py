@@ -388,8 +388,8 @@ def negated(formula: Formula) -> Formula:
 
 
 def _failures(objects: Objects) -> list[Conjunction] | None:
-    """Return facts of which one holds for each value that is no such object; None: it asks for more than members by
-    name."""
+    """Return facts whose union is the negation of constraints on objects; None: these are not about members by name
+    only."""
     if objects != Objects(required=objects.required, exists=objects.exists):
         return None
     options = [Conjunction(objects=Objects(absent=frozenset((name,)))) for name in objects.required]

@@ -78,8 +78,7 @@ VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), *keywords(shapes=(Sh
 
 DEFINITIONS = frozenset(keywords(roles=(Role.DEFINITIONS,)))
 
-#: Keywords that judge a value by other schemas for the same value: where there are none, what a schema asserts is one
-#: conjunction.
+#: Keywords that apply other schemas to the same value: without them, the assertions of a schema are one conjunction.
 APPLICATORS = frozenset(keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER)))
 
 #: Keywords that may constrain a value, or make others do so.

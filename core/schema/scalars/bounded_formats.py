@@ -56,7 +56,7 @@ class Bounds(NamedTuple):
 
 # -- host names ----------------------------------------------------------------------------------------------------
 
-# A host name has at most 253 characters. To count them beside those of each label would make some 135,000 states of it;
+# A host name has at most 253 characters. Counting them together with those of each label would need 135,000 states;
 # these pairs of a number of labels and their maximum length make 900.
 _SHAPES = ((3, 63), (5, 49), (8, 30), (16, 14))
 

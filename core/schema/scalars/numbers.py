@@ -50,8 +50,8 @@ class NumberRange:
         most: upper bound; None: there is none.
         most_excluded: the upper bound itself is excluded.
         fractional: no integers.
-        multiples: only multiples of each of these.
-        not_multiples: no multiples of any of these.
+        multiples: only multiples of each of these steps.
+        not_multiples: no multiples of any of these steps.
         exact: fractions have at most `MAX_EXACT` significant digits, so that different numbers are different doubles.
             With ``fractional`` they always do: no double is then an integer.
     """
@@ -291,8 +291,8 @@ class Numbers:
             what: the range.
             any_spelling: an integer may also be spelled ``1.0`` or ``1e3``. Multiples never have an exponent.
 
-        Multiples of steps with too many residues are narrowed (see `listed_multiples`). Of the numbers that are no
-        multiples of it, those are left out that a divisor of the step divides, from the step on.
+        Multiples of a step with too many residues are narrowed (see `listed_multiples`). The complement of its
+        multiples is narrowed to numbers that are below the step, or that a divisor of the step does not divide.
         """
         key = ("number", what, any_spelling)
         term_ = self.terms.memo.get(key)

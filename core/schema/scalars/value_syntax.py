@@ -402,7 +402,7 @@ def respelled(terms: Terms, term: int, plain: CharSet, escapes: tuple[tuple[str,
     Args:
         terms: the store of the term.
         term: the strings.
-        plain: the characters that are written as such. Those that are neither plain nor escaped are not written.
+        plain: the characters that are written as such. Strings with other characters without an escape are left out.
         escapes: pairs of a character and its escape.
         quote: what comes before and after a string.
     """

@@ -183,7 +183,7 @@ def kinds_of_arguments(tools: Sequence[Tool], arguments: Arguments = _ANY) -> Ca
         options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
         try:
             types = compile_schema(by_name[tool].parameters, options).member_kinds(name)
-        except ToolGrammarError:  # the tool is refused where its grammar is made; what was written is read all the same
+        except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return _ANY_KIND
         return types or frozenset({"string"})
 
@@ -201,7 +201,7 @@ def readings_of_arguments(tools: Sequence[Tool], arguments: NestedTags) -> Calla
         options = SchemaOptions(additional_properties=False, on_unsupported="validate", arguments=arguments)
         try:
             return compile_schema(by_name[name].parameters, options).reading
-        except ToolGrammarError:  # the tool is refused where its grammar is made; what was written is read all the same
+        except ToolGrammarError:  # the tool is refused when its grammar is made; its written calls are still read
             return None
 
     return reading

@@ -61,7 +61,7 @@ class ObjectReader:
         self._name: str | None = None
         self._arguments: list[str] = []
         self._sent = 0
-        self._end = 0  # the place behind the last key or value
+        self._end = 0  # the position after the last key or value
         self._streams = False
 
     @property

@@ -270,7 +270,7 @@ class TemplateFormat(WireFormat):
         elif not self.anchored:
             text = Grammar.text(excluding=self.markers, min_chars=1)
         else:
-            # What is not white space begins with no trigger. (A text of white space alone is none.)
+            # The first character that is not white space does not begin a trigger. (White space alone is no text.)
             begun = "|".join(re.escape(trigger.lstrip(SPACE)) for trigger in self.triggers)
             without = f"(?![\\s\\S]*(?:{'|'.join(map(re.escape, self.markers))}))" if self.markers else ""
             text = Grammar.from_regex(rf"{without}[ \t\n\r]*(?!{begun})[^ \t\n\r][\s\S]*")

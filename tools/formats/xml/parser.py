@@ -34,7 +34,7 @@ class XmlSyntax:
 
     Attributes:
         head: markup before a value, a regular expression with the group ``key``, and perhaps ``raw`` (``true``: a
-            value is a raw string) or ``type`` (``string``: likewise).
+            value is a raw string) or ``type`` (``string``: it is a raw string, too).
         end: markup that ends a value.
         padding: text that is dropped on both sides of a value.
         call_ends: markers that end the arguments.
