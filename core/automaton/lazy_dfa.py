@@ -178,17 +178,17 @@ class LazyAutomaton:
         """See `Resolution.static`."""
         return self.resolution.static(node, rest)
 
-    def advance(self, state: int, data: bytes, before: Written, behind: bytes = b"") -> int:
+    def advance(self, state: int, data: bytes, before: Written, tentative: bytes = b"") -> int:
         """Return the state after ``data``, or `REFUSED`; never an open state.
 
         Args:
             state: the state of the text.
             data: the bytes that continue it.
             before: the text so far; read only if a dependent node is reached.
-            behind: tentative text between ``before`` and ``data``.
+            tentative: text between ``before`` and ``data``, which is not final.
         """
         result = self.automaton.advance(state, data)
-        return result if result >= REFUSED else self.resolution.advance(state, data, result, before, behind)
+        return result if result >= REFUSED else self.resolution.advance(state, data, result, before, tentative)
 
     # -- shortest completions ----------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ class Completions(Protocol):
     automaton: ThreadStates
     resolution: Resolution
 
-    def advance(self, state: int, data: bytes, before: Written, behind: bytes = b"") -> int:
+    def advance(self, state: int, data: bytes, before: Written, tentative: bytes = b"") -> int:
         """Return the closed state after ``data``, or `REFUSED`."""
 
     def fits(self, node: int, most: int) -> bool:

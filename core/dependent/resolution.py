@@ -121,7 +121,7 @@ class Resolution:
 
     # -- open states -------------------------------------------------------------------------------------------
 
-    def advance(self, state: int, data: bytes, result: int, before: Written, behind: bytes = b"") -> int:
+    def advance(self, state: int, data: bytes, result: int, before: Written, tentative: bytes = b"") -> int:
         """Return the state after ``data``, which is closed; or `REFUSED`.
 
         Args:
@@ -129,7 +129,7 @@ class Resolution:
             data: the bytes that continue it.
             result: the automaton's result for them, with the index of the byte after which the state is open.
             before: the text so far.
-            behind: tentative text between ``before`` and ``data``.
+            tentative: text between ``before`` and ``data``, which is not final.
         """
         states = self._states
         done = 0
@@ -140,7 +140,7 @@ class Resolution:
                     state = states.advance(state, data[done : done + size], False)
                 state = states.step(state, data[done + size])
                 done += size + 1
-                state = self._close_after(state, before, behind + data[:done])
+                state = self._close_after(state, before, tentative + data[:done])
                 if state == REFUSED:
                     return state
                 if done == len(data):

@@ -52,6 +52,7 @@ class JsonScanner:
         return position
 
     def _step(self, text: str, position: int) -> int:
+        """Read from a position what ``_expect`` names; return the position after it."""
         expect, char = self._expect, text[position]
         if expect == "string":
             return self._string(text, position)

@@ -30,10 +30,10 @@ cdef class Nodes(NodeStore):
     cpdef bint nullable(self, int node) except -1
     cpdef bint is_empty(self, int node) except -1
     cdef int _answer(self, int node, int question) except -1
-    cdef void _leave(self) noexcept
-    cdef int _meet(self, int node) except -1
+    cdef void _pop_frame(self) noexcept
+    cdef int _push_frame(self, int node) except -1
     cdef int _settle(self, Py_ssize_t first, int verdict, int question) except -1
-    cdef int _postpone(self, int node, int lowest, Py_ssize_t first) except -1
+    cdef int _make_provisional(self, int node, int lowest, Py_ssize_t first) except -1
     cdef int _depends(self, Py_ssize_t number) except -1
     cdef int _search(self, int node, int question) except -1
     cdef bint _is_any(self, int node) noexcept
@@ -41,8 +41,8 @@ cdef class Nodes(NodeStore):
     cdef bint _is_whole(self, int word, int depth) noexcept
     cpdef int head_index(self, int node) except -1
     cdef int _need_heads(self, int node) except -1
-    cdef int _begin(self, int node) except -1
-    cdef int _first(self, int node, int at) except -2
-    cdef int _gather(self, int node) except -1
+    cdef int _begin_heads(self, int node) except -1
+    cdef int _next_first(self, int node, int at) except -2
+    cdef int _compute_heads(self, int node) except -1
     cdef int _add(self, int node, int right) except -1
     cdef int _add_words(self, int first, int end, int depth) except -1

@@ -249,19 +249,19 @@ class Nodes(NodeStore):
             return self._search(node, question)
         finally:
             while self._top > start:  # after an error
-                self._leave()
+                self._pop_frame()
             self._settle(first, 0, question)
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _leave(self) -> cython.void:
+    def _pop_frame(self) -> cython.void:
         """Pop the top frame of a search."""
         self._top -= _FRAME
         self._cells[self._stack[self._top] * node_kinds.WIDTH + node_kinds.MARK] = self._stack[self._top + _MARK]
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _meet(self, node: cython.int) -> cython.int:
+    def _push_frame(self, node: cython.int) -> cython.int:
         """Push the frame of a node."""
         at: cython.int = self._top
         self._push(node)
@@ -289,7 +289,7 @@ class Nodes(NodeStore):
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _postpone(self, node: cython.int, lowest: cython.int, first: cython.Py_ssize_t) -> cython.int:
+    def _make_provisional(self, node: cython.int, lowest: cython.int, first: cython.Py_ssize_t) -> cython.int:
         """Make the "no" of a popped node provisional, with those from index ``first`` found below it, until the lowest
         frame on which they depend has an answer."""
         while self._groups and self._groups[len(self._groups) - 1][0] >= first:
@@ -329,7 +329,7 @@ class Nodes(NodeStore):
         lowest: cython.int
         verdict: cython.int
         answer: cython.int = 0  # the answer of the last child
-        self._meet(node)
+        self._push_frame(node)
         while True:
             at = self._top - _FRAME
             node = self._stack[at + _NODE]
@@ -352,7 +352,7 @@ class Nodes(NodeStore):
                     elif mark < -first:
                         mark = self._depends(-mark - 1)
                     else:  # not in this search (a mark of an outer search is saved in the frame)
-                        self._meet(child)
+                        self._push_frame(child)
                         break
                     answer = node_kinds.NO
                     if mark < self._stack[at + _LOWEST]:
@@ -362,13 +362,13 @@ class Nodes(NodeStore):
             answer = verdict
             lowest = self._stack[at + _LOWEST]
             before: cython.Py_ssize_t = self._stack[at + _BEFORE]
-            self._leave()
+            self._pop_frame()
             if verdict == node_kinds.YES or lowest >= at:
                 self._cells[node * node_kinds.WIDTH + question] = verdict
                 if len(self._provisional) > before:
                     self._settle(before, verdict if verdict == node_kinds.NO else 0, question)
             else:
-                self._postpone(node, lowest, before)
+                self._make_provisional(node, lowest, before)
             if at == start:
                 return verdict
             if verdict == node_kinds.NO and lowest < self._stack[at - _FRAME + _LOWEST]:
@@ -443,15 +443,15 @@ class Nodes(NodeStore):
         if cell(self, node, node_kinds.HEADS) > 0:
             return 0
         try:
-            self._begin(node)
+            self._begin_heads(node)
             while self._top > start:
                 at = self._top - 2
                 node = self._stack[at]
-                child = self._first(node, at)
+                child = self._next_first(node, at)
                 if child >= 0:
-                    self._begin(child)
+                    self._begin_heads(child)
                 else:
-                    self._gather(node)
+                    self._compute_heads(node)
                     self._top = at
         finally:
             if self._top > at + 2:  # incomplete heads, after an error
@@ -464,7 +464,7 @@ class Nodes(NodeStore):
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _begin(self, node: cython.int) -> cython.int:
+    def _begin_heads(self, node: cython.int) -> cython.int:
         if cell(self, node, node_kinds.HEADS) == node_kinds.SEARCHED:
             raise _left_recursion()
         self._push(node)
@@ -474,7 +474,7 @@ class Nodes(NodeStore):
 
     @cython.cfunc
     @cython.exceptval(-2, check=False)
-    def _first(self, node: cython.int, at: cython.int) -> cython.int:
+    def _next_first(self, node: cython.int, at: cython.int) -> cython.int:
         """Return the next node with which ``node`` may begin and whose heads are not known yet; -1 if there is none."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
@@ -510,7 +510,7 @@ class Nodes(NodeStore):
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _gather(self, node: cython.int) -> cython.int:
+    def _compute_heads(self, node: cython.int) -> cython.int:
         """Compute the heads of a node from those of its first parts, which are known, and append them to ``_heads``."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)

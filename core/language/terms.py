@@ -262,6 +262,7 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _derive_words(self, which: cython.int, first: cython.int, stop: cython.int, depth: cython.int) -> cython.int:
+        """Derive the row of a WORDS term: by each first character the range of words that begin with it."""
         words: tuple = self.lists[which]
         word: str = words[first]
         code: cython.int
@@ -289,6 +290,7 @@ class Terms(TermStore):
     def _derive_multiple(
         self, of: cython.int, places: cython.int, remainder: cython.int, decimals: cython.int
     ) -> cython.int:
+        """Derive the row of a MULTIPLE term: by each digit its new remainder, by the point the decimals."""
         digit: cython.int
         target: cython.int
         self._put(0, term_kinds.EMPTY)

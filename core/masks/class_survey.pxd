@@ -48,7 +48,7 @@ cdef class Chain:
     cdef int most
 
     cdef bint choose(self, int state, long long free) except -1
-    cdef int _gather(self, int state, long long to) except -1
+    cdef int _set_class(self, int state, long long to) except -1
     cdef list flips(self)
     cdef bint follow(self, long long state, int longest) except -1
     cdef bint is_dead(self, int byte) except -1

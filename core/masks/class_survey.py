@@ -226,7 +226,7 @@ class Chain:
         if majority <= 0 or majority == free:
             return False
         # C is the class of q1, if q0 has few exceptions from it; else the class of q0.
-        nodes: cython.int = self._gather(majority, self.subtrees.majority_from(majority))
+        nodes: cython.int = self._set_class(majority, self.subtrees.majority_from(majority))
         lost: cython.int = 0
         first: cython.int
         i: cython.int
@@ -239,13 +239,13 @@ class Chain:
                     self.exception[self.exceptions] = self.members[i]
                     self.exceptions += 1
         if WIDE * nodes <= self.trie.nodes or FEW * lost > nodes:
-            nodes = self._gather(state, majority)
+            nodes = self._set_class(state, majority)
             self.exceptions = 0
         return WIDE * nodes > self.trie.nodes
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def _gather(self, state: cython.int, to: cython.longlong) -> cython.int:
+    def _set_class(self, state: cython.int, to: cython.longlong) -> cython.int:
         """Let C be the ASCII characters that lead from one row state to another; return the number of trie nodes below
         them."""
         nodes: cython.int = 0

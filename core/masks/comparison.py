@@ -144,7 +144,7 @@ class Comparison:
             if then == encoding.DONE:
                 self.gained.append(i)
             if then <= 0 and wide > 0:
-                self._lose(i, i + trie.size[i])
+                self._exclude(i, i + trie.size[i])
                 i += trie.size[i]
                 continue
             if then <= 0 or (wide > 0 and trie.size[i] >= LARGE and self._both_stay(i, then, wide)):
@@ -166,7 +166,7 @@ class Comparison:
         )
 
     @cython.cfunc
-    def _lose(self, node: cython.int, stop: cython.int) -> object:
+    def _exclude(self, node: cython.int, stop: cython.int) -> object:
         """Record that the new set lacks the tokens and ends of ``base`` in the nodes ``[node, stop)``."""
         trie: Trie = self.trie
         base: TokenSet = self.base

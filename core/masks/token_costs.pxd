@@ -29,7 +29,7 @@ cdef class TokenCosts:
     cdef readonly dict known
     cdef dict least
     # by the number of missing characters, the canonical counted string; and by node, whether a dependent node begins it
-    cdef dict alike
+    cdef dict canonical
     cdef dict before_dynamic
     cdef long long held
     cdef int words
@@ -47,7 +47,7 @@ cdef class TokenCosts:
     cdef list _with_spare(self, int state, list parts)
     cdef bint _has_spare(self, int state, int quote, int then) except -1
     cdef int _beyond(self, int state) except -9
-    cdef long long _alike(self, long long atom, int rest) except -9
+    cdef long long _canonical(self, long long atom, int rest) except -9
     cdef int _state_of(self, long long atom, int rest) except -9
     cdef object _arrive(self, int depth, int state)
     cdef int _class_at(self, int depth) except -9

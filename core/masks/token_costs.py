@@ -112,7 +112,7 @@ class TokenCosts:
         self.span_array = grown(None, "i", 3 * 256)
         self.span = self.span_array
         self.span_count = 0
-        self.alike = {}
+        self.canonical = {}
         self.before_dynamic = {}
         self.clear_all()
 
@@ -243,7 +243,7 @@ class TokenCosts:
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
-    def _alike(self, atom: cython.longlong, rest: cython.int) -> cython.longlong:
+    def _canonical(self, atom: cython.longlong, rest: cython.int) -> cython.longlong:
         """Return the canonical position for a position in a counted string: that with the same number of missing
         characters and no maximum.
 
@@ -262,9 +262,9 @@ class TokenCosts:
         needed: cython.longlong = automaton.least[number] - ((atom >> encoding.WRITTEN_AT) & encoding.UNBOUNDED)
         if needed < 0:
             needed = 0
-        twin = self.alike.get(needed)
+        twin = self.canonical.get(needed)
         if twin is None:
-            twin = self.alike[needed] = automaton.add_counted(needed, -1)
+            twin = self.canonical[needed] = automaton.add_counted(needed, -1)
         return cython.cast(cython.longlong, twin) | (atom & 0xFF)
 
     @cython.cfunc
@@ -291,7 +291,7 @@ class TokenCosts:
                 self.at_atom[depth] = automaton.thread_atom[at]
                 self.at_rest[depth] = automaton.thread_rest[at]
                 if tag == encoding.COUNTED:
-                    self.at_atom[depth] = self._alike(automaton.thread_atom[at], automaton.thread_rest[at])
+                    self.at_atom[depth] = self._canonical(automaton.thread_atom[at], automaton.thread_rest[at])
         return None
 
     @cython.cfunc
@@ -304,7 +304,7 @@ class TokenCosts:
                 key = self.at_state[depth]
             else:
                 if (atom >> encoding.TAG) == encoding.COUNTED:
-                    atom = self._alike(atom, self.at_rest[depth])
+                    atom = self._canonical(atom, self.at_rest[depth])
                 key = (atom, self.at_rest[depth])
             number = self.classes.get(key)
             if number is None:
@@ -464,7 +464,7 @@ class TokenCosts:
             atom: cython.longlong = automaton.thread_atom[automaton.state_at[state]]
             if (atom >> encoding.TAG) == encoding.COUNTED:
                 rest: cython.int = automaton.thread_rest[automaton.state_at[state]]
-                like = self._state_of(self._alike(atom, rest), rest)
+                like = self._state_of(self._canonical(atom, rest), rest)
         costs = self.known.get(like)
         if costs is None:
             costs = self.known[like] = self._build(like)

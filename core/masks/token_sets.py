@@ -310,7 +310,7 @@ class TokenSets:
 
     @cython.cfunc
     def _fill_dense(self, token_set: TokenSet, base: TokenSet) -> object:
-        """Set the tokens of a token set to the draft's spans, made as ``base`` without the tokens between the spans."""
+        """Set the tokens of a token set to those of the draft's spans, most of ``base``: clear the others in a copy."""
         order: cython.int[::1] = self.trie.order
         bits: cython.uint[::1] = copied("I", base.dense)
         i: cython.int

@@ -26,6 +26,6 @@ cdef class Trie:
 
     cdef object _sort(self, object tokens)
     cdef object _link(self)
-    cdef void _raise(self, int parent, int node, unsigned long long own) noexcept
+    cdef void _add_to_parent(self, int parent, int node, unsigned long long own) noexcept
     cdef int child_by(self, int node, int byte) noexcept
     cdef int _lacks(self, int node, int before) noexcept

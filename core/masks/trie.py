@@ -169,7 +169,7 @@ class Trie:
                 raise ValueError("this is not a trie in pre-order")
             while here >= depth:
                 self.size[path[here]] = i - path[here]
-                self._raise(path[here - 1], path[here], own[here])
+                self._add_to_parent(path[here - 1], path[here], own[here])
                 here -= 1
             self.parent[i] = path[here]
             lack[depth] = self._lacks(i, lack[here])
@@ -198,13 +198,13 @@ class Trie:
         while here >= 0:
             self.size[path[here]] = nodes - path[here]
             if here > 0:
-                self._raise(path[here - 1], path[here], own[here])
+                self._add_to_parent(path[here - 1], path[here], own[here])
             here -= 1
         return None
 
     @cython.cfunc
     @cython.exceptval(check=False)
-    def _raise(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
+    def _add_to_parent(self, parent: cython.int, node: cython.int, own: cython.ulonglong) -> cython.void:
         """Add the groups and height of a child, whose byte is in group ``own``, to its parent."""
         self.below[parent] |= self.below[node] | own
         if self.height[parent] < self.height[node] + 1:

@@ -684,6 +684,7 @@ class LocalModel(Model):
         yield whole
 
     def _plan(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> Plan:
+        """Return the plan of an answer, with its prompt and reasoning."""
         if params.max_tokens is None:
             params = replace(params, max_tokens=self._default_max_tokens)
         plan = self._planner.plan(params, wire.format)

@@ -326,6 +326,7 @@ class ShortestTexts:
         return None
 
     def _parts(self, node: int) -> list[Part]:
+        """Return the parts of a node, with the static language of a dependent one; a LAZY node is expanded."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == WORDS:

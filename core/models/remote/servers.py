@@ -121,6 +121,7 @@ def _known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]
 
 
 def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
+    """Return the request fields for the tool choice and for parallel calls."""
     if kind == "ollama":
         return {}  # it supports neither field; both are validated here
     choice: Any = params.tool_choice
