@@ -119,12 +119,41 @@ def read_schema(schema: dict[str, Any]) -> None:
     Grammar.from_json_schema(schema, property_order="any")
 
 
+def as_document(schema: dict[str, Any], version: str) -> dict[str, Any]:
+    """The schema as the body of the one operation of an OpenAPI document, and its definitions as components."""
+    text = json.dumps({key: value for key, value in schema.items() if key != "$defs"} | {"title": "Bomb"})
+    shared = {name: json.loads(components(json.dumps(value))) for name, value in schema.get("$defs", {}).items()}
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Bomb"}}}, "required": True}
+    return {
+        "openapi": version,
+        "info": {"title": "t", "version": "1"},
+        "paths": {"/f": {"post": {"operationId": "f", "requestBody": body, "responses": {}}}},
+        "components": {"schemas": {**shared, "Bomb": json.loads(components(text))}},
+    }
+
+
+def components(text: str) -> str:
+    """The references of a schema as those of an OpenAPI document."""
+    return text.replace('"#/$defs/', '"#/components/schemas/').replace(
+        '"$ref": "#"', '"$ref": "#/components/schemas/Bomb"'
+    )
+
+
+def read_documents(version: str, schema: dict[str, Any]) -> None:
+    """Make the grammar of the operations of an OpenAPI document."""
+    from toolgrammar.tools import ToolSet, tools_from_openapi
+
+    ToolSet(tools_from_openapi(as_document(schema, version))).grammar()
+
+
 WAYS_IN: dict[str, Callable[[dict[str, Any]], None]] = {
     "closed": read_closed,
     **{name: partial(read_requests, name) for name in ("chat", "responses", "messages", "ollama")},
     "tools": read_tools,
     "vllm": read_envelopes,
     "schema": read_schema,
+    "openapi 3.0": partial(read_documents, "3.0.3"),
+    "openapi 3.1": partial(read_documents, "3.1.0"),
 }
 
 
