@@ -120,23 +120,12 @@ def read_schema(schema: dict[str, Any]) -> None:
 
 
 def as_document(schema: dict[str, Any], version: str) -> dict[str, Any]:
-    """The schema as the body of the one operation of an OpenAPI document, and its definitions as components."""
-    text = json.dumps({key: value for key, value in schema.items() if key != "$defs"} | {"title": "Bomb"})
-    shared = {name: json.loads(components(json.dumps(value))) for name, value in schema.get("$defs", {}).items()}
-    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Bomb"}}}, "required": True}
-    return {
-        "openapi": version,
-        "info": {"title": "t", "version": "1"},
-        "paths": {"/f": {"post": {"operationId": "f", "requestBody": body, "responses": {}}}},
-        "components": {"schemas": {**shared, "Bomb": json.loads(components(text))}},
-    }
-
-
-def components(text: str) -> str:
-    """The references of a schema as those of an OpenAPI document."""
-    return text.replace('"#/$defs/', '"#/components/schemas/').replace(
-        '"$ref": "#"', '"$ref": "#/components/schemas/Bomb"'
-    )
+    """The schema as the body of the one operation of an OpenAPI document, which has its definitions."""
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    shared = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    body = {"content": {"application/json": {"schema": inner}}, "required": True}
+    operation = {"operationId": "f", "requestBody": body, "responses": {}}
+    return {"openapi": version, "paths": {"/f": {"post": operation}}, **shared}
 
 
 def read_documents(version: str, schema: dict[str, Any]) -> None:
