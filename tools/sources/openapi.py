@@ -21,10 +21,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from toolgrammar.core.basics.json_pointer import escape, resolve_local, unescape
+from toolgrammar.core.basics.pauses import pause
 from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 
-from ..dialects import to_json_schema
+from ..dialects import MAX_DEPTH, to_json_schema
 from ..tool import Tool, ToolList
 from .openapi_requests import Body, Parameter, Request, Sender, is_json
 from .swagger import as_openapi_3
@@ -42,6 +43,10 @@ _OTHER_HEADERS = frozenset({"accept", "content-type", "authorization"})
 #: Keywords that do not constrain JSON values.
 _DROPPED = frozenset({"discriminator", "xml", "externalDocs"})
 _MAX_LISTED = 20
+#: Maximum number of objects and lists around a part of a schema; `to_json_schema` has the limit of schemas.
+_MAX_NESTED = 3 * MAX_DEPTH
+#: Maximum number of parts of a document that are searched for read-only properties of the schemas that include them.
+_MAX_INHERITED = 500_000
 
 _logger = logging.getLogger("toolgrammar.openapi")
 
@@ -318,6 +323,7 @@ class _Document:
         self.document = document
         self._names: dict[str, str] = {}  # reference -> name in $defs
         self._definitions: dict[str, tuple[Any, tuple[str, ...]]] = {}  # reference -> schema, references in it
+        self._inherited = 0  # parts that were searched for properties of others
 
     def operations(self) -> Iterator[_Operation | SchemaError]:
         """Yield every operation in order; for a path item that cannot be read, its error."""
@@ -417,9 +423,11 @@ class _Document:
         """Return a schema of the document as JSON Schema for requests, and the references in it, in order."""
         references: dict[str, None] = {}
 
-        def walk(part: Any, unsent: frozenset[str] = frozenset()) -> Any:
+        def walk(part: Any, depth: int, unsent: frozenset[str] = frozenset()) -> Any:
+            if depth > _MAX_NESTED:
+                raise _too_deep(pointer)
             if isinstance(part, list):
-                return [walk(item, unsent) for item in part]
+                return [walk(item, depth + 1, unsent) for item in part]
             if not isinstance(part, Mapping):
                 return part
             result: dict[str, Any] = {}
@@ -434,19 +442,24 @@ class _Document:
                     continue
                 if key in SCHEMA_MAPS and isinstance(value, Mapping):
                     hidden = unsent if key == "properties" else ()
-                    result[key] = {name: walk(sub) for name, sub in value.items() if name not in hidden}
+                    result[key] = {name: walk(sub, depth + 1) for name, sub in value.items() if name not in hidden}
                 elif key == "required" and isinstance(value, list):
                     result[key] = [name for name in value if name not in unsent]
                 elif key in DATA or key == "required":
                     result[key] = value
                 else:
-                    result[key] = walk(value, unsent if key == "allOf" else frozenset())
+                    result[key] = walk(value, depth + 1, unsent if key == "allOf" else frozenset())
             return result
 
-        return walk(schema), tuple(references)
+        try:
+            return walk(schema, 0), tuple(references)
+        except RecursionError:  # the caller's own stack was deep already
+            raise _too_deep(pointer) from None
 
     def _read_only(self, schema: Mapping[str, Any], pointer: str) -> frozenset[str]:
         """Return the names of properties that are not sent, those under ``allOf`` included."""
+        if not ("properties" in schema or "allOf" in schema or "$ref" in schema):
+            return frozenset()
         names: set[str] = set()
         queue: list[Any] = [schema]
         seen: set[int] = set()
@@ -455,12 +468,28 @@ class _Document:
             if id(part) in seen:
                 continue
             seen.add(id(part))
+            self._inherited += len(seen) > 1
+            if self._inherited > _MAX_INHERITED:
+                raise LimitError(
+                    f"schemas include others by allOf more than {_MAX_INHERITED:,} times, directly or not",
+                    hint="write the properties in one schema",
+                    place=Place(pointer=pointer),
+                )
+            pause()
             properties, parts = part.get("properties"), part.get("allOf")
             for name, sub in properties.items() if isinstance(properties, Mapping) else ():
                 if isinstance(sub, Mapping) and self.resolve(sub, pointer).get("readOnly") is True:
                     names.add(name)
             queue += parts if isinstance(parts, list) else []
         return frozenset(names)
+
+
+def _too_deep(pointer: str) -> LimitError:
+    return LimitError(
+        f"the schema is nested more than {MAX_DEPTH} levels deep",
+        hint="use $ref for recursive structures",
+        place=Place(pointer=pointer),
+    )
 
 
 def _list(value: Any, what: str, pointer: str) -> list[Any]:
