@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
+# Each test starts a process that imports a framework: seconds, and minutes on a busy machine.
+pytestmark = pytest.mark.timeout(700)
+
 #: The package that each adapter needs.
 FRAMEWORKS = {
     "langchain": "langchain_core",
@@ -60,7 +63,7 @@ print(json.dumps([seconds, third]))
 def load(code: str) -> tuple[float, set[str]]:
     """Seconds and third-party packages that running ``code`` costs in a fresh process."""
     result = subprocess.run(
-        [sys.executable, "-I", "-c", PROGRAM, code], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-I", "-c", PROGRAM, code], capture_output=True, text=True, timeout=300, check=False
     )
     assert result.returncode == 0, result.stderr
     seconds, names = json.loads(result.stdout.splitlines()[-1])
@@ -105,9 +108,32 @@ def test_command_line_loads_no_framework() -> None:
 
 @pytest.mark.parametrize(("adapter", "framework"), FRAMEWORKS.items())
 def test_adapter_loads_only_its_own_framework(adapter: str, framework: str) -> None:
-    """Importing one adapter loads its framework and no other, and no model library."""
+    """Importing one adapter loads its framework and no other, no model library, and no reader of TypeScript."""
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
-    _, names = load(f"import toolgrammar.adapters.{adapter}")
+    _, names = load(f"import toolgrammar.adapters.{adapter}\nassert 'toolgrammar.tools.typescript' not in sys.modules")
     assert framework in names
     assert names & ({"torch", *FRAMEWORKS.values()} - {framework}) == set()
+
+
+#: What each adapter uses of its framework.
+USED = {
+    "langchain": "import langchain_core.language_models.chat_models, langchain_core.tools, langchain_core.runnables",
+    "crewai": "import crewai",
+    "autogen": "import autogen_core.models, autogen_core.tools",
+    "agent_framework": "from agent_framework import BaseChatClient, ChatResponse, FunctionTool, Message",
+    "server": "import starlette.applications, starlette.responses, starlette.requests, anyio",
+    "openai": "import openai, starlette.applications, starlette.responses, starlette.requests, anyio",
+    "anthropic": "import anthropic, starlette.applications, starlette.responses, starlette.requests, anyio",
+    "litellm": "import litellm, httpx, httpx_sse, starlette.applications, starlette.responses, starlette.requests, anyio",
+}
+
+
+@pytest.mark.parametrize(("adapter", "program"), USED.items())
+def test_adapter_adds_base_dependencies_only(adapter: str, program: str) -> None:
+    """Beside its framework, an adapter loads base dependencies and none of the other packages that are installed."""
+    if importlib.util.find_spec(framework := program.split()[1].partition(".")[0].rstrip(",")) is None:
+        pytest.skip(f"{framework} is not installed")
+    _, own = load(program)
+    _, names = load(f"import toolgrammar.adapters.{adapter}")
+    assert names - own - BASE == set()

@@ -21,6 +21,9 @@ know any agent framework (``toolgrammar.adapters`` does) and runs functions with
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .calling import ToolResult
 from .closed_schema import close_objects
 from .dialects import to_json_schema
@@ -28,9 +31,11 @@ from .formats import TurnSpec, WireFormat, get_format
 from .sources.openapi import tools_from_openapi
 from .tool import Tool
 from .toolset import ToolSet
-from .typescript.harmony import tools_to_harmony
-from .typescript.printer import schema_to_typescript, tools_to_typescript
-from .typescript.reader import schema_from_typescript, tools_from_typescript
+
+if TYPE_CHECKING:
+    from .typescript.harmony import tools_to_harmony
+    from .typescript.printer import schema_to_typescript, tools_to_typescript
+    from .typescript.reader import schema_from_typescript, tools_from_typescript
 
 #: The former name of `TurnSpec`.
 Turn = TurnSpec
@@ -52,3 +57,24 @@ __all__ = [
     "tools_to_harmony",
     "tools_to_typescript",
 ]
+
+#: Names that are imported on first use, and their modules.
+_LATE = {
+    "schema_from_typescript": "reader",
+    "schema_to_typescript": "printer",
+    "tools_from_typescript": "reader",
+    "tools_to_harmony": "harmony",
+    "tools_to_typescript": "printer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".typescript.{_LATE[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

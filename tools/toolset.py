@@ -58,7 +58,6 @@ from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, warn_of_skipped, with_tool
-from .typescript.reader import tools_from_typescript
 
 _LOG = logger_of("tools")
 
@@ -185,6 +184,8 @@ class ToolSet:
             SchemaError: something cannot be read, or has no values in JSON; with line and column.
             MissingDependencyError: the extra ``typescript`` is not installed.
         """
+        from .typescript.reader import tools_from_typescript  # not all users need it
+
         tools = tools_from_typescript(text, names, files=files)
         return cls(tools, additional_properties=additional_properties, max_calls=max_calls)
 

@@ -15,7 +15,6 @@ from typing import Any
 from toolgrammar.core.errors import GrammarError, LimitError, SchemaError, ToolGrammarError
 
 from ..tool import Tool, ToolList, warn_of_skipped
-from ..typescript import reader as typescript
 from . import classes, openapi, python, tool_dicts, tool_objects
 
 
@@ -106,6 +105,15 @@ def _json_text(source: Any) -> _Parts | None:
         return None
 
 
+def _typescript(source: Any) -> list[Tool] | None:
+    """Return the tools that a string declares in TypeScript."""
+    if not isinstance(source, str):
+        return None
+    from ..typescript.reader import tools_from_typescript  # not all users need it
+
+    return tools_from_typescript(source)
+
+
 def _dict_with_list(source: Any) -> _Parts | None:
     """Return the parts of a provider's dict that holds a list of tools."""
     listed = tool_dicts.list_in(source) if isinstance(source, Mapping) else None
@@ -123,7 +131,7 @@ RECOGNISERS: tuple[Callable[[Any], list[Tool] | _Parts | None], ...] = (
     _list,
     _module,
     _json_text,
-    typescript.recognise,
+    _typescript,
     classes.recognise,
     openapi.recognise,
     _dict_with_list,

@@ -75,11 +75,6 @@ def schema_from_typescript(
         return _Text(text, files).schema(name)
 
 
-def recognise(source: Any) -> list[Tool] | None:
-    """Return the tools that a string declares in TypeScript, or None for any other object."""
-    return tools_from_typescript(source) if isinstance(source, str) else None
-
-
 @contextmanager
 def _bounded() -> Iterator[None]:
     """Raise our error for Python's recursion limit, should a text reach that first."""
