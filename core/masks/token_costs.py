@@ -504,7 +504,7 @@ class TokenCosts:
         cleared: cython.int = 0
         i: cython.int
         for i in range(self.words):
-            lost = row[i] & ~fitting[i]
+            lost = row[i] & (fitting[i] ^ 0xFFFFFFFF)
             if lost:
                 cleared += 1 if lost & (lost - 1) == 0 else 2
                 row[i] ^= lost

@@ -142,3 +142,33 @@ def test_both_forms_agree_over_a_large_vocabulary(tmp_path: Path) -> None:
             assert ("ten times as long" in result.stderr) == (form == "1" and run_number == 1), result.stderr
         assert list((tmp_path / form).rglob("*.*"))
     assert len(set(found.values())) == 1
+
+
+NARROWED = """
+import numpy as np
+from toolgrammar.core import Grammar, Vocabulary
+from toolgrammar.core.masks.budget import Budget
+vocabulary = Vocabulary([*(bytes([byte]) for byte in range(256)), b'": ', b"12", None], eos=[258], cache_dir=False)
+schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+matcher = Grammar.from_json_schema(schema).bind(vocabulary).matcher()
+row = np.zeros(9, np.uint32)
+for room in (1, 2, 6, 30):
+    matcher.fill_mask(row)
+    Budget(matcher).narrow(row, [], room)
+    print(row.tolist())
+"""
+
+
+def test_masks_of_a_budget_are_the_same_in_both_forms() -> None:
+    """A budget narrows a row of NumPy in the interpreted form too."""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", NARROWED],
+            env={**os.environ, "TOOLGRAMMAR_INTERPRETED": form},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for form in ("0", "1")
+    }
+    assert len(outputs) == 1
