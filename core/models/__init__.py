@@ -4,9 +4,22 @@ A `LocalModel` runs a backend (a `Backend` of ``core/generation/backend.py``) an
 ``RemoteModel`` sends requests to a server and validates its answers.
 """
 
+from .decisions import Decision, OneOf, Scale, YesNo
 from .load import load_model
 from .logits_processor import ConstrainedLogitsProcessor
 from .model import Capabilities, LocalModel, Model
 from .scoring import Choice, Score
 
-__all__ = ["Capabilities", "Choice", "ConstrainedLogitsProcessor", "LocalModel", "Model", "Score", "load_model"]
+__all__ = [
+    "Capabilities",
+    "Choice",
+    "ConstrainedLogitsProcessor",
+    "Decision",
+    "LocalModel",
+    "Model",
+    "OneOf",
+    "Scale",
+    "Score",
+    "YesNo",
+    "load_model",
+]

@@ -28,6 +28,7 @@ from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
+from .decisions import Decides
 from .history import message_shape
 from .reasoning import plan_reasoning
 from .scoring import Choice, Score, Scorer, choice_of
@@ -77,7 +78,7 @@ class Request:
     convert: bool = False
 
 
-class Model(ABC):
+class Model(Decides, ABC):
     """A model, local or remote, whose answers are valid. Thread-safe.
 
     `load_model` makes one from an address; ``Model(backend)`` is a `LocalModel`.
@@ -546,8 +547,8 @@ class LocalModel(Model):
         scorer = self._scorer(prompt)
         return choice_of(scorer.scores(texts), scorer.forward_passes, temperature, seed)
 
-    def _scorer(self, prompt: Prompt) -> Scorer:
-        params = GenerateParams()
+    def _scorer(self, prompt: Prompt, params: GenerateParams | None = None) -> Scorer:
+        params = params or GenerateParams()
         return Scorer(
             self.backend, self._lock, self._encode_prompt(conversation_of(prompt), params, self._wire(params))
         )

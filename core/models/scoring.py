@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..basics.pauses import pause
 from ..errors import ContextOverflowError, ModelError
 from ..generation.backend import Backend, Session
 from ..generation.driver import ForwardLock
@@ -78,6 +79,11 @@ class Scorer:
         self._prompt = tuple(prompt)
         self.forward_passes = 0
 
+    @property
+    def prompt_tokens(self) -> int:
+        """Number of tokens of the prompt."""
+        return len(self._prompt)
+
     def scores(self, texts: Sequence[str]) -> dict[str, Score]:
         """Return the score of each text, by one forward pass for each branch of the tree of their tokens.
 
@@ -126,6 +132,7 @@ class Scorer:
 
     def _read(self, session: Session, depth: int, ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Return the logits after tokens that follow the first ``depth - 1`` tokens of a text."""
+        pause()
         with self._lock:
             if depth:
                 session.crop(len(self._prompt) + depth - 1)
