@@ -117,6 +117,7 @@ def inspect() -> Installation:
     _compiled(found)
     if found.is_sound:  # else there may be nothing to import
         _engine(found)
+    if found.is_sound:
         _cache(found)
         _models(found)
     return found
