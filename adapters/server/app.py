@@ -25,11 +25,11 @@ from starlette.types import Receive, Scope, Send
 
 from toolgrammar.core.basics.logs import logger_of, report
 from toolgrammar.core.basics.pauses import ended_by
-from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation
+from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
 from toolgrammar.core.errors import CancelledError, SchemaWarning
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.generation.deadline import Deadline
-from toolgrammar.core.models import Model
+from toolgrammar.core.models import Decision, Model
 
 from .. import _shared
 from . import bodies
@@ -43,9 +43,11 @@ from .protocols import messages, ollama, openai_form, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
+from .protocols.decisions import DECISIONS, SYSTEM_ONE, AskedDecisions, DecisionProtocol, prompt_tokens
 from .unused import Told, header, pattern_of
 
 T = TypeVar("T")
+A = TypeVar("A", Asked, AskedDecisions)
 
 _logger = logger_of("server")
 
@@ -141,7 +143,10 @@ class _Server:
             ollama.CHAT,
             ollama.GENERATE,
         )
-        routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in protocols]
+        routes = [
+            Route(protocol.path, self._endpoint(protocol), methods=["POST"])
+            for protocol in (*protocols, DECISIONS, SYSTEM_ONE)
+        ]
         routes += [
             Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
             Route("/v1/models", self._models, methods=["GET"]),
@@ -173,10 +178,12 @@ class _Server:
 
     # -- requests ------------------------------------------------------------------------------------------------
 
-    def _endpoint(self, protocol: Protocol) -> Any:
+    def _endpoint(self, protocol: Protocol | DecisionProtocol) -> Any:
         async def endpoint(request: Request) -> Response:
             record = _Record(protocol.path, time.perf_counter())
             try:
+                if isinstance(protocol, DecisionProtocol):
+                    return await self._decide(protocol, request, record)
                 return await self._respond(protocol, request, record)
             except ClientDisconnect:
                 record.status = CLIENT_LEFT
@@ -194,19 +201,8 @@ class _Server:
         return endpoint
 
     async def _respond(self, protocol: Protocol, request: Request, record: _Record) -> Response:
-        self._authorize(request)
-        body = await self._body(request)
         deadline = Deadline.after(self._limits.answer_seconds)
-
-        def read() -> tuple[Asked, dict[str, str], set[str]]:
-            fields = self._served.fields(body)
-            asked = protocol.read(fields, self._served)
-            return asked, header(fields.unused), {pattern_of(path) for path in fields.unused}
-
-        asked, headers, unused = await self._read(request, deadline, read)
-        record.model, record.stream = asked.model, asked.stream
-        for words in self._told.new(unused):
-            _logger.info("unused field", extra={"facts": {"path": protocol.path, "unused": words}})
+        asked, headers = await self._asked(protocol.path, protocol.read, request, record, deadline)
         if not 1 <= asked.answers <= self._limits.max_answers:
             hint = f"from 1 to {self._limits.max_answers}"
             raise RequestError(f"the number of answers is {asked.answers}", field="n", hint=hint)
@@ -231,6 +227,42 @@ class _Server:
         response = protocol.whole(asked, answers)
         self._close(record)
         return _json(response, headers=headers)
+
+    async def _asked(
+        self, path: str, read: Callable[[Fields, Served], A], request: Request, record: _Record, deadline: Deadline
+    ) -> tuple[A, dict[str, str]]:
+        """Return a request as its protocol reads it, and the header that names its unused fields."""
+        self._authorize(request)
+        body = await self._body(request)
+
+        def taken() -> tuple[A, dict[str, str], set[str]]:
+            fields = self._served.fields(body)
+            asked = read(fields, self._served)
+            return asked, header(fields.unused), {pattern_of(path) for path in fields.unused}
+
+        asked, headers, unused = await self._read(request, deadline, taken)
+        record.model, record.stream = asked.model, asked.stream
+        for words in self._told.new(unused):
+            _logger.info("unused field", extra={"facts": {"path": path, "unused": words}})
+        return asked, headers
+
+    async def _decide(self, protocol: DecisionProtocol, request: Request, record: _Record) -> Response:
+        deadline = Deadline.after(self._limits.answer_seconds)
+        asked, headers = await self._asked(protocol.path, protocol.read, request, record, deadline)
+        left = round(max(deadline.end - time.monotonic(), 0.0), 3)
+        model = self._served.model(asked.model)
+
+        async def decisions() -> dict[str, Decision]:
+            async with self._queues[asked.model].turn():
+                return await model.adecide(asked.state, asked.questions, timeout=left, **asked.options)
+
+        decided = await _unless_gone(request, decisions())
+        usage = Usage(prompt_tokens=prompt_tokens(decided))
+        record.prompt_tokens = usage.prompt_tokens
+        if self._metrics is not None:
+            self._metrics.answer(asked.model, usage, False)
+        self._close(record)
+        return _json(protocol.whole(asked, decided), headers=headers)
 
     async def _read(self, request: Request, deadline: Deadline, work: Callable[[], T]) -> T:
         """Return what some work on a request's fields returns. It may take long: a thread of the readers does it, and

@@ -39,6 +39,11 @@ _SAMPLING: dict[str, Any] = {
         "what Grammar.dumps() wrote",
     },
 }
+_DECIDING: dict[str, Any] = {
+    "type": "object",
+    "properties": {"orders": {"type": "integer", "minimum": 1, "maximum": 24}, "prior": _FLAG, "refusal": _FLAG},
+    "additionalProperties": False,
+}
 _MESSAGES: dict[str, Any] = {
     "type": "array",
     "minItems": 1,
@@ -168,6 +173,20 @@ _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
             "tools": _LIST,
         },
         ["messages"],
+    ),
+    "/v1/decisions": (
+        "Decide questions with the probability of each answer, as OpenAI's decisions",
+        {"input": {"type": ["string", "array"]}, "questions": {**_LIST, "minItems": 1}, "toolgrammar": _DECIDING},
+        ["input", "questions"],
+    ),
+    "/v1/systemone": (
+        "Decide questions with the probability of each answer, as System One",
+        {
+            "state": {},
+            "questions": {"type": "object", "additionalProperties": _OBJECT, "minProperties": 1},
+            "toolgrammar": _DECIDING,
+        },
+        ["state", "questions"],
     ),
     "/api/generate": (
         "Answer one message, or go on with a text, as Ollama does",

@@ -118,7 +118,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """A question, checked.
 
     Attributes:
@@ -267,7 +267,8 @@ class Decides:
         deadline: Deadline,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, Decision]:
-        asked = _checked(questions, options.refusal)
+        check_questions(questions, options.orders)
+        asked = [check_question(name, question, options.refusal) for name, question in questions.items()]
         text = _text_of(state)
 
         def check() -> None:
@@ -284,7 +285,7 @@ class Decides:
                     raise ContextOverflowError(f"question {one.name!r}: {error.message}", hint=error.hint) from error
         return decisions
 
-    def _decision(self, asked: _Asked, state: str, options: _Options) -> Decision:
+    def _decision(self, asked: Asked, state: str, options: _Options) -> Decision:
         spent = _Spent()
         orders = asked.orders(options.orders)
         averaged = np.logaddexp.reduce([self._logs(asked, state, order, options, spent) for order in orders])
@@ -309,7 +310,7 @@ class Decides:
         )
 
     def _logs(
-        self, asked: _Asked, state: str, order: Sequence[int], options: _Options, spent: _Spent
+        self, asked: Asked, state: str, order: Sequence[int], options: _Options, spent: _Spent
     ) -> npt.NDArray[np.float64]:
         """Return the normalised log-probabilities of the answers, listed in an order, and of a refusal as the last."""
         given = self._scored(asked, state, order, options.refusal, spent)
@@ -329,7 +330,7 @@ class Decides:
         return logs
 
     def _scored(
-        self, asked: _Asked, state: str, order: Sequence[int], refusal: bool, spent: _Spent
+        self, asked: Asked, state: str, order: Sequence[int], refusal: bool, spent: _Spent
     ) -> npt.NDArray[np.float64]:
         scorer = self._scorer(asked.prompt(state, order, refusal), GenerateParams(thinking=False))
         texts = [*asked.answers, *([REFUSAL] if refusal else [])]
@@ -365,21 +366,26 @@ def _text_of(state: Any) -> str:
         ) from None
 
 
-def _checked(questions: Any, refusal: bool) -> list[_Asked]:
-    """Return the questions of a request, checked.
+def check_questions(questions: Any, orders: int = 1) -> None:
+    """Check the number of questions and of the orders of their answers, before each question is checked.
 
     Raises:
-        ModelError: one has a wrong value; the message names it.
+        ModelError: there are too few or too many.
     """
     if not isinstance(questions, Mapping) or not 0 < len(questions) <= MAX_QUESTIONS:
         count = f"{len(questions):,} questions" if isinstance(questions, Mapping) else repr(type(questions).__name__)
         raise ModelError(
             f"questions is {count}", hint=f'give 1 to {MAX_QUESTIONS} by name, for example {{"urgent": YesNo("...")}}'
         )
-    return [_asked(name, question, refusal) for name, question in questions.items()]
+    check_ranges({"orders": orders}, _RANGES)
 
 
-def _asked(name: Any, question: Any, refusal: bool) -> _Asked:
+def check_question(name: Any, question: Any, refusal: bool = False) -> Asked:
+    """Return a question, checked.
+
+    Raises:
+        ModelError: it, or its name, has a wrong value; the message names it.
+    """
     if not isinstance(name, str):
         raise ModelError(f"the name {name!r} of a question is no text", hint="give a str")
     if not isinstance(question, (YesNo, OneOf, Scale)):
@@ -389,11 +395,11 @@ def _asked(name: Any, question: Any, refusal: bool) -> _Asked:
     text = _words(name, "question", question.question).strip() or DEFAULT_QUESTION
     if isinstance(question, YesNo):
         meanings = (_words(name, "yes", question.yes), _words(name, "no", question.no))
-        return _Asked(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), meanings))
+        return Asked(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), meanings))
     if isinstance(question, Scale):
         levels = _texts(name, "levels", question.levels, MAX_LEVELS)
         numbers = tuple(map(str, range(len(levels))))
-        return _Asked(name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True)
+        return Asked(name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True)
     labels = _texts(name, "labels", question.labels, MAX_LABELS)
     for label in labels:
         if not label.strip() or (refusal and label == REFUSAL):
@@ -403,7 +409,7 @@ def _asked(name: Any, question: Any, refusal: bool) -> _Asked:
     given = question.labels
     of_labels = given.values() if isinstance(given, Mapping) else [""] * len(labels)
     meanings = tuple(_words(name, "description", meaning) for meaning in of_labels)
-    return _Asked(name, text, labels, labels, _lines(labels, meanings))
+    return Asked(name, text, labels, labels, _lines(labels, meanings))
 
 
 def _lines(answers: Sequence[str], meanings: Sequence[str]) -> tuple[str, ...]:

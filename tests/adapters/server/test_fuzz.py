@@ -67,6 +67,29 @@ BODIES: dict[str, dict[str, Any]] = {
         "metadata": {"user_id": "u"}, "stream": False,
     },
     "/v1/messages/count_tokens": {"model": "m", "messages": HELLO, "tools": [{"name": "book", "input_schema": BOOKING}]},
+    "/v1/decisions": {
+        "model": "m",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "Hi"}, {"type": "input_json", "data": {"a": 1}}]},
+            {"type": "function_call", "call_id": "c1", "name": "book", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c1", "output": "done"},
+        ],
+        "questions": [
+            {"type": "predicate", "name": "p", "instructions": [{"type": "input_text", "text": "Is it so?"}]},
+            {"type": "choice", "instructions": "Which?", "choices": [{"value": "a"}, {"value": True, "description": "t"}]},
+            {"type": "score", "instructions": "", "levels": [{"label": "low"}, {"label": "high", "description": "h"}]},
+        ],
+        "toolgrammar": {"orders": 2, "prior": True, "refusal": True},
+    },
+    "/v1/systemone": {
+        "model": "m", "state": {"text": "Hi"},
+        "questions": {
+            "n": {"type": "noul", "instructions": "Is it so?", "criteria": {"true": "yes", "false": None}},
+            "c": {"type": "choice", "instructions": {"a": 1}, "criteria": {"a": None, "b": "x"}},
+            "s": {"type": "score", "instructions": "How?", "criteria": ["low", ["high"]]},
+        },
+        "toolgrammar": {"orders": 2, "prior": True},
+    },
     "/api/chat": {
         "model": "m", "messages": [*HELLO, {"role": "tool", "content": "x", "tool_name": "book"}],
         "tools": [openai_tool("book")], "options": {"temperature": 0.5, "num_predict": 100, "stop": ["x"]},
