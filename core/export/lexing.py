@@ -71,6 +71,8 @@ class _Lexing:
             ends ^= lowest
 
     def _shape(self, expression: Expression) -> _Shape:
+        """Return the shape of an expression; number its terminals, and record which may follow which (as in Glushkov's
+        construction). A reference has the shape of its rule so far."""
         if isinstance(expression, Literal):
             text = expression.text
             pieces = list(text) if text in self._split else [text]

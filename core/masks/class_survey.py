@@ -3,8 +3,8 @@
 
 Let C be a class of characters; C* stands for the contents of JSON strings over C. A survey of C is made once for a
 vocabulary. It serves each position q from which every string of C*, or every one of up to m characters, stays inside
-the
-atom: then only the subtrees below the trie nodes at which tokens leave C* are visited (lemma 2 of ``docs/masks.md``).
+the atom: then only the subtrees below the trie nodes at which tokens leave C* are visited (lemma 2 of
+``docs/masks.md``).
 
 Compiled where that is possible; ``class_survey.pxd`` declares its C interface.
 """

@@ -3,7 +3,8 @@
 
 By lemma 1 of ``docs/masks.md``, mask(q, r) = T(q) ∪ { tokens below E(q) that continue with r }. `token_sets` computes
 T(q) and E(q) once for a position q, independently of the node r after the atom; `trie_walk` walks the trie along r from
-the nodes of E(q). This module joins both and memoises the mask of each state.
+the nodes of E(q). This module joins both and memoises the mask of each state. For a literal, which few tokens fit, the
+walk begins at the root instead, without a token set.
 
 Compiled where that is possible; ``masks.pxd`` declares its C interface.
 """

@@ -221,8 +221,12 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _beyond(self, state: cython.int) -> cython.int:
-        """Return the state after an unrepeated name that ends at an open state; `REFUSED` if the state depends on more
-        than the repetition of the name. All nodes of `unless_repeated` forbid the same names."""
+        """Return the state after the dependent nodes of an open state at the end of a name, if the name is new;
+        `REFUSED` if the state has other threads, or dependent nodes of another kind than `unless_repeated`.
+
+        A state that is not open is returned unchanged. All nodes of `unless_repeated` forbid the same names, so none
+        forbids a new one, and each is replaced by its static language.
+        """
         automaton: Automaton = self.automaton
         while state >= 0:
             threads: list = automaton.open_threads(state)

@@ -4,11 +4,13 @@
 There are five routes to the token set of a position, tried in this order; each is faster than the later ones where it
 applies (``docs/masks.md``):
 
-1. *shared*: the set is the same in every grammar: free strings, counted strings, runs of one class, seed states. 2.
-*lacking*: the free string without excluded words. 3. *comparison*: the difference to the set of the free string, or of
-the home state (the target of most bytes). 4. *survey*: strings that continue with any characters of a class C; only the
-subtrees where tokens leave C* are visited. 5. *walk*: the whole trie, except dead subtrees and subtrees that stay
-inside.
+1. *shared*: the set is the same in every grammar: free strings, counted strings, runs of one class, seed states.
+2. *lacking*: the free string without excluded words.
+3. *comparison*: the difference to the set of the free string, or of the home state (the target of most bytes).
+4. *survey*: strings that continue with any characters of a class C; visits only the subtrees where tokens leave C*.
+5. *walk*: the whole trie, except dead subtrees and subtrees that stay inside.
+
+Literals have no token set (see `masks`).
 
 Compiled where that is possible; ``token_sets.pxd`` declares its C interface.
 """
@@ -375,7 +377,7 @@ class TokenSets:
         unbounded); ``number`` is that of C.
 
         T(q) is the tokens of at most ``most`` characters of C; the string may end at a quote after ``least`` to
-        ``most`` characters.
+        ``most`` characters. A new set counts as surveyed, and a known one as shared.
         """
         survey: ClassSurvey = self._survey(number)
         left: cython.int = survey.longest if most < 0 or most > survey.longest else cython.cast(cython.int, most)

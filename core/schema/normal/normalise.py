@@ -503,10 +503,11 @@ class Normaliser(Assertions):
         return not self._open_objects and not isinstance(located.schema, bool) and "required" in located.schema
 
     def _joined(self, failing: Sequence[Located]) -> list[Formula | None]:
-        """Return the negations of schemas that must all fail, each joined to a formula with few alternatives.
+        """Return a formula for the negation of each schema, all of which must fail; None: the plain negation serves.
 
-        An item is None if the plain negation does: all items if the product of the alternatives is at most
-        `MAX_PRODUCT`, and an item whose alternatives depend on themselves.
+        The alternatives of the negations multiply. If their product exceeds `MAX_PRODUCT`, those of each negation are
+        united to one formula with few alternatives (`unions.together`). Items are None up to this product, and for a
+        negation whose alternatives depend on themselves.
         """
         none: list[Formula | None] = [None] * len(failing)
         if len(failing) < 2:

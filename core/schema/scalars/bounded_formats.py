@@ -138,7 +138,8 @@ def _idn_hostname(terms: Terms) -> int:
     reserved = regex_term(terms, "^..--", whole=False)
 
     def label(first: CharSet, last: CharSet, marks: CharSet) -> int:
-        """Return the short labels that begin and end so, with hyphens and marks between."""
+        """Return the labels of limited length that begin with ``first`` and end with ``last``, without "--" at the
+        third and fourth place; hyphens may be between, and one of ``marks`` may follow each character."""
         mark = terms.alt([terms.literal(""), terms.chars(marks)])
         inside = terms.seq(terms.chars(first | last | hyphen), mark)
         ending = terms.sequence([terms.repeat(inside, 0, None), terms.chars(last), mark])
