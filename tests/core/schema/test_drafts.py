@@ -113,5 +113,5 @@ def test_draft_3_is_read_as_draft_4() -> None:
     schema = {"$schema": DRAFT_3, "maximum": 3, "exclusiveMaximum": True, "not": {"enum": [[1]]}}
     grammar = Grammar.from_json_schema(schema)
     assert [grammar.matches(text) for text in ("2", "3", "[1]", "[2]")] == [True, False, False, True]
-    with pytest.raises(InvalidSchemaError, match="list the names"):
+    with pytest.raises(InvalidSchemaError, match="list the required members"):
         Grammar.from_json_schema({"$schema": DRAFT_3, "properties": {"a": {"required": True}}})
