@@ -367,7 +367,7 @@ def test_deep_and_wide_schemas_are_finished(schema: Any, least: int) -> None:
 @pytest.mark.timeout(60)
 def test_lists_that_are_too_long_are_refused_by_name(schema: Any, options: Any, keyword: str) -> None:
     """Thousands of objects that can be written in many ways are an error with a place and a way out."""
-    with pytest.raises(LimitError, match="20,000 (listed )?arrays and objects") as caught:
+    with pytest.raises(LimitError, match=r"20,000 (listed )?arrays and objects") as caught:
         Grammar.from_json_schema(schema, **options).bind(BYTES)
     assert caught.value.place.keyword == keyword and caught.value.hint
 
