@@ -11,6 +11,7 @@ Grammars are compiled from the tools' own schemas, not from LangChain's renderin
 maps. A call that the token budget cut short is never among ``tool_calls``: it is in ``invalid_tool_calls``, with the
 reason, and ``response_metadata["cut"]`` says where.
 
+`ToolGrammarDecisions` is a decision model, which LangChain has from ``langchain-core`` 1.8.
 `ValidatedStrategy`, for LangChain's `create_agent`, needs the package ``langchain``; all else needs ``langchain-core``.
 """
 
@@ -22,7 +23,9 @@ from .chat_model import ChatToolGrammar
 
 if TYPE_CHECKING:
     from .agents import ValidatedStrategy
+    from .decisions import ToolGrammarDecisions as ToolGrammarDecisions
 
+# ToolGrammarDecisions is not listed: with an older langchain-core, ``import *`` would fail.
 __all__ = ["ChatToolGrammar", "ValidatedStrategy"]
 
 
@@ -31,4 +34,8 @@ def __getattr__(name: str) -> Any:
         from .agents import ValidatedStrategy
 
         return ValidatedStrategy
+    if name == "ToolGrammarDecisions":
+        from .decisions import ToolGrammarDecisions
+
+        return ToolGrammarDecisions
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

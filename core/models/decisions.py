@@ -222,7 +222,8 @@ class Decides:
         Law: with one order, no prior and no refusal the probabilities are those of ``choose`` with the same prompt and
         answers, of a model that does not reason.
         """
-        return self._decide(state, questions, _options(orders, prior, refusal, timeout), Deadline.after(timeout))
+        check_options(orders, prior, refusal, timeout)
+        return self._decide(state, questions, _Options(orders, prior, refusal), Deadline.after(timeout))
 
     async def adecide(
         self,
@@ -235,7 +236,8 @@ class Decides:
         timeout: float | None = None,
     ) -> dict[str, Decision]:
         """Like `decide`, without blocking the event loop; cancelling the task stops the model within a step."""
-        options = _options(orders, prior, refusal, timeout)
+        check_options(orders, prior, refusal, timeout)
+        options = _Options(orders, prior, refusal)
         left = threading.Event()
         work = partial(self._decide, state, questions, options, Deadline.after(timeout), left.is_set)
         worker = asyncio.get_running_loop().run_in_executor(None, work)
@@ -267,7 +269,7 @@ class Decides:
         deadline: Deadline,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, Decision]:
-        check_questions(questions, options.orders)
+        check_questions(questions)
         asked = [check_question(name, question, options.refusal) for name, question in questions.items()]
         text = _text_of(state)
 
@@ -340,14 +342,13 @@ class Decides:
         return np.array([scores[text].logprob for text in texts])
 
 
-def _options(orders: int, prior: bool, refusal: bool, timeout: float | None) -> _Options:
-    """Return the options of a request.
+def check_options(orders: int, prior: bool, refusal: bool, timeout: float | None) -> None:
+    """Check the options of `Decides.decide`.
 
     Raises:
         ModelError: one has a wrong value.
     """
     check_ranges({"orders": orders, "prior": prior, "refusal": refusal, "timeout": timeout}, _RANGES)
-    return _Options(orders, prior, refusal)
 
 
 def _text_of(state: Any) -> str:
@@ -366,8 +367,8 @@ def _text_of(state: Any) -> str:
         ) from None
 
 
-def check_questions(questions: Any, orders: int = 1) -> None:
-    """Check the number of questions and of the orders of their answers, before each question is checked.
+def check_questions(questions: Any) -> None:
+    """Check the number of questions, before each of them is checked.
 
     Raises:
         ModelError: there are too few or too many.
@@ -377,7 +378,6 @@ def check_questions(questions: Any, orders: int = 1) -> None:
         raise ModelError(
             f"questions is {count}", hint=f'give 1 to {MAX_QUESTIONS} by name, for example {{"urgent": YesNo("...")}}'
         )
-    check_ranges({"orders": orders}, _RANGES)
 
 
 def check_question(name: Any, question: Any, refusal: bool = False) -> Asked:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core.models import Decision, LocalModel, OneOf, Scale, YesNo
-from toolgrammar.core.models.decisions import Question, check_question, check_questions
+from toolgrammar.core.models.decisions import Question, check_options, check_question, check_questions
 
 from ..asked import Served
 from ..failures import Failure
@@ -178,7 +178,7 @@ def _options(fields: Fields, *, refusal: bool) -> dict[str, Any]:
         options["refusal"] = own.flag("refusal")
     own.end_exactly()
     with at_field("toolgrammar.orders"):
-        check_questions({"x": YesNo("")}, options["orders"])
+        check_options(timeout=None, **options)
     return options
 
 
