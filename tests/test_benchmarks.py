@@ -512,3 +512,34 @@ def test_budgets_judge_multiples_as_decimals(bench: Any) -> None:
     judge = bench("mask_budgets").judge_of({"properties": {"a": {"multipleOf": 0.01}}})
     for value, expected in ((20628.33, True), (20628.335, False), (3, True), (True, True), ("x", True), (1e300, True)):
         assert judge.is_valid({"a": value}) is expected
+
+
+def test_questions_of_decisions_have_one_right_answer(bench: Any) -> None:
+    """All differ, have four labels of which some share a beginning, and the right one among them."""
+    cases = list(bench("decisions").cases(320))
+    assert len(set(cases)) == 320 and {case.family for case in cases} == {"intents", "prices", "addresses"}
+    for case in cases:
+        assert len(set(case.labels)) == 4 and case.right in case.labels
+        assert any(one[:1] == other[:1] for one in case.labels for other in case.labels if one != other)
+
+
+def test_choices_of_decisions_are_those_of_decide(bench: Any) -> None:
+    """What the benchmark makes of the scores of four prompts is what the options of `decide` choose."""
+    from toolgrammar.core.models import OneOf, load_model
+
+    module, model = bench("decisions"), load_model("embedded")
+    for case in module.cases(3):
+        scored = {prompt: module.asked(model, case, *prompt) for prompt in module.PROMPTS}
+        made = module.choices(case, scored)
+        question = {"q": OneOf(case.question, case.labels)}
+        for name, options in (
+            ("whole labels", {}),
+            ("two orders", {"orders": 2}),
+            ("prior", {"prior": True}),
+            ("two orders and prior", {"orders": 2, "prior": True}),
+        ):
+            assert made[name] == model.decide(case.state, question, **options)["q"].value
+        sheet = {(0, *prompt): one for prompt, one in scored.items()}
+        counts = module.counted([case], sheet)
+        assert counts["first tokens"]["other"] == (made["first tokens"] != made["whole labels"])
+        assert module.rendered(counts).count("\n") >= 6

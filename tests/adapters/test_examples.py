@@ -41,6 +41,7 @@ SAID = {
     "agent_framework_remote.py": ["set_alarm(7)", "rings at seven", "3"],
     "langchain_smollm2.py": [f"get_weather({OSLO})", "tool says:   18 degrees", "ai says:", "18 degrees celsius"],
     "crewai_smollm2.py": ["get_weather('Oslo', 'celsius')", "crew says:", "18 degrees celsius"],
+    "decisions_smollm2.py": ["wish: ", "(request refund ", "price: ", "complains: ", "(True ", "anger: ", "(0 "],
     "autogen_smollm2.py": ['get_weather({"city": "Oslo", "unit": "celsius"})', "assistant says:", "18 degrees celsius"],
     "agent_framework_smollm2.py": ["get_weather('Oslo', 'celsius')", "agent says:", "18 degrees celsius"],
     "anthropic_client.py": [
