@@ -19,6 +19,7 @@ FRAMEWORKS = {
     "crewai": "crewai",
     "autogen": "autogen_core",
     "agent_framework": "agent_framework",
+    "pydantic_ai": "pydantic_ai",
 }
 # Installed beside us, and heavy, or a framework that not every user has.
 HEAVY = {"torch", "transformers", "langchain", *FRAMEWORKS.values()}
@@ -122,6 +123,7 @@ USED = {
     "crewai": "import crewai",
     "autogen": "import autogen_core.models, autogen_core.tools",
     "agent_framework": "from agent_framework import BaseChatClient, ChatResponse, FunctionTool, Message",
+    "pydantic_ai": "import pydantic_ai, pydantic_ai.direct",
     "server": "import starlette.applications, starlette.responses, starlette.requests, anyio",
     "openai": "import openai, starlette.applications, starlette.responses, starlette.requests, anyio",
     "anthropic": "import anthropic, starlette.applications, starlette.responses, starlette.requests, anyio",

@@ -25,7 +25,7 @@ MODULES = ["toolgrammar.core.testing"]
 
 
 #: Packages that need what is not among the packages of the tests; they are tested where it is installed.
-OPTIONAL = {"toolgrammar.adapters.litellm": "litellm"}
+OPTIONAL = {"toolgrammar.adapters.litellm": "litellm", "toolgrammar.adapters.pydantic_ai": "pydantic_ai"}
 
 
 def load(name: str) -> ModuleType:

@@ -77,13 +77,18 @@ def _worded(error: ToolGrammarError, words: str) -> dict[str, Any]:
 
 
 def _both(theirs: type[BaseException], ours: type[ToolGrammarError]) -> type[ToolGrammarError]:
-    """Return a class that is both. Its constructor is ours, whatever the framework's does."""
+    """Return a class that is both. Its constructor and its text are ours, whatever the framework's are."""
 
     def reduce(self: ToolGrammarError) -> Any:
         # By its parents: the class itself has no name by which pickle would find it.
         return _restored, (theirs, ours, vars(self))
 
-    members = {"__init__": ToolGrammarError.__init__, "__reduce__": reduce, "__module__": ours.__module__}
+    members = {
+        "__init__": ToolGrammarError.__init__,
+        "__str__": Exception.__str__,  # a framework's may leave out place and hint
+        "__reduce__": reduce,
+        "__module__": ours.__module__,
+    }
     return type(ours.__name__, (theirs, ours), members)
 
 
