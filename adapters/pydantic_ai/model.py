@@ -40,7 +40,7 @@ except ImportError as error:
 __all__ = ["ToolGrammarModel", "ToolGrammarModelSettings"]
 
 
-class ToolGrammarModelSettings(ModelSettings, total=False):
+class ToolGrammarModelSettings(ModelSettings, total=False):  # type: ignore[misc, call-arg]
     """The framework's settings, and some of `GenerateParams`, prefixed, so that other models ignore them.
 
     Every option of `GenerateParams` that is not among the framework's settings can be given in this way.
@@ -58,7 +58,7 @@ class ToolGrammarModelSettings(ModelSettings, total=False):
     toolgrammar_prefix: str
 
 
-class ToolGrammarModel(FrameworkModel[Any]):
+class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
     """A local model under a grammar, as a model of pydantic-ai.
 
     Args:
@@ -200,7 +200,7 @@ class ToolGrammarModel(FrameworkModel[Any]):
 
 
 @dataclass
-class _Stream(StreamedResponse):
+class _Stream(StreamedResponse):  # type: ignore[misc]
     """One answer, as it is written."""
 
     _name: str

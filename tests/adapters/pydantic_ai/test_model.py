@@ -300,7 +300,7 @@ async def test_stream_equals_response(noise: Model, seed: int, choice: str) -> N
     model = ToolGrammarModel(noise)
 
     def told(response: ModelResponse) -> Any:
-        shown = [(part.part_kind, getattr(part, "content", None) or (part.tool_name, part.args)) for part in response.parts]  # type: ignore[union-attr]  # fmt: skip
+        shown = [(part.part_kind, getattr(part, "content", None) or (part.tool_name, part.args)) for part in response.parts]  # fmt: skip
         return shown, response.finish_reason, response.usage.input_tokens, response.usage.output_tokens
 
     whole = await model_request(model, asked("x"), model_settings=settings, model_request_parameters=parameters)
@@ -331,7 +331,7 @@ async def test_thinking(thinking: Model) -> None:
     """Thinking is a part of its own, whole and streamed; the setting reaches a model that can think."""
     model = ToolGrammarModel(thinking)
     response = await model_request(model, asked("x"))
-    assert [(part.part_kind, part.content) for part in response.parts] == [("thinking", "2 and 2"), ("text", "Four.")]  # type: ignore[union-attr]
+    assert [(part.part_kind, part.content) for part in response.parts] == [("thinking", "2 and 2"), ("text", "Four.")]
     async with model_request_stream(model, asked("x")) as stream:
         async for _ in stream:
             pass
