@@ -57,7 +57,8 @@ def expected_files() -> set[str]:
     for folder in FOLDERS:
         for path in (ROOT / folder).rglob("*"):
             relative = path.relative_to(ROOT)
-            if not path.is_file() or "__pycache__" in relative.parts:
+            # A distribution is a package of its own.
+            if not path.is_file() or {"__pycache__", "distribution"} & set(relative.parts):
                 continue
             if path.suffix in (".py", ".pyi", ".pxd") or path.name == "py.typed" or "data" in relative.parts:
                 wanted.add(f"toolgrammar/{relative.as_posix().removeprefix('adapters/toolgrammar/')}")

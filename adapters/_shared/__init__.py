@@ -54,6 +54,7 @@ from .logprobs import TELLING, TextTokens, beside, note, telling, text_tokens, v
 from .messages import closed, openai_tool, role_of, schema_in, tool_name
 from .options import (
     CONNECTION,
+    EFFORTS,
     GENERATION,
     generation_params,
     loading_options,
@@ -64,6 +65,7 @@ from .request import Request, Validators, events_of, validators_of
 
 __all__ = [
     "CONNECTION",
+    "EFFORTS",
     "GENERATION",
     "MAX_TOOL_SETS",
     "REQUEST_ERRORS",

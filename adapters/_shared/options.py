@@ -15,6 +15,17 @@ from toolgrammar.tools.formats import get_format
 #: Options of a model on a server that frameworks have as settings of their own, and `RemoteModel` under the same names.
 CONNECTION = ("api_key", "base_url", "max_retries")
 
+#: Token budget of the reasoning for each word of ``reasoning_effort``; True: no budget of its own, False: none.
+EFFORTS: Mapping[str, bool | int] = {
+    "none": False,
+    "minimal": 128,
+    "low": 512,
+    "medium": 2_048,
+    "high": True,
+    "xhigh": True,
+    "max": True,
+}
+
 # Made by an adapter of the framework's own arguments, or useful only to a caller that reads our events.
 _MADE = frozenset(
     {"tools", "tool_choice", "json_mode", "response_schema", "cancel", "logprobs", "masses", "trace", "output_type"}

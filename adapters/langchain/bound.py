@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .. import _shared
 from . import structured as structured
@@ -14,6 +14,11 @@ try:
     from langchain_core.runnables import Runnable, RunnableBinding
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_model_stream import AsyncChatModelStream, ChatModelStream
+    from langchain_core.runnables import RunnableConfig
+    from langchain_core.runnables.schema import StreamEvent
 
 # Settings that belong to the tools of an earlier binding, or to one chain.
 _OF_TOOLS = ("tools", "tool_choice", "ls_structured_output_format")
@@ -42,6 +47,39 @@ class BoundChat(RunnableBinding[LanguageModelInput, AIMessage]):
     def with_structured_output(self, schema: Any = None, **kwargs: Any) -> Runnable[Any, Any]:
         """Return a chain whose answers match a schema; arguments as `ChatToolGrammar.with_structured_output`."""
         return structured.asking(self, schema, **kwargs)
+
+    if TYPE_CHECKING:
+        # LangChain's own binding has these types; what runs is inherited, in the versions that have it.
+
+        @overload  # type: ignore[override]
+        def stream_events(
+            self, input: LanguageModelInput, config: RunnableConfig | None = None, *,
+            version: Literal["v1", "v2"] = "v2", **kwargs: Any,
+        ) -> Iterator[StreamEvent]: ...  # fmt: skip
+
+        @overload
+        def stream_events(
+            self, input: LanguageModelInput, config: RunnableConfig | None = None, *,
+            version: Literal["v3"], stop: list[str] | None = None, **kwargs: Any,
+        ) -> ChatModelStream: ...  # fmt: skip
+
+        def stream_events(self, *args: Any, **kwargs: Any) -> Any:
+            """Return the events of an answer, as `BaseChatModel.stream_events`."""
+
+        @overload
+        def astream_events(
+            self, input: LanguageModelInput, config: RunnableConfig | None = None, *,
+            version: Literal["v1", "v2"] = "v2", **kwargs: Any,
+        ) -> AsyncIterator[StreamEvent]: ...  # fmt: skip
+
+        @overload
+        def astream_events(
+            self, input: LanguageModelInput, config: RunnableConfig | None = None, *,
+            version: Literal["v3"], stop: list[str] | None = None, **kwargs: Any,
+        ) -> Awaitable[AsyncChatModelStream]: ...  # fmt: skip
+
+        def astream_events(self, *args: Any, **kwargs: Any) -> Any:
+            """Return the events of an answer, as `BaseChatModel.astream_events`."""
 
     @classmethod
     def lc_id(cls) -> list[str]:

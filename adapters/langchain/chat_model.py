@@ -13,6 +13,7 @@ from toolgrammar.core.conversation import Event, Finish
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.models import LocalModel
 
 from .. import _shared
 
@@ -23,12 +24,14 @@ try:
     from langchain_core.outputs import ChatGenerationChunk, ChatResult
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools import BaseTool
+    from langchain_core.utils.utils import LC_ID_PREFIX
 except ImportError as error:
     raise _shared.missing("langchain-core", "langchain") from error
 
 from . import messages as table
 from . import structured as structured
 from .bound import BoundChat
+from .events import NATIVE, Blocks
 
 if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
@@ -40,7 +43,7 @@ _SAMPLING = (
     *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
     "equal_calls",
 )
-_IDENTITY = ("options", "parallel_tool_calls", *_shared.TELLING, *_SAMPLING)
+_IDENTITY = ("options", "parallel_tool_calls", "reasoning_effort", *_shared.TELLING, *_SAMPLING)
 _PER_CALL = frozenset(
     {
         *_shared.GENERATION,
@@ -52,6 +55,7 @@ _PER_CALL = frozenset(
         "output_type",
         "allow_cut",
         "answer_class",
+        "reasoning_effort",
     }
     # `stream` speaks to LangChain itself. The other two ask for what is always so: see `_refuse_less`.
     | {"stream", "strict", "stream_usage"}
@@ -83,6 +87,9 @@ class ChatToolGrammar(BaseChatModel):
         repetition_penalty: more than 1 makes repeating less likely.
         seed: makes sampling reproducible.
         thinking: reasoning before the answer: True, False, its budget in tokens, or ``"auto"`` (as the model begins).
+        reasoning_effort: how much reasoning, in the words of providers, instead of ``thinking``: ``"none"``,
+            ``"minimal"`` (128 tokens), ``"low"`` (512), ``"medium"`` (2,048), or ``"high"``, ``"xhigh"`` and ``"max"``
+            (no budget of its own).
         stop: strings that end a text answer.
         timeout: seconds for one answer.
         streaming: let ``invoke`` stream to callbacks.
@@ -126,6 +133,7 @@ class ChatToolGrammar(BaseChatModel):
     repetition_penalty: float | None = None
     seed: int | None = None
     thinking: bool | int | Literal["auto"] | None = None
+    reasoning_effort: str | None = None
     stop: Annotated[list[str] | None, BeforeValidator(_one_or_more)] = None
     timeout: float | None = None
     streaming: bool = False
@@ -164,7 +172,7 @@ class ChatToolGrammar(BaseChatModel):
         super().model_post_init(context)
         # A wrong value is an error now, not at the first call.
         settings = {name: getattr(self, name) for name in (*_SAMPLING, "stop", "parallel_tool_calls")}
-        _shared.generation_params({**settings, **self._telling({})})
+        _shared.generation_params({**settings, **self._telling({}), **self._thinking({})})
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
         # The name, not the object: what is traced, cached or compared holds no live model.
@@ -192,13 +200,19 @@ class ChatToolGrammar(BaseChatModel):
 
     def _resolve_model_profile(self) -> ModelProfile | None:
         model = self.loaded.model()
-        return {
+        thinks = _shared.thinks(model, self.tool_format)
+        images, is_remote = model.capabilities.images, not isinstance(model, LocalModel)
+        profile: dict[str, Any] = {
+            "name": model.name,
             "max_input_tokens": model.context_window,
             "max_output_tokens": min(self.max_tokens or model.context_window, model.context_window),
             "text_inputs": True,
             "text_outputs": True,
-            "image_inputs": model.capabilities.images,
-            "reasoning_output": _shared.thinks(model, self.tool_format),
+            "image_inputs": images,
+            # A server fetches an image; a local model needs its bytes.
+            "image_url_inputs": images and is_remote,
+            "reasoning_output": thinks,
+            "reasoning_effort_levels": [*_shared.EFFORTS] if thinks and not is_remote else [],
             "tool_calling": True,
             "tool_choice": True,
             "tool_call_streaming": True,
@@ -206,7 +220,12 @@ class ChatToolGrammar(BaseChatModel):
             "structured_output": True,
             "temperature": True,
             "open_weights": True,
+            # A later system message stays where it is. A tool that one adds is of the grammar from there on, but the
+            # prompt is written with all tools at its beginning: not LangChain's "the prefix stays unchanged".
+            "mid_conversation_system_messages": True,
+            "mid_conversation_tools": False,
         }
+        return cast("ModelProfile", _known_to_langchain(profile))
 
     @classmethod
     def get_lc_namespace(cls) -> list[str]:
@@ -272,7 +291,8 @@ class ChatToolGrammar(BaseChatModel):
         For a model on a server it is an estimate from the bytes.
         """
         with _shared.translated(table.errors):
-            tool_set = self.loaded.tools(table.openai_tools(tools or ()))
+            told = table.tools_at_the_end(messages, table.openai_tools(tools or ()))
+            tool_set = self.loaded.tools(told)
             return _shared.count_tokens(self.loaded.model(), table.to_messages(messages), tool_set)
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None], /) -> dict[str, Any]:
@@ -383,16 +403,34 @@ class ChatToolGrammar(BaseChatModel):
         own = {name: getattr(self, name) for name in _shared.TELLING}
         return _shared.telling({**own, **{name: kwargs[name] for name in own if kwargs.get(name) is not None}})
 
+    def _thinking(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reasoning that is asked for, in tokens or in a word; that of a call goes before the object's.
+
+        Raises:
+            ModelError: both are given at once, or the word is not known.
+        """
+        own = {"thinking": self.thinking, "reasoning_effort": self.reasoning_effort}
+        for given in (kwargs, own):
+            thinking, effort = given.get("thinking"), given.get("reasoning_effort")
+            if thinking is not None and effort is not None:
+                raise ModelError("thinking and reasoning_effort are both given", hint="give one of them")
+            if effort is None and thinking is None:
+                continue
+            if effort is not None and (not isinstance(effort, str) or effort not in _shared.EFFORTS):
+                raise ModelError(f"reasoning_effort is {effort!r}", hint=f"one of {[*_shared.EFFORTS]}")
+            return {"thinking": thinking if effort is None else _shared.EFFORTS[effort]}
+        return {}
+
     def _request(self, messages: Sequence[BaseMessage], stop: Any, kwargs: Mapping[str, Any]) -> _shared.Request:
         """Return one call, ready for the model."""
         _shared.require_known(kwargs, _PER_CALL)
         _refuse_less(kwargs)
         given = {name: getattr(self, name) for name in (*_SAMPLING, "parallel_tool_calls")}
         given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
-        given |= self._telling(kwargs)
+        given |= {**self._telling(kwargs), **self._thinking(kwargs)}
         given["stop"] = self.stop if stop is None else stop
         params = _shared.generation_params(given)
-        tools = table.openai_tools(kwargs.get("tools") or ())
+        tools = table.tools_at_the_end(messages, table.openai_tools(kwargs.get("tools") or ()))
         asked = kwargs.get("response_format")
         schema = table.response_schema(asked)
         shape = kwargs.get("output_type")
@@ -465,6 +503,61 @@ class ChatToolGrammar(BaseChatModel):
                         if run_manager:
                             await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
                         yield chunk
+
+    if NATIVE:
+
+        def _stream_chat_model_events(
+            self,
+            messages: list[BaseMessage],
+            stop: list[str] | None = None,
+            run_manager: CallbackManagerForLLMRun | None = None,
+            **kwargs: Any,
+        ) -> Iterator[Any]:
+            with _shared.translated(table.errors):
+                request = self._request(messages, stop, kwargs)
+                chunks, blocks = table.Chunks(_answer(request)), _blocks(request, run_manager)
+                stream: Any = request.stream()
+                with closing(stream) as events:
+                    for event in events:
+                        seen = _seen(request, chunks, event)
+                        if run_manager:
+                            for chunk in seen:
+                                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                        yield from blocks.of(event, seen)
+
+        async def _astream_chat_model_events(
+            self,
+            messages: list[BaseMessage],
+            stop: list[str] | None = None,
+            run_manager: AsyncCallbackManagerForLLMRun | None = None,
+            **kwargs: Any,
+        ) -> AsyncIterator[Any]:
+            with _shared.translated(table.errors):
+                request = self._request(messages, stop, kwargs)
+                chunks, blocks = table.Chunks(_answer(request)), _blocks(request, run_manager)
+                stream: Any = request.astream()
+                async with aclosing(stream) as events:
+                    async for event in events:
+                        seen = _seen(request, chunks, event)
+                        if run_manager:
+                            for chunk in seen:
+                                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                        for one in blocks.of(event, seen):
+                            yield one
+
+
+def _known_to_langchain(profile: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a profile that the installed LangChain has; it warns of others."""
+    from langchain_core import language_models
+
+    kind = getattr(language_models, "ModelProfile", None)
+    known = profile if kind is None else kind.__annotations__
+    return {name: value for name, value in profile.items() if name in known}
+
+
+def _blocks(request: _shared.Request, run_manager: Any) -> Blocks:
+    """Return the conversion of an answer into content-block events, under LangChain's id of the run."""
+    return Blocks(_answer(request), f"{LC_ID_PREFIX}-{run_manager.run_id}" if run_manager else None)
 
 
 def _refuse_less(kwargs: Mapping[str, Any]) -> None:

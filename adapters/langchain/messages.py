@@ -121,7 +121,15 @@ def to_messages(messages: Sequence[BaseMessage]) -> list[Message]:
     Raises:
         ModelError: a message that is none of a conversation (a removal), or content that no model here reads.
     """
-    return [_to_message(message) for message in messages]
+    return [_to_message(message) for message in map(_without_changes, messages) if message is not None]
+
+
+def _without_changes(message: BaseMessage) -> BaseMessage | None:
+    """Return a message without changes of the tools (`tools_at_the_end`); None if it is nothing else."""
+    if not _change_blocks(message):
+        return message
+    rest = [block for block in message.content if not _is_change(block)]
+    return SystemMessage(content=rest) if rest else None
 
 
 def _to_message(message: BaseMessage) -> Message:
@@ -153,7 +161,66 @@ def _reasoning(message: AIMessage) -> str | None:
     return "".join(filter(None, thought)) or None
 
 
+#: Blocks of a system message that change the tools from there on: Anthropic's two, and OpenAI's.
+_CHANGES = ("tool_addition", "tool_removal", "additional_tools")
+
+
+def tools_at_the_end(messages: Sequence[BaseMessage], tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the tools of the next answer: those of the request, and what system messages added and removed.
+
+    Args:
+        messages: the conversation.
+        tools: the tools of the request, as OpenAI-style dicts.
+
+    Raises:
+        ModelError: a change has an unknown form, or names a tool that there is not.
+    """
+    changes = [_unwrapped(block) for message in messages for block in _change_blocks(message)]
+    if not changes:
+        return list(tools)  # equal tools under one name are found where the grammar is made
+    known = {_shared.tool_name(tool): tool for tool in tools}
+    for change in changes:
+        kind = change["type"]
+        if kind == "additional_tools":
+            added = change.get("tools")
+            if not isinstance(added, list):
+                raise ModelError("additional_tools without a list of tools", hint='{"type": ..., "tools": [...]}')
+        else:
+            tool = change.get("tool")
+            tool = tool if isinstance(tool, Mapping) else {}
+            added = [tool["definition"]] if kind == "tool_addition" and "definition" in tool else []
+            if not added:
+                name = tool.get("name", tool.get("tool_name"))
+                if name not in known:
+                    hint = f"the tools there are {list(known)}; a new tool has a tool_definition"
+                    raise ModelError(f"{kind} names {name!r}, which is none of the tools", hint=hint)
+                if kind == "tool_removal":
+                    del known[name]
+        for each in openai_tools(added):
+            known[_shared.tool_name(each)] = each
+    return list(known.values())
+
+
+def _unwrapped(block: Any) -> Any:
+    """Return a block of a provider that LangChain's standard content wraps."""
+    wrapped = block.get("value") if isinstance(block, Mapping) and block.get("type") == "non_standard" else None
+    return wrapped if isinstance(wrapped, Mapping) else block
+
+
+def _is_change(block: Any) -> bool:
+    block = _unwrapped(block)
+    return isinstance(block, Mapping) and block.get("type") in _CHANGES
+
+
+def _change_blocks(message: BaseMessage) -> list[Any]:
+    blocks = message.content if isinstance(message, SystemMessage) and isinstance(message.content, list) else []
+    return [block for block in blocks if _is_change(block)]
+
+
 # -- answers -------------------------------------------------------------------------------------------------------
+
+#: Our reasons under LangChain's normalized names; it has none for an answer that the caller cancelled.
+_NORMALIZED = {"stop": "stop", "tool_calls": "tool_call", "length": "length"}
 
 
 @dataclass(frozen=True)
@@ -173,8 +240,12 @@ class Answer:
     def metadata(self, finish: Finish | Generation, cut: Sequence[str]) -> dict[str, Any]:
         """Return LangChain's ``response_metadata``."""
         reason = finish.reason if isinstance(finish, Finish) else finish.finish_reason
+        normalized = {"normalized_finish_reason": _NORMALIZED[reason]} if reason in _NORMALIZED else {}
+        unfinished = {"finish_state": "incomplete"} if cut or reason in ("length", "cancelled") else {}
         metadata = {
             "finish_reason": reason,
+            **normalized,
+            **unfinished,
             "model_name": self.model_name,
             "model_provider": PROVIDER,
             "guarantee": self.guarantee,

@@ -16,16 +16,8 @@ from toolgrammar.tools.tool import text_parameters
 from .. import _shared
 from .fields import Fields, RequestError, at_field
 
-#: Token budget of the reasoning for each word of ``reasoning_effort``; True: no budget of its own, False: none.
-EFFORTS: Mapping[str, bool | int] = {
-    "none": False,
-    "minimal": 128,
-    "low": 512,
-    "medium": 2_048,
-    "high": True,
-    "xhigh": True,
-    "max": True,
-}
+#: Words of ``reasoning_effort``, and the reasoning that each asks for.
+EFFORTS = _shared.EFFORTS
 
 #: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
 EXTENSIONS = ("top_k", "min_p", "repetition_penalty")  # and ``grammar``, which is no number
