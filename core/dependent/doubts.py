@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..basics.recent_memo import RecentMemo
-from .written import Repeats, Written
+from .written import Written
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +26,7 @@ _CLOSER = re.compile(rb'"?(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"', re.DOTALL)
 #: Maximum number of sets of tokens that a vocabulary memoises by names.
 MAX_BY_NAME = 256
 
-_NO_REPEATS = Repeats([], False)
+_NO_ENDINGS: tuple[list[bytes], bool] = [], False
 
 
 class NameTokens:
@@ -106,13 +106,14 @@ class Doubts:
             `Written.endings`.
     """
 
-    __slots__ = ("_by_name", "named", "unsure", "watched")
+    __slots__ = ("_by_name", "_closers", "named", "unsure", "watched")
 
     def __init__(self, unsure: tuple[int, ...], named: tuple[int, ...], watched: bool) -> None:
         self.unsure = unsure
         self.named = named
         self.watched = watched
         self._by_name: dict[bytes, list[int]] | None = None
+        self._closers: list[int] | None = None
 
     def forbidden(self, before: Written, mask: Candidates, names: NameTokens) -> list[int]:
         """Return the tokens that a text forbids; some may be repeated.
@@ -122,13 +123,15 @@ class Doubts:
             mask: the mask of its state.
             names: the tokens of the vocabulary.
         """
-        endings, is_partial = before.endings() if self.watched else _NO_REPEATS
+        endings, is_partial = before.endings() if self.watched else _NO_ENDINGS
         if not (endings or is_partial or self.unsure or self.named):
             return []
         forbidden: list[int] = []
         trial = list(self.unsure)
         if endings or is_partial:  # tokens that end the name, with escapes in it
-            trial += mask.within(names.closers)
+            if self._closers is None:  # the mask is the same for each text
+                self._closers = mask.within(names.closers)
+            trial += self._closers
         if is_partial:  # the text ends within an escape: try every token that ends a name
             trial += mask.within(names.quoted)
         if endings:

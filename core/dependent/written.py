@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from ..language.json_text import json_bytes, string_start
 
@@ -38,16 +37,14 @@ _MAX_NAMED = cython.declare(cython.int, 8)
 _IS_SCALAR = cython.declare(bytes, bytes([chr(byte) in "0123456789+-.Etruefalsn" for byte in range(256)]))
 
 
-class Repeats(NamedTuple):
-    """The continuations of a text that repeat a name (see `Written.endings`).
-
-    Attributes:
-        endings: every continuation that repeats a name and has the escapes of `json.dumps` begins with one of them.
-        is_partial: the text ends within an escape, so other continuations may repeat a name too.
-    """
-
-    endings: list[bytes]
-    is_partial: bool
+@cython.cfunc
+@cython.exceptval(-2, check=False)
+def _string_start(text: bytearray, end: cython.Py_ssize_t) -> cython.Py_ssize_t:
+    """Return `string_start`, here in C for a quote that no backslash precedes: each mask inside a name asks for it."""
+    at: cython.Py_ssize_t = end - 1
+    while at >= 0 and text[at] != 0x22:
+        at -= 1
+    return at if at <= 0 or text[at - 1] != 0x5C else string_start(text, end)
 
 
 @cython.cfunc
@@ -261,7 +258,7 @@ class Written:
             if byte == 0x22:
                 start = text.rfind(b'"', 0, at)
                 if start > 0 and text[start - 1] == 0x5C:
-                    start = string_start(text, at)
+                    start = _string_start(text, at)
                 if start < 0:
                     break
                 if depth == 0:
@@ -346,7 +343,7 @@ class Written:
         """Return the string at the end of the text, a name or an item of an array, and the names in the same object
         (the strings in the same array) before it."""
         text: bytearray = self._data
-        start: cython.Py_ssize_t = string_start(text, len(text) - 1)
+        start: cython.Py_ssize_t = _string_start(text, len(text) - 1)
         name = _decoded(bytes(text[start:]))
         assert name is not None
         return name, self._names_at(start).names
@@ -375,20 +372,25 @@ class Written:
             found.append(last)
         return found
 
-    def endings(self) -> Repeats:
+    def endings(self) -> tuple[list[bytes], bool]:
         """Return the continuations that would repeat a name of the innermost open object, or a string of the innermost
-        open array. The text ends inside a name (a string of the array), or at a point where one may begin."""
+        open array. The text ends inside a name (a string of the array), or at a point where one may begin.
+
+        Returns:
+            endings: every continuation that repeats a name and has the escapes of `json.dumps` begins with one of them.
+            is_partial: the text ends within an escape, so other continuations may repeat a name too.
+        """
         text: bytearray = self._data
         end: cython.Py_ssize_t = len(text)
         found: list = []
         if _may_begin_name(text, end):
             found += self._names_at(end).spelled()
-        start: cython.Py_ssize_t = string_start(text, end)
+        start: cython.Py_ssize_t = _string_start(text, end)
         if start < 0 or not _may_begin_name(text, start):
-            return Repeats(found, False)
+            return found, False
         known: _Names = self._names_at(start)
         if not known.names:
-            return Repeats(found, False)
+            return found, False
         written: bytes = None
         spelled: bytes
         if text.find(0x5C, start) < 0:
@@ -400,21 +402,21 @@ class Written:
                         written = bytes(text[start:])
                     if spelled.startswith(written):
                         found.append(spelled[size:])
-            return Repeats(list(dict.fromkeys(found)) if len(found) > 1 else found, False)
+            return list(dict.fromkeys(found)) if len(found) > 1 else found, False
         written = bytes(text[start:])
         whole = _WHOLE.match(written)
         beginning = None if whole is None else _decoded(whole.group() + b'"')
         if whole is None or beginning is None:  # perhaps not a prefix of a string
-            return Repeats(found, True)
+            return found, True
         names: list = [name for name in known.names if name.startswith(beginning)]
         if whole.end() < len(written):
-            return Repeats(found, bool(names))
+            return found, bool(names)
         found += [_spelled(name[len(beginning) :])[1:] for name in names]
-        return Repeats(list(dict.fromkeys(found)), False)
+        return list(dict.fromkeys(found)), False
 
     def spelled_names(self) -> list[bytes]:
         """Return the names that the next name must not repeat, as `json.dumps` writes them: those of the innermost open
         object (or the strings of the innermost open array). The text may end inside a string."""
         found: list = self._names_at(len(self._data)).spelled()
-        start: cython.Py_ssize_t = string_start(self._data, len(self._data))
+        start: cython.Py_ssize_t = _string_start(self._data, len(self._data))
         return list(dict.fromkeys(found + self._names_at(start).spelled())) if start >= 0 else found
