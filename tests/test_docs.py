@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, JsonMode
+from toolgrammar.core.errors import MissingDependencyError
 from toolgrammar.core.schema import check
 from toolgrammar.core.schema.lower.merged_objects import MAX_DEMANDS
 from toolgrammar.core.schema.scalars import formats
@@ -289,7 +290,13 @@ def test_named_objects_exist(page: Path) -> None:
     """Every dotted name of the library that a page has in backquotes can be imported."""
     for name in re.findall(r"`(toolgrammar\.(?:core|tools|adapters)(?:\.\w+)*)`", page.read_text(encoding="utf-8")):
         module, _, attribute = name.rpartition(".")
-        assert importlib.util.find_spec(module) is not None, name
+        try:
+            found = importlib.util.find_spec(module)
+        except MissingDependencyError:  # of an adapter whose framework is not installed
+            package = ROOT / "adapters" / module.split(".")[2] / "__init__.py"
+            assert re.search(rf'"{attribute}"', package.read_text(encoding="utf-8")), name
+            continue
+        assert found is not None, name
         assert hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name), name
 
 

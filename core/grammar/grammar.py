@@ -747,8 +747,7 @@ class Grammar:
     # -- other notations ---------------------------------------------------------------------------------------
 
     def to_gbnf(self, vocabulary: Vocabulary | None = None) -> Exported:
-        """Return the grammar in GBNF, for llama.cpp. Constraints that GBNF cannot express are left out, and listed in
-        ``unsaid``.
+        """Return the grammar in GBNF, for llama.cpp. ``unsaid`` lists the constraints that GBNF cannot express.
 
         Args:
             vocabulary: the vocabulary of the ids of control tokens; None: control tokens are written by name.

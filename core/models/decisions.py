@@ -394,8 +394,8 @@ def check_question(name: Any, question: Any, refusal: bool = False) -> Asked:
         )
     text = _words(name, "question", question.question).strip() or DEFAULT_QUESTION
     if isinstance(question, YesNo):
-        meanings = (_words(name, "yes", question.yes), _words(name, "no", question.no))
-        return Asked(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), meanings))
+        both = (_words(name, "yes", question.yes), _words(name, "no", question.no))
+        return Asked(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), both))
     if isinstance(question, Scale):
         levels = _texts(name, "levels", question.levels, MAX_LEVELS)
         numbers = tuple(map(str, range(len(levels))))
