@@ -143,10 +143,8 @@ class _Server:
             ollama.CHAT,
             ollama.GENERATE,
         )
-        routes = [
-            Route(protocol.path, self._endpoint(protocol), methods=["POST"])
-            for protocol in (*protocols, DECISIONS, SYSTEM_ONE)
-        ]
+        endpoints: tuple[Protocol | DecisionProtocol, ...] = (*protocols, DECISIONS, SYSTEM_ONE)
+        routes = [Route(protocol.path, self._endpoint(protocol), methods=["POST"]) for protocol in endpoints]
         routes += [
             Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
             Route("/v1/models", self._models, methods=["GET"]),
@@ -253,7 +251,7 @@ class _Server:
         model = self._served.model(asked.model)
 
         async def decisions() -> dict[str, Decision]:
-            async with self._queues[asked.model].turn():
+            async with self._queues[self._served.own_name(asked.model)].turn():
                 return await model.adecide(asked.state, asked.questions, timeout=left, **asked.options)
 
         decided = await _unless_gone(request, decisions())
@@ -347,7 +345,7 @@ class _Server:
     async def _answers(self, asked: Asked) -> list[Generation]:
         """Return all answers to a request."""
         model = self._served.model(asked.model)
-        async with self._queues[asked.model].turn():
+        async with self._queues[self._served.own_name(asked.model)].turn():
             if asked.answers == 1:
                 return [await model.agenerate(asked.messages, asked.params_of(0))]
             params = [asked.params_of(index) for index in range(asked.answers)]
@@ -356,7 +354,7 @@ class _Server:
     async def _events(self, asked: Asked) -> AsyncGenerator[tuple[int, Event], None]:
         """Yield the events of all answers, one answer after the other."""
         model = self._served.model(asked.model)
-        async with self._queues[asked.model].turn():
+        async with self._queues[self._served.own_name(asked.model)].turn():
             for index in range(asked.answers):
                 events: Any = model.astream(asked.messages, asked.params_of(index))
                 async with aclosing(events):

@@ -133,10 +133,18 @@ class Served:
         return self._loaded_model(name).model()
 
     def _loaded_model(self, name: str) -> _shared.LoadedModel:
+        return self._loaded[self.own_name(name)]
+
+    def own_name(self, name: str) -> str:
+        """Return the name under which a model is served.
+
+        Raises:
+            RequestError: there is none (404).
+        """
         # Ollama's clients name a model with or without the tag that it has by default.
         for each in (name, f"{name}:latest", name.removesuffix(":latest")):
             if each in self._loaded:
-                return self._loaded[each]
+                return each
         raise RequestError(
             f"unknown model {name!r}", field="model", hint=f"the models are {sorted(self._loaded)}", status=404
         )

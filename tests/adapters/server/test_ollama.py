@@ -90,6 +90,16 @@ def test_models_are_told(client: Callable[..., ollama.Client], noise: Model, htt
     assert caught.value.status_code == 404
 
 
+@pytest.mark.parametrize(("served", "asked"), [("small", "small:latest"), ("small:latest", "small")])
+def test_the_default_tag(client: Callable[..., ollama.Client], noise: Model, served: str, asked: str) -> None:
+    """A model is found with or without the tag that Ollama adds to a name; streamed too."""
+    made = client({served: noise})
+    said: list[Any] = [{"role": "user", "content": "x"}]
+    options = {"num_predict": 20}
+    assert made.chat(asked, said, format={"type": "integer"}, options=options).message.content
+    assert "".join(each.message.content or "" for each in made.chat(asked, said, stream=True, options=options))
+
+
 def test_a_cut_call_is_not_passed_on(call: Callable[..., Message], http: Callable[..., httpx.Client]) -> None:
     """Near the budget the call is left out, and what was cut is named."""
     schema = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
