@@ -101,7 +101,10 @@ class Decisions(DecisionProtocol):
 
     def whole(self, asked: AskedDecisions, decisions: Mapping[str, Decision]) -> dict[str, Any]:
         """Return a decision."""
-        answers = [_answer(*asked.details[key], asked.questions[key], one) for key, one in decisions.items()]
+        answers = []
+        for key, one in decisions.items():
+            name, values = asked.details[key]
+            answers.append(_answer(name, values, asked.questions[key], one))
         tokens = prompt_tokens(decisions)
         usage = {
             "input_tokens": tokens,
