@@ -55,15 +55,9 @@ settings.register_profile("fast", derandomize=True, deadline=None, max_examples=
 settings.register_profile("slow", deadline=None, max_examples=1_000)
 
 
-def pytest_collection_finish() -> None:
-    """Leave the tests, and what was imported for them, to the collector no more: each pass over them takes a second."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _frozen() -> None:
-    """Likewise what the modules of tests before this one imported."""
+    """Leave the tests, and all that was imported so far, out of later collections: each would take a second."""
     gc.freeze()
 
 

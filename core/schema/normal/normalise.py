@@ -383,12 +383,11 @@ class Normaliser(Assertions):
         return found
 
     def _too_many(self, goal: Goal) -> LimitError:
-        pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), "")
         return LimitError(
             f"more than {MAX_BRANCHES:,} alternatives for one value, or {MAX_COMPOUNDS:,} of arrays and objects",
             hint="simplify nested anyOf, oneOf and not; give each alternative a property with its own const; or close "
             "objects (additionalProperties: false)",
-            place=Place(pointer=pointer),
+            place=_place(goal),
         )
 
     # -- a schema that must hold -------------------------------------------------------------------------------
@@ -577,12 +576,16 @@ class Normaliser(Assertions):
 
 def too_deep(goal: Goal) -> LimitError:
     """Return the error for alternatives whose subschemas need more nested calls than the interpreter allows."""
-    pointer = next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), "")
     return LimitError(
         "anyOf, oneOf, not and their like are nested too deeply",
         hint="flatten the schema",
-        place=Place(pointer=pointer),
+        place=_place(goal),
     )
+
+
+def _place(goal: Goal) -> Place:
+    """Return the place of the first subschema of a goal."""
+    return Place(pointer=next((part.located.pointer for part in goal if isinstance(part, SignedSchema)), ""))
 
 
 def _forks(formula: Formula) -> int:
