@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
@@ -32,6 +31,7 @@ from . import messages as table
 from . import structured as structured
 from .bound import BoundChat
 from .events import NATIVE, Blocks
+from .saved import Saved
 
 if TYPE_CHECKING:
     from langchain_core.language_models import ModelProfile
@@ -73,7 +73,7 @@ def _one_or_more(stop: Any) -> Any:
     return [stop] if isinstance(stop, str) else list(stop) if isinstance(stop, tuple) else stop
 
 
-class ChatToolGrammar(BaseChatModel):
+class ChatToolGrammar(Saved, BaseChatModel):
     """A local model under a grammar, as a LangChain chat model.
 
     Args:
@@ -226,27 +226,6 @@ class ChatToolGrammar(BaseChatModel):
             "mid_conversation_tools": False,
         }
         return cast("ModelProfile", _known_to_langchain(profile))
-
-    @classmethod
-    def get_lc_namespace(cls) -> list[str]:
-        """Return the package by which saved models are found again, not the module inside of it."""
-        return ["toolgrammar", "adapters", "langchain"]
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Return True: objects whose model has an address can be saved and loaded; see `to_json` for the others."""
-        return True
-
-    def to_json(self) -> Any:
-        """Return the object for LangChain's ``dumps``: its arguments, or a note that it cannot be saved.
-
-        What was made of a loaded model cannot: there is no telling how to load it again.
-        """
-        try:
-            json.dumps(self.options)
-        except TypeError:  # a dtype, say
-            return self.to_json_not_implemented()
-        return super().to_json() if self.loaded.uri is not None else self.to_json_not_implemented()
 
     def _get_llm_string(self, stop: list[str] | None = None, **kwargs: Any) -> str:
         """Return the key under which answers are cached, by content: classes and grammars may look alike and differ."""

@@ -33,6 +33,7 @@ except ImportError as error:
     ) from error
 
 from . import messages as table
+from .saved import Saved
 
 if TYPE_CHECKING:
     from toolgrammar.core.models.decisions import Question
@@ -44,7 +45,7 @@ _MEDIA = frozenset({"image", "image_url", "input_image", "audio", "input_audio",
 _SOURCES = frozenset({"base64", "url", "file_id", "data", "image_url", "input_audio", "source", "source_type", "file"})
 
 
-class ToolGrammarDecisions(BaseDecisionModel):  # type: ignore[misc,unused-ignore]  # it needs langchain-core 1.8
+class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unused-ignore]  # it needs langchain-core 1.8
     """A local model as a decision model: a `Noul`, `Choice` or `Score` gets the probability of each whole answer.
 
     The answers are those of `Model.decide`. ``confidence`` is the largest probability.
@@ -99,24 +100,6 @@ class ToolGrammarDecisions(BaseDecisionModel):  # type: ignore[misc,unused-ignor
     @property
     def _provider(self) -> str:
         return table.PROVIDER
-
-    @classmethod
-    def get_lc_namespace(cls) -> list[str]:
-        """Return the package by which saved models are found again, not the module inside of it."""
-        return ["toolgrammar", "adapters", "langchain"]
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Return True: objects whose model has an address can be saved and loaded; see `to_json` for the others."""
-        return True
-
-    def to_json(self) -> Any:
-        """Return the object for LangChain's ``dumps``: its arguments, or a note that it cannot be saved."""
-        try:
-            json.dumps(self.options)
-        except TypeError:  # a dtype, say
-            return self.to_json_not_implemented()
-        return super().to_json() if self.loaded.uri is not None else self.to_json_not_implemented()
 
     def _settings(self) -> dict[str, Any]:
         return {"orders": self.orders, "prior": self.prior, "timeout": self.timeout}
