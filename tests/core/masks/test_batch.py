@@ -15,6 +15,8 @@ from toolgrammar.core.masks import COMPILED, batch, mask_logits
 from toolgrammar.core.masks.batch import EVERYTHING, NOTHING, MaskTable, apply_mask, fill_masks
 from toolgrammar.core.masks.matcher import fill_known
 
+from ...devices import DEVICE
+
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"enum": [1, 23, None]}}, "required": ["b"]}
 
 
@@ -108,11 +110,11 @@ def test_torch_logits(matchers: list[Matcher], vocabulary: Vocabulary, dtype: st
     torch = pytest.importorskip("torch", reason="torch is not installed")
     masks = filled(matchers)
     size = vocabulary.size + extra
-    storage = torch.randn((len(masks), size * 2), dtype=torch.float32).to(getattr(torch, dtype))
+    storage = torch.randn((len(masks), size * 2), device=DEVICE).to(getattr(torch, dtype))
     logits = storage[:, ::2] if layout == "strided" else storage[:, :size].contiguous()
-    allowed = torch.from_numpy(bits(np.pad(masks, [(0, 0), (0, 4)]), size))
+    allowed = torch.from_numpy(bits(np.pad(masks, [(0, 0), (0, 4)]), size)).to(DEVICE)
     expected = torch.where(allowed, logits, float("-inf"))
-    for given in (masks, torch.from_numpy(masks.view(np.int32))):
+    for given in (masks, torch.from_numpy(masks.view(np.int32)).to(DEVICE)):
         trial = logits.clone() if layout == "contiguous" else logits
         apply_mask(trial, given)
         assert torch.equal(trial, expected)
@@ -180,14 +182,14 @@ def test_table_of_any_size_follows_a_batch(vocabulary: Vocabulary, capacity: int
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("device", [None, "cpu"])
+@pytest.mark.parametrize("device", dict.fromkeys([None, "cpu", DEVICE]))
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_table_masks_logits(matchers: list[Matcher], vocabulary: Vocabulary, device: str | None, dtype: str) -> None:
     """One call masks all rows, on the host and by way of a device; the same as masks of one's own."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     table = MaskTable(vocabulary.size, capacity=6, device=device)
     for order in (matchers, matchers[::-1], matchers[2:5]):
-        logits = torch.randn((len(order), vocabulary.size + 40)).to(getattr(torch, dtype))
+        logits = torch.randn((len(order), vocabulary.size + 40), device=device or "cpu").to(getattr(torch, dtype))
         expected = logits.clone()
         apply_mask(expected, filled(order))
         table.apply(logits, order)

@@ -1,4 +1,4 @@
-"""A tiny model in a folder, as transformers saves one."""
+"""A tiny model in a folder, as transformers saves one; `DEVICE` is where models are loaded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from ...devices import DEVICE
 from .tiny import llama, tokenizer
+
+if DEVICE != "cpu":
+    from toolgrammar.core.models.transformers.backend import HFBackend
+
+    _NAMES = HFBackend.__init__.__defaults__
+    assert _NAMES is not None and _NAMES[0] == "cpu"
+    HFBackend.__init__.__defaults__ = (DEVICE, *_NAMES[1:])  # type: ignore[misc]
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 from toolgrammar.core import Constraint, DecodingError, Grammar, ModelError, Vocabulary
 from toolgrammar.core.models import ConstrainedLogitsProcessor
 
+from ...devices import DEVICE
 from .tiny import TEMPLATE, llama, tokenizer
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -54,8 +55,8 @@ def city(vocabulary: Vocabulary) -> Constraint:
 def prompts(*texts: bytes) -> dict[str, Any]:
     """Left-padded input."""
     width = max(map(len, texts))
-    ids = torch.tensor([[EOS] * (width - len(text)) + list(text) for text in texts])
-    mask = torch.tensor([[0] * (width - len(text)) + [1] * len(text) for text in texts])
+    ids = torch.tensor([[EOS] * (width - len(text)) + list(text) for text in texts], device=DEVICE)
+    mask = torch.tensor([[0] * (width - len(text)) + [1] * len(text) for text in texts], device=DEVICE)
     return {"input_ids": ids, "attention_mask": mask}
 
 
@@ -90,13 +91,13 @@ def test_greedy_text_is_that_of_masked_argmax(model: Any, vocabulary: Vocabulary
     with torch.inference_mode():
         while not matcher.is_finished:
             matcher.fill_mask(mask)
-            logits = model(input_ids=ids).logits[0, -1].numpy().copy()
+            logits = model(input_ids=ids).logits[0, -1].cpu().numpy().copy()
             allowed = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size].astype(bool)
             logits[: vocabulary.size][~allowed] = -np.inf
             logits[vocabulary.size :] = -np.inf
             token_id = int(logits.argmax())
             assert matcher.accept(token_id)
-            ids = torch.cat([ids, torch.tensor([[token_id]])], dim=1)
+            ids = torch.cat([ids, torch.tensor([[token_id]], device=DEVICE)], dim=1)
     processor = ConstrainedLogitsProcessor([city.matcher()])
     output = model.generate(**batch, logits_processor=[processor], max_new_tokens=120, do_sample=False)
     assert text_of(output[0], 5) == text_of(ids[0], 5)

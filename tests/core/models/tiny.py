@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...devices import DEVICE
+
 TEMPLATE = (
     "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
     "{% for m in messages %}{{ m.role }}: {{ m.content }}"
@@ -34,7 +36,7 @@ def tokenizer(template: str | None = TEMPLATE, special: Sequence[str] = ("<|end|
 
 
 def llama(**options: Any) -> Any:
-    """A Llama of random weights, the same each time."""
+    """A Llama of random weights, the same each time, on `DEVICE`."""
     import torch
     import transformers
 
@@ -48,4 +50,4 @@ def llama(**options: Any) -> Any:
         "num_key_value_heads": 1,
         "max_position_embeddings": 512,
     }
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**shape, **options})).eval()
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**shape, **options})).to(DEVICE).eval()

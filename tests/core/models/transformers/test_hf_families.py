@@ -12,6 +12,8 @@ from toolgrammar.core.models.sessions import OpenSessions
 from toolgrammar.core.models.transformers.backend import HFSession, _pass_packed, _Traits
 from toolgrammar.core.models.transformers.packed import packing_fault
 
+from ....devices import DEVICE
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -161,16 +163,24 @@ class Checked:
         if not hasattr(transformers, kind):
             pytest.skip(f"this transformers has no {kind}")
         torch.manual_seed(0)
-        self.model = getattr(transformers, kind)(getattr(transformers, configuration)(**SHAPE, **shape)).eval()
+        self.model = (
+            getattr(transformers, kind)(getattr(transformers, configuration)(**SHAPE, **shape)).to(DEVICE).eval()
+        )
 
     def start(self) -> HFSession:
         """A session."""
-        return HFSession(self.model, "cpu", WINDOW, _Traits(OpenSessions(), self.model.config.vocab_size))
+        return HFSession(self.model, DEVICE, WINDOW, _Traits(OpenSessions(), self.model.config.vocab_size))
 
     def expect(self, found: Any, ids: list[int]) -> None:
         """Compare logits with those of one plain forward pass."""
         with torch.inference_mode():
-            expected = self.model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1].float().numpy()
+            expected = (
+                self.model(input_ids=torch.tensor([ids], device=DEVICE), use_cache=False)
+                .logits[0, -1]
+                .float()
+                .cpu()
+                .numpy()
+            )
         np.testing.assert_allclose(found, expected, atol=1e-3 * max(1.0, np.abs(expected).max()))
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from toolgrammar.core import ContextOverflowError, GenerateParams, JsonMode, ModelError, load_model
 
+from ....devices import DEVICE
+
 torch = pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -201,7 +203,9 @@ def test_rows_are_those_of_single_sessions(loaded: Loaded, make: Callable[[], An
             texts.setdefault(key, []).extend(ids)
             assert batch.sessions[key].length == len(texts[key])
             with torch.inference_mode():
-                expected = backend._model(input_ids=torch.tensor([texts[key]])).logits[0, -1].numpy()
+                expected = (
+                    backend._model(input_ids=torch.tensor([texts[key]], device=DEVICE)).logits[0, -1].cpu().numpy()
+                )
             np.testing.assert_allclose(logits, expected, atol=1e-4)
             checked += 1
     assert checked > 40
@@ -283,7 +287,7 @@ def test_one_forward_pass_a_step(loaded: Loaded) -> None:
     assert widths[-1] == (1, 3) and batch.sessions[10].cached_tokens == 40
     with torch.inference_mode():
         for key, ids in ((0, [*prompt, 1, 2, 3]), (10, [*prompt, 7, 8, 3])):
-            expected = backend._model(input_ids=torch.tensor([ids])).logits[0, -1].numpy()
+            expected = backend._model(input_ids=torch.tensor([ids], device=DEVICE)).logits[0, -1].cpu().numpy()
             np.testing.assert_allclose(batch.extend([(key, [3])])[0], expected, atol=1e-4)
     handle.remove()
     for session in batch.sessions.values():

@@ -1,0 +1,271 @@
+"""What masks add to a decoding step of a GPU, beside llguidance and xgrammar.
+
+    python benchmarks/gpu_steps.py [--rows 1,8,32,128] [--steps 60] [--keep]
+
+A transformer of the shape of Llama 2 7B (random weights, bfloat16, Tekken's 131,072 tokens) is one CUDA graph a step,
+with 1,024 tokens in each row's cache. Each row writes calls of ten tools, each its own. A step:
+
+1. the graph is launched; it reads the last tokens from the device;
+2. meanwhile the host computes the masks of all rows, from the tokens before;
+3. the masks are put on the logits, and a token is drawn on the device;
+4. the tokens are read back, and each row's matcher accepts its own.
+
+"free" does 1, 3 without masks, and 4 without matchers. The ways take turns, step by step, so that they meet the same
+clocks of the device; medians. The difference to "free" in percent is what a constraint costs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from batch import call, tool
+from peers import tekken
+from results_io import show, table
+
+from toolgrammar.adapters.cli.engines import LLGuidance, Ours, XGrammar
+from toolgrammar.core.masks.batch import MaskTable
+
+#: The shape of Llama 2 7B.
+WIDTH, INNER, HEADS, LAYERS = 4_096, 11_008, 32, 32
+#: Tokens in each row's cache.
+CONTEXT = 1_024
+
+
+class Network:
+    """One decoding step of a transformer with random weights, as a CUDA graph."""
+
+    def __init__(self, rows: int, vocabulary: int, layers: int, weights: dict[str, Any]) -> None:
+        self.tokens = torch.zeros(rows, dtype=torch.long, device="cuda")
+        self.rows, self.layers, self.weights = rows, layers, weights
+        shape = (rows, HEADS, CONTEXT, WIDTH // HEADS)
+        self.keys = torch.randn(shape, dtype=torch.bfloat16, device="cuda")
+        self.values = torch.randn(shape, dtype=torch.bfloat16, device="cuda")
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side), torch.inference_mode():
+            for _ in range(3):
+                self.logits = self._forward()
+        torch.cuda.synchronize()
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.inference_mode(), torch.cuda.graph(self._graph):
+            self.logits = self._forward()
+
+    def _forward(self) -> Any:
+        """Return logits, ``[rows, V]``. All layers read one cache; the traffic is that of caches of their own."""
+        functional, hidden = torch.nn.functional, self.weights["embed"][self.tokens]
+        for layer in range(self.layers):
+            normal = functional.rms_norm(hidden, (WIDTH,))
+            query, key, value = functional.linear(normal, self.weights[f"qkv{layer}"]).chunk(3, dim=-1)
+            self.keys[:, :, -1] = key.view(self.rows, HEADS, -1)
+            self.values[:, :, -1] = value.view(self.rows, HEADS, -1)
+            mixed = functional.scaled_dot_product_attention(query.view(self.rows, HEADS, 1, -1), self.keys, self.values)
+            hidden = hidden + functional.linear(mixed.reshape(self.rows, WIDTH), self.weights[f"out{layer}"])
+            normal = functional.rms_norm(hidden, (WIDTH,))
+            gate, up = functional.linear(normal, self.weights[f"up{layer}"]).chunk(2, dim=-1)
+            hidden = hidden + functional.linear(functional.silu(gate) * up, self.weights[f"down{layer}"])
+        return functional.linear(functional.rms_norm(hidden, (WIDTH,)), self.weights["head"])
+
+    def launch(self) -> Any:
+        """Begin a step, and return its logits, which are not there yet."""
+        self._graph.replay()
+        return self.logits
+
+
+def weights_of(vocabulary: int, layers: int) -> dict[str, Any]:
+    """Return random weights."""
+    torch.manual_seed(0)
+    draw = lambda *shape: torch.randn(shape, dtype=torch.bfloat16, device="cuda") * 0.02  # noqa: E731 - a short name
+    found = {"embed": draw(vocabulary, WIDTH), "head": draw(vocabulary, WIDTH)}
+    for layer in range(layers):
+        found[f"qkv{layer}"] = draw(3 * WIDTH, WIDTH)
+        found[f"out{layer}"] = draw(WIDTH, WIDTH)
+        found[f"up{layer}"] = draw(2 * INNER, WIDTH)
+        found[f"down{layer}"] = draw(WIDTH, INNER)
+    return found
+
+
+class Way:
+    """A way to choose the next tokens: masks by an engine, or none.
+
+    Args:
+        start: makes the matcher of a row.
+        accept: advances a matcher by a token.
+        masks: computes what `put` takes, on the host.
+        put: puts masks on logits, on the device.
+        texts: what the rows write over and over, in tokens.
+        judge: this library's constraint; each token drawn under a mask is checked by it, outside the time.
+
+    Attributes:
+        forbidden: number of tokens drawn that the judge forbids; peers allow more white space than it.
+    """
+
+    def __init__(
+        self,
+        texts: list[list[int]],
+        judge: Any,
+        start: Callable[[], Any] | None = None,
+        accept: Callable[[Any, int], bool] | None = None,
+        masks: Callable[[list[Any]], Any] | None = None,
+        put: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        self.texts, self.judge, self.start, self.accept, self.masks, self.put = texts, judge, start, accept, masks, put
+        self.at = [1 + (index * 3) % (len(text) - 1) for index, text in enumerate(texts)]
+        self.forbidden = 0
+        self.matchers: list[Any] = []
+        self.judges = [judge.matcher() for _ in texts]
+        for text, at, its_judge in zip(texts, self.at, self.judges, strict=True):
+            assert all(its_judge.accept(token) for token in text[:at])
+            if start is not None and accept is not None:
+                matcher = start()
+                assert all(accept(matcher, token) for token in text[:at])
+                self.matchers.append(matcher)
+
+    def step(self, network: Network) -> float:
+        """Do one step; return milliseconds.
+
+        The token drawn is read back, then replaced by that of the row's text, so that all ways write the same.
+        """
+        next_tokens = torch.tensor([text[at - 1] for text, at in zip(self.texts, self.at, strict=True)])
+        network.tokens.copy_(next_tokens)
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        logits = network.launch()
+        if self.masks is not None and self.put is not None:
+            logits = self.put(logits.clone(), self.masks(self.matchers))
+        else:
+            logits = logits.clone()
+        drawn = torch.multinomial(torch.softmax(logits.float(), dim=-1), 1).view(-1).tolist()
+        if self.accept is not None:
+            for matcher, text, at in zip(self.matchers, self.texts, self.at, strict=True):
+                assert self.accept(matcher, text[at])
+        spent = (time.perf_counter() - begin) * 1e3
+        for row, text in enumerate(self.texts):
+            if self.masks is not None and not self.judges[row].fork().accept(drawn[row]):
+                self.forbidden += 1
+            assert self.judges[row].accept(text[self.at[row]])
+            self.at[row] += 1
+            if self.at[row] == len(text):  # begin anew
+                self.at[row] = 1
+                self.judges[row] = self.judge.matcher()
+                self.judges[row].accept(text[0])
+                if self.start is not None and self.accept is not None:
+                    self.matchers[row] = self.start()
+                    self.accept(self.matchers[row], text[0])
+        return spent
+
+
+def ways_of(texts: list[list[int]], vocabulary: Any, encode: Any, schema: Any) -> dict[str, Way]:
+    """Return free text and the engines, each with a compiled grammar."""
+    import llguidance.torch as llguidance_torch
+    import xgrammar
+    from llguidance import LLExecutor
+
+    rows, words = len(texts), (vocabulary.size + 31) // 32
+    ours = Ours(vocabulary, whitespace="flexible").compile(schema)
+    kept = MaskTable(vocabulary.size, 4_096, device="cuda")
+
+    def ours_put(logits: Any, found: Any) -> Any:
+        kept.forbid(logits, found)
+        return logits
+
+    llguidance = LLGuidance(vocabulary, encode).compile(schema)
+    executor = LLExecutor()
+    bits = torch.zeros((rows, words), dtype=torch.int32, pin_memory=True)
+
+    def llguidance_masks(matchers: list[Any]) -> Any:
+        llguidance_torch.fill_next_token_bitmask_par(executor, list(zip(matchers, range(rows), strict=True)), bits)
+        return bits
+
+    def llguidance_put(logits: Any, found: Any) -> Any:
+        llguidance_torch.apply_token_bitmask_inplace(logits, found.to("cuda", non_blocking=True))
+        return logits
+
+    peer = XGrammar(vocabulary).compile(schema)
+    batch = xgrammar.BatchGrammarMatcher()
+    theirs = torch.zeros((rows, words), dtype=torch.int32, pin_memory=True)
+
+    def xgrammar_masks(matchers: list[Any]) -> Any:
+        batch.batch_fill_next_token_bitmask(matchers, theirs)
+        return theirs
+
+    def xgrammar_put(logits: Any, found: Any) -> Any:
+        xgrammar.apply_token_bitmask_inplace(logits, found.to("cuda", non_blocking=True))
+        return logits
+
+    return {
+        "free": Way(texts, ours),
+        "toolgrammar": Way(
+            texts, ours, ours.matcher, lambda each, token: bool(each.accept(token)), kept.rows, ours_put
+        ),
+        "llguidance": Way(
+            texts,
+            ours,
+            llguidance.deep_copy,
+            lambda each, token: each.try_consume_tokens([token]) == 1,
+            llguidance_masks,
+            llguidance_put,
+        ),
+        "xgrammar": Way(
+            texts,
+            ours,
+            lambda: xgrammar.GrammarMatcher(peer),
+            lambda each, token: bool(each.accept_token(token)),
+            xgrammar_masks,
+            xgrammar_put,
+        ),
+    }
+
+
+def main() -> None:
+    """Run, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="1,8,32,128")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--layers", type=int, default=LAYERS)
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/gpu_steps.{json,md}")
+    options = parser.parse_args()
+    vocabulary, encode = tekken()
+    schema = {"anyOf": [tool(number) for number in range(10)]}
+    weights = weights_of(vocabulary.size, options.layers)
+    results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "context": CONTEXT, "steps": options.steps}
+    lines: list[list[str]] = []
+    for rows in map(int, options.rows.split(",")):
+        seed = random.Random(rows)
+        texts = [encode(call(seed)) for _ in range(rows)]
+        network = Network(rows, vocabulary.size, options.layers, weights)
+        ways = ways_of(texts, vocabulary, encode, schema)
+        spent: dict[str, list[float]] = {name: [] for name in ways}
+        for number in range(10 + options.steps):
+            for name, way in ways.items():
+                taken = way.step(network)
+                if number >= 10:  # the first ones compile kernels
+                    spent[name].append(taken)
+        assert not ways["toolgrammar"].forbidden
+        medians = {name: statistics.median(each) for name, each in spent.items()}
+        worst = {name: float(np.quantile(each, 0.95)) for name, each in spent.items()}
+        results[str(rows)] = {"median_ms": medians, "p95_ms": worst}
+        for name, median in medians.items():
+            lines.append(
+                [
+                    str(rows),
+                    name,
+                    f"{median:.2f}",
+                    f"{worst[name]:.2f}",
+                    f"{(median / medians['free'] - 1) * 100:+.1f}%",
+                ]
+            )
+        del network
+        torch.cuda.empty_cache()
+    note = f"{torch.cuda.get_device_name()}, {CONTEXT} tokens in each row's cache, {options.steps} steps."
+    rendered = table(["rows", "way", "step, ms", "95th percentile, ms", "beside free"], lines)
+    show("gpu_steps", results, f"{note}\n\n{rendered}", keep=options.keep)
+
+
+if __name__ == "__main__":
+    main()
