@@ -29,10 +29,12 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
 from .basics.json_pointer import to_pointer
-from .errors import InvalidSchemaError, LimitError, PatternError, Place
+from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError
 from .grammar import Grammar
 from .language.terms import Terms
 from .regex.compile import regex_term
+from .regex.parser import parse_with_groups
+from .regex.printer import to_python
 from .schema.lower.value_key import value_key
 from .schema.read.keywords import GRAMMAR, KEYWORDS, Keyword
 from .schema.scalars import dates
@@ -338,7 +340,7 @@ class _Patterns:
     """The languages of patterns, by pattern."""
 
     def __init__(self) -> None:
-        self._by_pattern: dict[str, int | None] = {}
+        self._by_pattern: dict[str, int | str] = {}  # a term, or a pattern of Python
         self._lock = threading.Lock()
 
     @cached_property
@@ -358,17 +360,31 @@ class _Patterns:
                 try:
                     self._by_pattern[pattern] = regex_term(self._terms, pattern, whole=False)
                 except PatternError:
-                    re.compile(pattern)  # it may be that no grammar enforces it
-                    self._by_pattern[pattern] = None
-            term = self._by_pattern[pattern]
-            if term is not None:
-                return self._terms.matches(term, text)
-        return _search(pattern, text)
+                    self._by_pattern[pattern] = _for_python(pattern)
+            found = self._by_pattern[pattern]
+            if isinstance(found, int):
+                return self._terms.matches(found, text)
+        return _search(found, text, pattern)
+
+
+def _for_python(pattern: str) -> str:
+    """Return a pattern that no grammar enforces as a pattern of Python's ``re``.
+
+    Raises:
+        re.error: the pattern is malformed, also as a pattern of Python.
+    """
+    try:
+        translated = to_python(parse_with_groups(pattern))
+        re.compile(translated)
+    except (ToolGrammarError, re.error):
+        translated = pattern
+    re.compile(translated)
+    return translated
 
 
 @lru_cache(maxsize=1_024)
-def _search(pattern: str, text: str) -> bool:
-    """Return True if some part of a text matches a pattern as Python's ``re`` reads it.
+def _search(pattern: str, text: str, written: str) -> bool:
+    """Return True if some part of a text matches a pattern of Python's ``re``, which was ``written`` otherwise.
 
     Its matcher backtracks, and nothing but the end of its process ends it.
     """
@@ -385,7 +401,7 @@ def _search(pattern: str, text: str) -> bool:
         late = isinstance(error, subprocess.TimeoutExpired)
         reason = f"takes more than {PATTERN_SECONDS} seconds" if late else f"cannot be searched for: {error}"
         raise LimitError(
-            f"the pattern {pattern!r} {reason}",
+            f"the pattern {written!r} {reason}",
             hint="leave out back-references, and look-arounds inside of repetitions",
             place=Place(keyword="pattern"),
         ) from None

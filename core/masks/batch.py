@@ -89,7 +89,7 @@ def apply_mask(logits: Any, masks: Any) -> None:
     torch = _torch_of(logits)
     if isinstance(masks, np.ndarray):
         masks = torch.from_numpy(np.ascontiguousarray(masks).view(np.int32))
-    _forbid_on_device(torch, logits, _unpacked(torch, masks.to(logits.device, non_blocking=True)))
+    _forbid_on_device(torch, logits, _unpacked(torch, _queued(masks, logits.device)))
 
 
 class MaskTable:
@@ -230,10 +230,11 @@ class MaskTable:
         if self._forbidden is None:
             self._forbidden = torch.zeros((len(self.words), self._size), dtype=torch.bool, device=self._device)
         if self._sent < self._used:
-            fresh = torch.from_numpy(self.words[self._sent : self._used].view(np.int32)).to(self._device)
-            self._forbidden[self._sent : self._used] = _unpacked(torch, fresh)[:, : self._size]
+            fresh = torch.from_numpy(self.words[self._sent : self._used].view(np.int32))
+            unpacked = _unpacked(torch, _queued(fresh, logits.device))
+            self._forbidden[self._sent : self._used] = unpacked[:, : self._size]
             self._sent = self._used
-        numbers = torch.as_tensor(rows).to(self._device, non_blocking=True)
+        numbers = _queued(torch.as_tensor(rows), logits.device)
         _forbid_on_device(torch, logits, self._forbidden.index_select(0, numbers))
 
 
@@ -300,6 +301,17 @@ def _torch_of(logits: Any) -> Any:
     if torch is None or not isinstance(logits, torch.Tensor) or not logits.is_floating_point():
         raise DecodingError("logits are a NumPy array or a torch tensor of floating-point numbers")
     return torch
+
+
+def _queued(tensor: Any, device: Any) -> Any:
+    """Return a tensor on a device; the host does not wait for the device's work so far.
+
+    CUDA copies from pinned memory in the background; from pageable memory it copies after the kernels that were
+    launched, and the host waits meanwhile. The allocator of pinned memory keeps it until it was copied.
+    """
+    if device.type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()
+    return tensor.to(device, non_blocking=True)
 
 
 def _unpacked(torch: Any, masks: Any) -> Any:

@@ -104,10 +104,20 @@ def parse(pattern: str, bound: Bound = "exact") -> Regex:
         if not parser.refers:
             raise
         refused = error.with_traceback(None)
-    tree = expanded(_Parser(text, captures=True).parse(), bound)
+    tree = expanded(parse_with_groups(pattern), bound)
     if tree is None:
         raise refused
     return tree
+
+
+def parse_with_groups(pattern: str) -> Regex:
+    """Do `parse`, and keep groups and references to them as `Capture` and `BackReference`.
+
+    Raises:
+        PatternError: the pattern is malformed, or is written in another dialect.
+        LimitError: see `parse`.
+    """
+    return _Parser(_join_surrogates(pattern), captures=True).parse()
 
 
 def _join_surrogates(pattern: str) -> str:

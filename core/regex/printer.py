@@ -1,4 +1,4 @@
-"""The text of a syntax tree as a pattern of ECMA-262 with the ``u`` flag: the inverse of the parser."""
+"""The text of a syntax tree: as a pattern of ECMA-262 with the ``u`` flag, the inverse of the parser, or of Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from ..unicode.charset import CharSet
 from ..unicode.properties import find_property
 from .parser import DIGIT, LINE_TERMINATOR, WHITE_SPACE, WORD
-from .syntax import Alt, Chars, Empty, End, Look, Regex, Repeat, Seq, Start, WordBoundary, fold
+from .syntax import Alt, BackReference, Capture, Chars, Empty, End, Look, Regex, Repeat, Seq, Start, WordBoundary, fold
 
 _META = frozenset(r"\^$.*+?()[]{}|/")
 _CONTROLS = {0x09: r"\t", 0x0A: r"\n", 0x0B: r"\v", 0x0C: r"\f", 0x0D: r"\r"}
@@ -44,6 +44,36 @@ def to_text(tree: Regex) -> str:
             return r"\B" if node.negated else r"\b"
         assert isinstance(node, Look)
         return f"{_LOOKS[node.ahead, node.negated]}{parts[0]})"
+
+    return fold(tree, combine)
+
+
+def to_python(tree: Regex) -> str:
+    """Return a pattern of Python's ``re`` that matches in the same texts as a tree of ``parse_with_groups``.
+
+    A reference to a group that has not matched stands for the empty string, as in ECMA-262. Repeated groups keep the
+    text of an earlier repetition, which ECMA-262 forgets.
+    """
+
+    def combine(node: Regex, parts: Sequence[str]) -> str:
+        if isinstance(node, Chars):
+            ranges = [f"\\U{low:08x}-\\U{high:08x}" for low, high in node.charset.ranges]
+            return f"[{''.join(ranges)}]" if ranges else "(?!)"
+        if isinstance(node, Seq):
+            return "".join(parts)
+        if isinstance(node, Alt):
+            return f"(?:{'|'.join(parts)})"
+        if isinstance(node, Repeat):
+            return f"(?:{parts[0]}){_counts(node.min, node.max)}"
+        if isinstance(node, Capture):
+            return f"(?P<g{node.number}>{parts[0]})"
+        if isinstance(node, BackReference):
+            return f"(?(g{node.number})(?P=g{node.number}))"
+        if isinstance(node, WordBoundary):
+            return r"(?a:\B)" if node.negated else r"(?a:\b)"
+        if isinstance(node, Look):
+            return f"{_LOOKS[node.ahead, node.negated]}{parts[0]})"
+        return {Empty: "", Start: r"\A", End: r"\Z"}[type(node)]
 
     return fold(tree, combine)
 

@@ -2,7 +2,7 @@
 
 The nodes are :class:`Empty`, :class:`Chars`, :class:`Seq`, :class:`Alt`, :class:`Repeat`, and the assertions
 :class:`Start`, :class:`End`, :class:`WordBoundary`, :class:`Look`, whose truth depends on the text around the match.
-:class:`Capture` and :class:`BackReference` are in no tree that a parser returns: ``back_references.py`` replaces them.
+Trees of ``parse_with_groups`` also have :class:`Capture` and :class:`BackReference` (see ``back_references.py``).
 """
 
 from __future__ import annotations

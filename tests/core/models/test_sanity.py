@@ -14,6 +14,7 @@ import pytest
 from toolgrammar.core import GenerateParams, Message, load_model
 from toolgrammar.core.models import LocalModel
 
+from ...devices import DEVICE
 from .sampling_law import MOST, deviation
 from .tiny import llama, tokenizer
 
@@ -81,7 +82,7 @@ def test_text_is_sampled_from_the_model(load: Callable[[str], LocalModel], netwo
     with load(kind) as model:
         for before, after in sampled(model, "the weather in Rome", 400):
             with torch.inference_mode():
-                logits = network[1](torch.tensor([before + after])).logits[0].numpy()
+                logits = network[1](torch.tensor([before + after], device=DEVICE)).logits[0].cpu().numpy()
             ends = sorted(model.vocabulary.eos)
             for place, token in enumerate(after):
                 rows.append(logits[len(before) + place - 1])

@@ -93,7 +93,7 @@ def finish_gguf(
         "input_layernorm": "attn_norm",
         "post_attention_layernorm": "ffn_norm",
     }
-    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    state = {name: tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
     add("token_embd.weight", "embed", state["model.embed_tokens.weight"])
     add("output_norm.weight", "norm", state["model.norm.weight"])
     if not config.tie_word_embeddings:
