@@ -26,11 +26,11 @@ class SharedTerms:
     def __init__(self, *languages: Callable[[Terms], Iterable[tuple[int, bool]]]) -> None:
         terms = Terms()
         rows = ByteRows(terms)
-        state = 0
+        state, known = 0, set[int]()
         for each in languages:
             for term, quoted in each(terms):
                 rows.start(term, quoted)
-            while state < len(rows) and not _begins_deferred(rows, state):  # each row may add states
+            while state < len(rows) and not _begins_deferred(rows, state, known):  # each row may add states
                 rows.derive(state)
                 state += 1
         self._terms, self._rows = terms, rows
@@ -41,7 +41,7 @@ class SharedTerms:
         return terms, self._rows.copy(terms)
 
 
-def _begins_deferred(rows: ByteRows, state: int) -> bool:
+def _begins_deferred(rows: ByteRows, state: int, known: set[int]) -> bool:
     """Return True if the row of a state needs a deferred term to be built."""
     kind, term = rows.what(state)
-    return RAW <= kind <= QUOTED and begins_deferred(rows.terms, term)
+    return RAW <= kind <= QUOTED and begins_deferred(rows.terms, term, known)

@@ -138,11 +138,20 @@ def excluded_words(terms: Terms, term: int) -> tuple[str, ...] | None:
     return words if kind == WORDS else ("",) if kind == EPSILON_KIND else None
 
 
-def begins_deferred(terms: Terms, term: int) -> bool:
-    """Return True if the derivatives of a term need a deferred term to be built."""
-    waiting = [term]
+def begins_deferred(terms: Terms, term: int, known: set[int]) -> bool:
+    """Return True if the derivatives of a term need a deferred term to be built.
+
+    Args:
+        terms: the store of the term.
+        term: the term.
+        known: terms of which the answer is False; more are added.
+    """
+    waiting, visited = [term], set[int]()
     while waiting:
         term = waiting.pop()
+        if term in known or term in visited:
+            continue
+        visited.add(term)
         kind, args = terms.shape(term)
         if kind == DEFERRED:
             return True
@@ -152,4 +161,5 @@ def begins_deferred(terms: Terms, term: int) -> bool:
             waiting.append(args[0])
         elif kind == SEQ:
             waiting += args if terms.nullable(args[0]) else args[:1]
+    known |= visited
     return False
