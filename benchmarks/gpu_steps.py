@@ -27,7 +27,8 @@ import numpy as np
 import torch
 from batch import call, tool
 from peers import tekken
-from results_io import show, table
+from report import gpu_steps
+from results_io import machine, show
 
 from toolgrammar.adapters.cli.engines import LLGuidance, Ours, XGrammar
 from toolgrammar.core.masks.batch import MaskTable
@@ -234,7 +235,6 @@ def main() -> None:
     schema = {"anyOf": [tool(number) for number in range(10)]}
     weights = weights_of(vocabulary.size, options.layers)
     results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "context": CONTEXT, "steps": options.steps}
-    lines: list[list[str]] = []
     for rows in map(int, options.rows.split(",")):
         seed = random.Random(rows)
         texts = [encode(call(seed)) for _ in range(rows)]
@@ -250,21 +250,9 @@ def main() -> None:
         medians = {name: statistics.median(each) for name, each in spent.items()}
         worst = {name: float(np.quantile(each, 0.95)) for name, each in spent.items()}
         results[str(rows)] = {"median_ms": medians, "p95_ms": worst}
-        for name, median in medians.items():
-            lines.append(
-                [
-                    str(rows),
-                    name,
-                    f"{median:.2f}",
-                    f"{worst[name]:.2f}",
-                    f"{(median / medians['free'] - 1) * 100:+.1f}%",
-                ]
-            )
         del network
         torch.cuda.empty_cache()
-    note = f"{torch.cuda.get_device_name()}, {CONTEXT} tokens in each row's cache, {options.steps} steps."
-    rendered = table(["rows", "way", "step, ms", "95th percentile, ms", "beside free"], lines)
-    show("gpu_steps", results, f"{note}\n\n{rendered}", keep=options.keep)
+    show("gpu_steps", results, gpu_steps({"machine": machine(), **results}), keep=options.keep)
 
 
 if __name__ == "__main__":

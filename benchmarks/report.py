@@ -154,6 +154,20 @@ def batch(result: Result) -> str:
     return f"{result['rows']} texts; {where(result)}.\n\n" + table(("engine", "what", "µs a row (median)"), rows)
 
 
+def gpu_steps(result: Result) -> str:
+    """What masks add to a step of a GPU."""
+    rows = []
+    for count, found in result.items():
+        if count.isdigit():
+            free = found["median_ms"]["free"]
+            for name, median in found["median_ms"].items():
+                more = "" if name == "free" else f"{100 * (median / free - 1):+.1f}%"
+                rows.append((count, name, median, found["p95_ms"][name], more))
+    head = f"{result['device']}, {result['context']:,} tokens in each row's cache, {result['steps']} steps"
+    columns = ("rows", "masks of", "a step, ms: median", "95th percentile", "more than free")
+    return f"{head}; {where(result)}.\n\n{table(columns, rows)}"
+
+
 def text_grammars(result: Result) -> str:
     """Masks of grammars that are written as text."""
     rows = []
@@ -616,7 +630,10 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "summary": summary,
     "maskbench": masks,
     "maskbench_order": masks,
+    "maskbench_all": masks,
+    "maskbench_all_order": masks,
     "maskbench_peers": masks,
+    "gpu_steps": gpu_steps,
     "over_constraint": over_constraint,
     "text_grammars": text_grammars,
     "growth": growth,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from ..normal.conjunction import ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, negated, same_value
+from ..normal.conjunction import ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, is_among, negated
 from ..read.located import Located, SignedSchema
 from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
 from .shapes import up_to
@@ -152,7 +152,7 @@ def _not_unique(schemas: Schemas, located: Located) -> Iterator[Formula]:
     if located.schema["uniqueItems"] is not True:
         return
     listed = list(islice(_listed_items(schemas, located), MAX_LISTED))
-    for value in (*listed, *(value for value in REPEATED if not any(same_value(value, item) for item in listed))):
+    for value in (*listed, *(value for value in REPEATED if not is_among(value, listed))):
         yield fact("array", arrays=Arrays(contains=(Contains(schemas.constant(value), least=2),)))
 
 

@@ -27,6 +27,7 @@ from ..normal.conjunction import (
     ObjectPart,
     Objects,
     flat,
+    is_among,
     same_value,
     type_of,
 )
@@ -412,7 +413,7 @@ class Lowering:
 
     def _booleans(self, excluded: tuple[Any, ...]) -> int:
         """Return the texts of the booleans that are none of some values."""
-        kept = [value for value in (True, False) if not any(same_value(value, other) for other in excluded)]
+        kept = [value for value in (True, False) if not is_among(value, excluded)]
         return self.nodes.words([(self._spell(value), self.nodes.EPSILON) for value in kept])
 
     # -- values that differ from others ------------------------------------------------------------------------
@@ -714,7 +715,7 @@ class Lowering:
     def holds(self, branch: Conjunction, value: Any) -> bool:
         """Return True if a decoded value satisfies a conjunction, its list of values aside."""
         kind = type_of(value)
-        if kind not in branch.types or any(same_value(value, other) for other in branch.not_values):
+        if kind not in branch.types or is_among(value, branch.not_values):
             return False
         if kind == "number":
             return branch.numbers is EVERY.numbers or branch.numbers.contains(value)
@@ -732,6 +733,6 @@ class Lowering:
 
     def branch_holds(self, branch: Conjunction, value: Any) -> bool:
         """Return True if a decoded value satisfies an alternative."""
-        if branch.values is not None and not any(same_value(value, listed) for listed in branch.values):
+        if branch.values is not None and not is_among(value, branch.values):
             return False
         return self.holds(branch, value)

@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii
 from math import ceil, floor
 
 from ...language.queries import is_cofinite, listing
-from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, same_value
+from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, is_among
 from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
 from .context import GoalNodes, Supply
@@ -114,7 +114,7 @@ class Values:
             strings = None if is_cofinite(terms, term) else listing(terms, term, most - 1)
             return _AMPLE if strings is None else _supply({value_key(text) for text in strings}, most)
         values = (True, False) if kind == "boolean" else (None,)
-        kept = [value for value in values if not any(same_value(value, other) for other in branch.not_values)]
+        kept = [value for value in values if not is_among(value, branch.not_values)]
         return _supply({value_key(value) for value in kept}, most)
 
     # -- numbers -----------------------------------------------------------------------------------------------

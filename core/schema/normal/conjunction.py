@@ -9,7 +9,7 @@ conjunction is called a *fact*.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Union
 
@@ -591,6 +591,13 @@ def same_value(left: Any, right: Any) -> bool:
     if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(map(same_value, left, right))
     return bool(left == right)
+
+
+def is_among(value: Any, listed: Sequence[Any]) -> bool:
+    """Return True if a value is equal to one of a list as `same_value` has it."""
+    if not isinstance(value, (dict, list, tuple)) and value not in listed:  # quick: scalars that differ for Python do
+        return False
+    return any(same_value(value, other) for other in listed)
 
 
 def flat(goal: Iterable[Formula]) -> Goal:

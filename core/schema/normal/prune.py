@@ -16,7 +16,7 @@ from ..read.keywords import Role, keywords
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, ObjectPart, Objects, meet, same_value, type_of
+from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, ObjectPart, Objects, is_among, meet, type_of
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
@@ -418,10 +418,7 @@ def _excludes(known: Conjunction, values: Sequence[Any]) -> bool:
         return True
     if len(values) * len(known.not_values) > _FEW:
         return False
-    return all(
-        type_of(value) not in known.types or any(same_value(value, other) for other in known.not_values)
-        for value in values
-    )
+    return all(type_of(value) not in known.types or is_among(value, known.not_values) for value in values)
 
 
 def _implied_arrays(have: Arrays, asked: Arrays) -> bool:
