@@ -215,7 +215,7 @@ def runs(tools: ToolSet, call: ToolCall) -> Iterator[str]:
     try:
         tools.call(call)
     except InvalidArgumentsError as error:
-        if "not whole" not in str(error):
+        if "truncated" not in str(error):
             yield f"another refusal: {error}"
     except Exception as error:
         yield f"another refusal: {error}"

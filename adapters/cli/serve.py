@@ -26,6 +26,9 @@ GRACE = 30
 #: Seconds after these in which the server ends by itself; then the process does, whatever it is at.
 _LAST_SECONDS = 5
 
+#: Time after which a running thread gives the interpreter to one that waits; Python's default is five times as long.
+_SWITCH_SECONDS = 0.001
+
 #: Beginning of the address of a model in Ollama's store.
 _OLLAMA = "gguf:ollama/"
 
@@ -85,6 +88,8 @@ def serve(
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
     gc.freeze()
+    # The event loop waits this long for each thread that reads a grammar or writes a mask.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         _run(app, host, port, grace, body_seconds, lambda address: _announce(address, list(loaded), bool(keys), grace))
     finally:
