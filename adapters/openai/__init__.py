@@ -8,7 +8,8 @@
     answers.chat.completions.create(model="hf:Qwen/Qwen2.5-1.5B-Instruct", messages=[...], tools=[...])
 
 What takes an ``openai.OpenAI`` or ``openai.AsyncOpenAI`` takes these: agent frameworks, Instructor, evaluation tools.
-Requests go to the application of `toolgrammar.adapters.server`, by a transport of httpx; nothing leaves the process.
+Requests go to the application of `toolgrammar.adapters.server`, by a transport of httpx, or of httpx2 if the
+SDK imports that (openai 3); nothing leaves the process.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,14 +12,20 @@ from toolgrammar.core.models import Model
 from .. import _shared
 
 try:
-    import httpx
     import openai
+    from openai import DefaultHttpxClient
 except ImportError as error:
     raise _shared.missing("openai", "openai") from error
 
 from ..server.app import create_app
 from ..server.in_process import BASE_URL, InProcess, client_arguments
 from ..server.limits import Limits
+
+
+def _http() -> Any:
+    """Return the module whose clients the installed SDK takes: httpx up to openai 2, httpx2 from openai 3."""
+    bases = {base.__module__.partition(".")[0] for base in DefaultHttpxClient.__mro__}
+    return importlib.import_module("httpx2" if "httpx2" in bases else "httpx")
 
 
 def client(
@@ -65,13 +72,15 @@ def http_client(
     *,
     defaults: GenerateParams | None = None,
     limits: Limits | None = None,
-) -> httpx.Client:
+) -> Any:
     """Return what a framework takes as ``http_client`` that makes OpenAI's client itself.
 
-    Whatever address it is given, requests go to the models in this process. Arguments and errors as for `client`.
+    Whatever address it is given, requests go to the models in this process. It is a client of httpx2 if the installed
+    SDK imports that (openai 3), else of httpx. Arguments and errors as for `client`.
     """
-    process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
-    return httpx.Client(transport=process.transport(), base_url=f"{BASE_URL}/v1")
+    http = _http()
+    process = InProcess(create_app(models, defaults=defaults, limits=limits), http)
+    return http.Client(transport=process.transport(), base_url=f"{BASE_URL}/v1")
 
 
 def async_http_client(
@@ -79,7 +88,8 @@ def async_http_client(
     *,
     defaults: GenerateParams | None = None,
     limits: Limits | None = None,
-) -> httpx.AsyncClient:
+) -> Any:
     """Return the asynchronous form of `http_client`."""
-    process = InProcess(create_app(models, defaults=defaults, limits=limits), httpx)
-    return httpx.AsyncClient(transport=process.async_transport(), base_url=f"{BASE_URL}/v1")
+    http = _http()
+    process = InProcess(create_app(models, defaults=defaults, limits=limits), http)
+    return http.AsyncClient(transport=process.async_transport(), base_url=f"{BASE_URL}/v1")

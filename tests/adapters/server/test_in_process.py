@@ -13,10 +13,12 @@ import weakref
 from typing import Any
 
 import httpx
+import httpx2
+import openai
 import pytest
 
 from toolgrammar.adapters.anthropic import client as anthropic_client
-from toolgrammar.adapters.openai import async_client, client, http_client
+from toolgrammar.adapters.openai import async_client, async_http_client, client, http_client
 from toolgrammar.adapters.server import create_app
 from toolgrammar.adapters.server.in_process import BASE_URL, InProcess
 from toolgrammar.core.testing import ScriptedModel
@@ -39,6 +41,33 @@ def ask(kind: str, model: ScriptedModel) -> Any:
         made = http_client({"m": model})
         made.post("/chat/completions", json={"model": "m", "messages": HELLO}).raise_for_status()
     return made
+
+
+def test_http_clients_fit_the_sdk() -> None:
+    """They are of the module that the installed SDK itself makes its clients with."""
+    with http_client({"m": ScriptedModel(["Hi."])}) as made:
+        assert isinstance(made, openai.DefaultHttpxClient.__mro__[1])
+    made = async_http_client({"m": ScriptedModel(["Hi."])})
+    assert isinstance(made, openai.DefaultAsyncHttpxClient.__mro__[1])
+    asyncio.run(made.aclose())
+
+
+@pytest.mark.parametrize("http", [httpx, httpx2])
+def test_http_clients_follow_an_sdk_of_either_module(http: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An SDK on httpx (openai 2) and one on httpx2 (openai 3) get clients that answer, blocking and not."""
+    made_by_sdk = type("DefaultHttpxClient", (http.Client,), {})
+    monkeypatch.setattr(sys.modules["toolgrammar.adapters.openai.client"], "DefaultHttpxClient", made_by_sdk)
+    asked = {"model": "m", "messages": HELLO}
+    with http_client({"m": ScriptedModel(["Hi."])}) as made:
+        assert type(made) is http.Client
+        assert made.post("/chat/completions", json=asked).json()["choices"][0]["message"]["content"] == "Hi."
+
+    async def ask_async() -> Any:
+        async with async_http_client({"m": ScriptedModel(["Ho."])}) as made:
+            assert type(made) is http.AsyncClient
+            return (await made.post("/chat/completions", json=asked)).json()
+
+    assert asyncio.run(ask_async())["choices"][0]["message"]["content"] == "Ho."
 
 
 @pytest.mark.parametrize("kind", ["openai", "async", "anthropic", "http"])
