@@ -21,6 +21,7 @@ NEEDS = {
     "ag2_agent": "ag2",
     "agno_agent": "agno",
     "anthropic_sdk": "anthropic",
+    "deepagents_agent": "deepagents",
     "google_adk": "google.adk",
     "haystack_agent": "haystack",
     "instructor_sdk": "instructor",
