@@ -55,6 +55,9 @@ MAX_RULES = 50_000
 #: Maximum number of states of a regular language with intersections or complements.
 MAX_STATES = 4_000
 
+#: Maximum number of terms of strings, each counted wherever it occurs: a nested format repeats its parts.
+MAX_TERMS = 50_000
+
 #: Minimum number of characters and sets of an expression that becomes a rule, because it occurs more than once.
 MIN_SHARED = 5
 
@@ -82,7 +85,8 @@ def exported_rules(nodes: Nodes, root: int) -> ExportedRules:
 
     Raises:
         GrammarError: a fixed text is not UTF-8.
-        LimitError: there are more than `MAX_RULES` rules, or `MAX_STATES` states; or it is nested too deeply.
+        LimitError: there are more than `MAX_RULES` rules, `MAX_STATES` states, or `MAX_TERMS` terms; or it is nested
+            too deeply.
     """
     try:
         return _exported(nodes, root)
@@ -246,6 +250,7 @@ class _Reader:
         self._terms = nodes.terms
         self._names: dict[int, str] = {}
         self._texts: dict[tuple[int, bool], Expression] = {}
+        self._read_terms = 0
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
@@ -327,6 +332,11 @@ class _Reader:
 
     def _term(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
         terms = self._terms
+        self._read_terms += 1
+        if self._read_terms > MAX_TERMS:
+            raise LimitError(
+                f"the strings of the grammar have more than {MAX_TERMS:,} parts", hint="export its parts one by one"
+            )
         if term == terms.ALL:
             return Repeat(leaf(CharSet.full()), 0, None)
         if not terms.known(term) & REGULAR:

@@ -112,6 +112,14 @@ class Task:
         return cls(params, allowed, schema, grammar, repair, free, convert, forbidden, plain_integers)
 
     @property
+    def plannable(self) -> GenerateParams:
+        """The options for the planner, which leaves unsupported keywords to the validation here."""
+        mode = self.params.json_mode
+        if self.params.tools is not None and self.tools is None:
+            return replace(self.params, tools=None, tool_choice="auto", json_mode=mode and replace(mode, strict=False))
+        return replace(self.params, json_mode=mode and replace(mode, strict=False))
+
+    @property
     def is_json(self) -> bool:
         """True if a text answer is JSON."""
         return self.schema is not None or self.params.json_mode is not None

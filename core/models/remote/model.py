@@ -8,6 +8,7 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...basics.event_loop import EventLoop
@@ -34,6 +35,7 @@ from ...generation.params import GenerateParams
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
+from ..chat_template import ChatTemplate
 from ..model import Capabilities, Model, Request
 from .address import headers_of, parse_address
 from .answer_judge import AnswerReader, Task, Verdict
@@ -42,7 +44,8 @@ from .detect import detect
 from .dialect import Dialect
 from .enforced import EnforcedReader, has_plugin, is_enforceable
 from .instructions import correction, schema_text, with_system
-from .servers import Form, forms, sampling
+from .own_grammar import completion_pieces, grammar_form, ignores_grammar, template_of
+from .servers import GRAMMAR, Form, forms, sampling
 from .stream_state import RemoteFinish, remaining_events, remote_generation
 from .transport import MAX_RESENT, RefusedError, Transport
 
@@ -96,7 +99,8 @@ class RemoteModel(Model):
     The request uses all constraints that the server supports. Every call and answer is then validated here, repaired if
     that makes it valid, or requested again together with its errors. So each returned answer is valid; the guarantee is
     called ``validated``, because the answer was not constrained during decoding. A vLLM server with our plug-in
-    (``toolgrammar.adapters.vllm``) constrains it, so its answers are streamed. Thread-safe; all requests share the
+    (``toolgrammar.adapters.vllm``) constrains it, so its answers are streamed; llama.cpp's server constrains it by our
+    exported grammar, and the answer is validated all the same. Thread-safe; all requests share the
     connections.
 
     Args:
@@ -158,6 +162,8 @@ class RemoteModel(Model):
         )
         self._kind = server
         self._has_plugin: bool | None = None  # None: unknown
+        self._template: ChatTemplate | None = None  # of a server that enforces our grammars
+        self._takes_grammar: bool | None = None  # None: unknown
         self._window = context_window
         self._reported_window: int | None = None  # reported by the server; needed to detect truncated answers
         self._retries = retries
@@ -288,11 +294,16 @@ class RemoteModel(Model):
         """Yield the events of one answer, then the complete generation; retry invalid answers."""
         kind = await self._server()
         enforced = is_enforceable(task) and await self._enforces(kind)
+        if self._takes_grammar is None:
+            self._template = await template_of(self._transport) if kind == "llama.cpp" else None
+            self._takes_grammar = self._template is not None
         # Always stream from a server with our plug-in, so that a long answer does not cause a timeout.
         asked, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
-        for attempt in range(1, 2 if enforced else retries + 2):
+        attempt, last = 0, 1 if enforced else retries + 1
+        while attempt < last:
+            attempt += 1
             held = not enforced and (task.held or attempt > 1)
             answer = Answer()
             form = Form("text")
@@ -307,6 +318,10 @@ class RemoteModel(Model):
                         built.add(certain)
                         yield certain
             usage += answer.usage
+            is_ignored = ignores_grammar(form, answer.text, answer.used_up(self._reported_window))
+            if is_ignored:
+                self._distrust()
+                form = replace(form, left_out=("the grammar, which the server ignored",))
             if not verdict.wrong:
                 rest = remaining_events(built.text, verdict)
                 for event in rest if unequal is None else unequal.feed(rest):
@@ -346,7 +361,10 @@ class RemoteModel(Model):
             _LOG.debug(
                 "problems of answer %d: %s", attempt, [self._transport.shown(problem) for problem in verdict.wrong]
             )
-            asked += correction(answer, verdict)
+            if is_ignored:
+                last += 1  # the next form is requested in addition
+            else:
+                asked += correction(answer, verdict)
         raise self._invalid(answer, verdict, attempt, task)
 
     async def _ask(
@@ -360,10 +378,10 @@ class RemoteModel(Model):
         enforced: bool,
     ) -> AsyncGenerator[Any, None]:
         """Yield the immediately certain events of one answer, then its form and the verdict."""
-        descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown, enforced))
+        descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown, enforced, messages))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
-            reader = EnforcedReader(task) if enforced else self._reader(task, held)
+            reader = EnforcedReader(task) if enforced else self._reader(task, form, held)
             reasoning = ReasoningSplitter(*(task.params.thinking_markers or ()))
             try:
                 async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
@@ -398,7 +416,16 @@ class RemoteModel(Model):
             return
         raise descent.refusals[0].error  # the last form is always tried
 
-    def _forms(self, kind: str, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
+    def _forms(
+        self, kind: str, task: Task, unknown: Collection[str], enforced: bool, messages: Sequence[Message]
+    ) -> list[Form]:
+        own = None
+        if self._takes_grammar and self._template is not None:
+            own = grammar_form(task, self._plans, self._template, messages)
+        weaker = self._standard_forms(kind, task, unknown, enforced)
+        return weaker if own is None else [own, *weaker]
+
+    def _standard_forms(self, kind: str, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
         if task.tools is not None:
             tools = task.tools.to_openai(closed=True)
             return forms(kind, task.params, tools, task.schema, unknown, enforced=enforced)
@@ -407,7 +434,10 @@ class RemoteModel(Model):
         possible = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
         return possible[-1:] if task.free else possible
 
-    def _reader(self, task: Task, held: bool) -> AnswerReader:
+    def _reader(self, task: Task, form: Form, held: bool) -> AnswerReader:
+        if form.plan is not None:
+            parser = None if form.plan.make_parser is None else form.plan.make_parser()
+            return AnswerReader(task, parser, held=held)
         tools = task.tools or task.forbidden
         if tools is None:
             return AnswerReader(task, None, held=held)
@@ -433,6 +463,13 @@ class RemoteModel(Model):
     ) -> AsyncGenerator[Any, None]:
         """Yield the chunks of the server's answer to one request, and record the token budget of the request."""
         body = self._request(kind, task, form, messages)
+        if form.name == GRAMMAR:
+            answer.budget = body.get("max_tokens")
+            body.pop("messages")
+            async with aclosing(completion_pieces(self._transport, form, body, live)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
         budgets = [body[name] for name in ("max_tokens", "max_completion_tokens") if isinstance(body.get(name), int)]
         answer.budget = min(budgets, default=None)
         if live:
@@ -483,6 +520,12 @@ class RemoteModel(Model):
         if self._has_plugin is None:
             self._has_plugin = kind == "vllm" and await has_plugin(self._transport, self._name)
         return self._has_plugin
+
+    def _distrust(self) -> None:
+        """Send no more grammars to a server that has ignored one."""
+        if self._takes_grammar:
+            self._takes_grammar = False
+            _LOG.warning("the server of %s ignored a grammar; it is sent none from now on", self._name)
 
     async def _server(self) -> str:
         """Return the kind of the server; with ``"auto"`` it is detected once."""

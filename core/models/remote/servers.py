@@ -12,11 +12,15 @@ from typing import Any
 
 from ...errors import ModelError
 from ...generation.params import GenerateParams
+from ...generation.plan import Plan
 from .enforced import envelope
 from .schema_dialects import anchored_schema, extra_keywords, plain_schema, strict_schema, without
 
 #: Name of the form that a server with our plug-in enforces completely.
 ENFORCED = "toolgrammar"
+
+#: Name of the form with our exported grammar.
+GRAMMAR = "grammar"
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Form:
         left_out: pointers of removed parts of schemas, each after the tool's name or ``response``.
         schema_in_prompt: the schema of the answer is in the prompt, because no field has it.
         tools_in_prompt: the tools are in the prompt, and calls are text.
+        plan: the language of the answer, if ``fields`` have its exported grammar.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Form:
     left_out: tuple[str, ...] = ()
     schema_in_prompt: bool = False
     tools_in_prompt: bool = False
+    plan: Plan | None = None
 
     @property
     def keywords(self) -> frozenset[str]:

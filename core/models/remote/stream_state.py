@@ -9,7 +9,7 @@ from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
 from .answer_judge import Verdict
-from .servers import ENFORCED
+from .servers import ENFORCED, GRAMMAR
 
 Guarantee = Literal["constrained", "validated"]
 
@@ -22,7 +22,8 @@ class RemoteGeneration(Generation):
         form: the form of the request that the server accepted, for example ``"strict tools"``, ``"json_schema"`` or,
             for instructions only, ``"prompt"``.
         left_out: keywords that were removed from schemas, because the server does not support them: the tool's name, or
-            ``response``, and a JSON pointer. All of them were validated here.
+            ``response``, and a JSON pointer; for the form ``"grammar"``, each constraint in words. All of them were
+            validated here.
         attempts: number of requests for an answer.
     """
 
@@ -32,8 +33,9 @@ class RemoteGeneration(Generation):
 
     @property
     def guarantee(self) -> Guarantee:
-        """``"constrained"``: a server with our plug-in chose each token under the grammar; else ``"validated"``."""
-        return _guarantee(self.form)
+        """``"constrained"``: the server chose each token under our grammar, by our plug-in or by its own means; else
+        ``"validated"``, also if `left_out` names a constraint."""
+        return _guarantee(self.form, self.left_out)
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,11 @@ class RemoteFinish(Finish):
     @property
     def guarantee(self) -> Guarantee:
         """As in `RemoteGeneration`."""
-        return _guarantee(self.form)
+        return _guarantee(self.form, self.left_out)
 
 
-def _guarantee(form: str) -> Guarantee:
-    return "constrained" if form == ENFORCED else "validated"
+def _guarantee(form: str, left_out: tuple[str, ...]) -> Guarantee:
+    return "constrained" if form == ENFORCED or (form == GRAMMAR and not left_out) else "validated"
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:

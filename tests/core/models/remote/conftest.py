@@ -91,10 +91,14 @@ class Server:
         asked: the bodies of the requests.
         requests: the requests.
         plugin: it is vLLM with our plug-in.
+        native: answers the endpoints of llama.cpp's server; None: it has none of them.
     """
 
-    def __init__(self, *replies: Reply, plugin: bool = False) -> None:
+    def __init__(
+        self, *replies: Reply, plugin: bool = False, native: Callable[[str, Any], httpx.Response] | None = None
+    ) -> None:
         self.plugin = plugin
+        self.native = native
         self._replies = list(replies)
         self.asked: list[dict[str, Any]] = []
         self.requests: list[httpx.Request] = []
@@ -104,6 +108,9 @@ class Server:
         if b'{\\"toolgrammar\\": 0}' in request.content:  # is the plug-in there?
             refusal = "toolgrammar: an envelope of version 0" if self.plugin else "no such grammar"
             return httpx.Response(400, json={"error": {"message": refusal}})
+        if request.url.path in ("/props", "/tokenize", "/completion"):
+            given = json.loads(request.content) if request.content else None
+            return httpx.Response(404) if self.native is None else self.native(request.url.path, given)
         self.requests.append(request)
         body = json.loads(request.content) if request.content else {}
         self.asked.append(body)

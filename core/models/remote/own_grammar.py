@@ -1,0 +1,172 @@
+"""Our grammar on llama.cpp's server: the prompt is rendered here, and ``/completion`` enforces the exported GBNF.
+
+``/v1/chat/completions`` of this server refuses a grammar beside tools, and translates schemas itself, incompletely.
+
+Source: the README of llama.cpp's server (``/props``, ``/tokenize``, ``/completion``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from functools import lru_cache
+from typing import Any
+
+from ...basics.logs import logger_of
+from ...conversation.messages import ImagePart, Message
+from ...errors import GrammarError, LimitError, ModelError, NotFoundError, SchemaError, ServerError
+from ...export.writers import Exported
+from ...generation.plan import Planner
+from ...grammar import Grammar
+from ..chat_template import ChatTemplate
+from ..history import message_shape
+from .answer_judge import Task
+from .instructions import schema_text, with_system
+from .servers import GRAMMAR, Form
+from .transport import RefusedError, Transport
+
+_LOG = logger_of("remote")
+
+#: Maximum size of an exported grammar in characters. The server parses it for each request: 193,000 characters (263
+#: tools) in 0.1 s.
+MAX_GBNF = 400_000
+
+#: Text that no model writes by itself, for the probe.
+_PROBE = "qzx"
+
+
+async def template_of(transport: Transport) -> ChatTemplate | None:
+    """Return the chat template of a server that enforces grammars; None if it has no template, or ignores grammars.
+
+    The probe requests a text that only a grammar can cause.
+
+    Raises:
+        ServerError: the server did not answer.
+    """
+    try:
+        props = await transport.fetch("/props")
+        source = props.get("chat_template") if isinstance(props, Mapping) else None
+        if not isinstance(source, str) or not source:
+            return None
+        template = ChatTemplate(
+            source, controls=(), bos=str(props.get("bos_token", "")), eos=str(props.get("eos_token", ""))
+        )
+        body = {"prompt": ".", "n_predict": 8, "temperature": 0, "grammar": f'root ::= "{_PROBE}"'}
+        written = await transport.fetch("/completion", body)
+    except RefusedError:
+        return None
+    except ModelError as error:
+        if isinstance(error, ServerError) and type(error) not in (ServerError, NotFoundError):
+            raise
+        return None  # another server, or a template with an error
+    if isinstance(written, Mapping) and written.get("content") == _PROBE:
+        return template
+    _LOG.warning("the server ignores grammars; its answers are validated")
+    return None
+
+
+def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages: Sequence[Message]) -> Form | None:
+    """Return the form of a request that the server enforces by our grammar; None if there is none.
+
+    There is none for free text, images, reasoning, and a grammar with control tokens or above `MAX_GBNF`.
+    """
+    params, tools = task.params, task.tools
+    if task.free or (tools is None and not task.is_json and task.grammar is None):
+        return None
+    if any(
+        isinstance(part, ImagePart) for turn in messages if not isinstance(turn.content, str) for part in turn.content
+    ):
+        return None
+    if "think" in template.source and params.thinking is not False:
+        return None  # the grammar is that of the answer alone
+    wire, described, text = None, [], ""
+    try:
+        if task.schema is not None:
+            messages = with_system(messages, schema_text(task.schema, tools is not None))
+        if tools is not None:
+            own = tools.shown_format(template.source, ())
+            is_shown = own is not None and params.tool_format is None
+            wire = own if is_shown else tools.wire_format(params.tool_format, template.source, ())
+            if wire != own or not message_shape(template.source).writes_calls:
+                messages = tools.render_history(messages, wire)
+            described, text = (tools.to_openai() if wire == own else []), tools.prompt(wire)
+        plan = planner.plan(task.plannable, wire)
+        if plan.grammar.specials:
+            return None
+        exported = _exported(plan.grammar)
+        pieces = template.render_prompt(messages, described, text, params.thinking)
+        prompt = "".join(piece for piece, _ in pieces)
+    except (GrammarError, LimitError, ModelError, SchemaError) as error:
+        _LOG.info("the request has no grammar for the server: %s", error)
+        return None
+    if len(exported.text) > MAX_GBNF or prompt.rstrip().endswith("<think>"):
+        return None
+    fields = {"prompt": prompt, "grammar": exported.text, "preserved_tokens": list(getattr(wire, "call_markers", ()))}
+    unsaid = (*exported.unsaid, *(str(problem) for problem in plan.grammar.unenforced))
+    return Form(GRAMMAR, fields, unsaid, plan=plan)
+
+
+def ignores_grammar(form: Form, text: str, used_up: bool | None) -> bool:
+    """Return True if a text proves that the server did not enforce the grammar of a form.
+
+    Args:
+        form: the form.
+        text: the text that the server sent.
+        used_up: the result of `Answer.used_up`; a truncated text proves nothing.
+    """
+    return form.plan is not None and not form.plan.grammar.matches(text) and used_up is not True
+
+
+async def completion_pieces(
+    transport: Transport, form: Form, sampling: Mapping[str, Any], live: bool
+) -> AsyncGenerator[Any, None]:
+    """Yield the answer of ``/completion`` as chunks of a chat completion.
+
+    Args:
+        transport: connections to the server.
+        form: a form of `grammar_form`.
+        sampling: the other fields of the body.
+        live: stream the answer.
+    """
+    tokens = await _tokens(transport, form.fields["prompt"])
+    body = {**sampling, **form.fields, "prompt": tokens, "stream": live}
+    body.pop("chat_template_kwargs", None)  # they are in the prompt
+    if "max_tokens" in body:
+        body["n_predict"] = body.pop("max_tokens")
+    if not live:
+        yield _chunk(await transport.fetch("/completion", body))
+        return
+    async with aclosing(transport.events("/completion", body)) as events:
+        async for event in events:
+            yield _chunk(event)
+
+
+async def _tokens(transport: Transport, prompt: str) -> Any:
+    """Return the tokens of a prompt with one first token, although server and template may both write it; the text, if
+    the server does not tell its tokens."""
+    try:
+        body = {"content": prompt, "add_special": True, "parse_special": True}
+        found = await transport.fetch("/tokenize", body)
+    except NotFoundError:
+        return prompt
+    ids = found.get("tokens") if isinstance(found, Mapping) else None
+    if not isinstance(ids, list) or not ids:
+        return prompt
+    return ids[1:] if len(ids) > 1 and ids[0] == ids[1] else ids
+
+
+def _chunk(event: Any) -> Any:
+    """Return an event of ``/completion`` as a chunk of a chat completion; any other event as it is."""
+    if not isinstance(event, Mapping) or not isinstance(event.get("content"), str):
+        return event
+    finish = None
+    if event.get("stop"):
+        finish = "length" if event.get("stop_type") == "limit" or event.get("truncated") else "stop"
+    chunk = {"choices": [{"index": 0, "delta": {"content": event["content"]}, "finish_reason": finish}]}
+    counts = {"prompt_tokens": event.get("tokens_evaluated"), "completion_tokens": event.get("tokens_predicted")}
+    return {**chunk, "model": event.get("model"), **({"usage": counts} if finish else {})}
+
+
+@lru_cache(maxsize=16)
+def _exported(grammar: Grammar) -> Exported:
+    return grammar.to_gbnf()
