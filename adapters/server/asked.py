@@ -345,13 +345,19 @@ def closed_schema(fields: Fields, name: str = "schema") -> Any:
         return _shared.closed(schema)
 
 
-def thinking_of(fields: Fields, name: str, model: Model) -> bool | int | None:
-    """Return the reasoning that a word of ``reasoning_effort`` asks for; None if it is absent."""
+def thinking_of(fields: Fields, name: str, model: Model, *, optional: bool = False) -> bool | int | None:
+    """Return the reasoning that a word of ``reasoning_effort`` asks for; None if it is absent.
+
+    A model without reasoning is not asked for any: that is an error, or where it is ``optional`` an unused field.
+    """
     effort = fields.word(name, tuple(EFFORTS))
     if not effort:
         return None
     thinking = EFFORTS[effort]
     if thinking is not False and isinstance(model, LocalModel) and find_markers(model.vocabulary) is None:
+        if optional:
+            fields.unused.append(fields.path(name))
+            return None
         raise RequestError(
             f"{fields.path(name)} is {effort!r}, and this model has no reasoning",
             field=fields.path(name),

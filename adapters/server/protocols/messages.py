@@ -258,7 +258,7 @@ def _output(fields: Fields | None, model: Model) -> tuple[Any, Any]:
     """Return the reasoning that an effort asks for, and the schema of the answer."""
     if fields is None:
         return None, None
-    effort = thinking_of(fields, "effort", model)
+    effort = thinking_of(fields, "effort", model, optional=True)
     form = fields.inner("format")
     schema = None
     if form is not None:

@@ -199,7 +199,7 @@ class Responses(Protocol):
         schema = schema_of(None if form is None else text.within(form, text.path("format")))
         text.end()
         reasoning = fields.inner("reasoning") or Fields({})
-        effort = reasoning.has("effort") and Fields({"effort": reasoning.take("effort")}, "reasoning")
+        thinking = thinking_of(reasoning, "effort", model, optional=True)
         reasoning.not_offered("summary", "auto")
         reasoning.not_offered("generate_summary", "auto")
         reasoning.end()
@@ -208,7 +208,7 @@ class Responses(Protocol):
             **sampling(fields),
             "max_tokens": fields.whole("max_output_tokens"),
             "parallel_tool_calls": parallel,
-            "thinking": thinking_of(effort, "effort", model) if effort else None,
+            "thinking": thinking,
             "logprobs": _logprobs(fields, included, model),
         }
         stream = fields.flag("stream")

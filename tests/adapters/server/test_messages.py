@@ -16,7 +16,8 @@ from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
 from toolgrammar.adapters.anthropic import async_client, client
-from toolgrammar.core import GenerateParams, Message, Model
+from toolgrammar.adapters.server.unused import HEADER
+from toolgrammar.core import GenerateParams, Message, Model, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 
 from .conftest import BOOKING
@@ -121,6 +122,22 @@ def test_reasoning_is_a_block_of_its_own(thinking: Model) -> None:
             final = stream.get_final_message()
     assert kinds == ["thinking", "text"] == [block.type for block in final.content]
     assert final.content[0].thinking == "2 and 2" and final.content[1].text == "Four."  # type: ignore[union-attr]
+
+
+def test_effort_of_a_model_without_reasoning_is_unused(http: Callable[..., httpx.Client]) -> None:
+    """Claude Code sends an effort to every model: one without markers of reasoning answers, and the header names it."""
+    vocabulary = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
+    client = http({"plain": ScriptedModel(lambda messages: "Four.", vocabulary=vocabulary)})
+    asked = {"model": "plain", "max_tokens": 50, "messages": [{"role": "user", "content": "2 + 2?"}]}
+    for kind in ({}, {"thinking": {"type": "adaptive"}}):
+        answer = client.post("/v1/messages", json={**asked, **kind, "output_config": {"effort": "high"}})
+        assert answer.status_code == 200 and answer.json()["content"] == [{"type": "text", "text": "Four."}], (
+            answer.text
+        )
+        assert answer.headers[HEADER] == "output_config.effort"
+    for effort in ("none", "vast"):
+        answer = client.post("/v1/messages", json={**asked, "output_config": {"effort": effort}})
+        assert answer.status_code == (200 if effort == "none" else 400) and HEADER not in answer.headers
 
 
 def test_a_cut_call_is_not_passed_on(call: Callable[..., Message], http: Callable[..., httpx.Client]) -> None:

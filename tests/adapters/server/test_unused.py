@@ -15,7 +15,7 @@ from toolgrammar.adapters.server.asked import Served
 from toolgrammar.adapters.server.fields import RequestError
 from toolgrammar.adapters.server.protocols.chat_completions import CHAT_COMPLETIONS
 from toolgrammar.adapters.server.unused import HEADER, UNUSED, Told, header, pattern_of
-from toolgrammar.core import Message, ToolCall
+from toolgrammar.core import Message, ToolCall, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 
 from ...counted import at_most
@@ -25,6 +25,7 @@ SAID: Any = [{"role": "user", "content": "x"}]
 CHAT: dict[str, Any] = {"messages": SAID}
 RESPONSES: dict[str, Any] = {"input": "x"}
 MESSAGES: dict[str, Any] = {"messages": SAID, "max_tokens": 99}
+PLAIN = Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 FUNCTION = {"type": "function", "name": "book", "parameters": BOOKING}
 
 #: For each row of the table: a request that has such a field, and how the header names it if not as the table does.
@@ -75,8 +76,10 @@ ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "chat_template_kwargs": ("chat/completions", {**CHAT, "chat_template_kwargs": {"a": 1}}, ""),
     "text.verbosity": ("responses", {**RESPONSES, "text": {"verbosity": "low"}}, ""),
     "verbosity": ("chat/completions", {**CHAT, "verbosity": "low"}, ""),
+    "reasoning.effort": ("responses", {**RESPONSES, "reasoning": {"effort": "medium"}}, ""),
     "reasoning.summary": ("responses", {**RESPONSES, "reasoning": {"summary": "none"}}, ""),
     "reasoning.generate_summary": ("responses", {**RESPONSES, "reasoning": {"generate_summary": "concise"}}, ""),
+    "output_config.effort": ("messages", {**MESSAGES, "output_config": {"effort": "high"}}, ""),
     "thinking.display": ("messages", {**MESSAGES, "thinking": {"type": "disabled", "display": "omitted"}}, ""),
     "web_search_options": ("chat/completions", {**CHAT, "web_search_options": {}}, ""),
     "prediction": ("chat/completions", {**CHAT, "prediction": {"type": "content", "content": "x"}}, ""),
@@ -103,8 +106,10 @@ ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def asked(http: Callable[..., httpx.Client], path: str, body: dict[str, Any], reply: Any = "hello") -> httpx.Response:
-    """Ask a model that says the same to all."""
-    return http({"m": ScriptedModel(lambda messages: reply)}).post(f"/v1/{path}", json={"model": "m", **body})
+    """Ask a model without reasoning that says the same to all."""
+    return http({"m": ScriptedModel(lambda messages: reply, vocabulary=PLAIN)}).post(
+        f"/v1/{path}", json={"model": "m", **body}
+    )
 
 
 @pytest.mark.parametrize("row", UNUSED)

@@ -18,7 +18,7 @@ from typing import Any
 import uvicorn
 
 from toolgrammar.adapters.server import create_app
-from toolgrammar.core import Message, ToolCall
+from toolgrammar.core import Message, Model, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 
 from .table import DONE, MODEL, Calls
@@ -123,7 +123,7 @@ class _Recorder:
 
 
 @contextmanager
-def hosted(model: ScriptedModel, name: str = MODEL) -> Iterator[Seen]:
+def hosted(model: Model, name: str = MODEL) -> Iterator[Seen]:
     """Serve a model on the loopback interface while the block runs."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

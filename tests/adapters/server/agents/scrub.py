@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
 
 #: Maximum number of characters of a text that is kept whole; of others the beginning is kept.
-_LONGEST, _BEGINNING = 90, 24
+LONGEST, _BEGINNING = 90, 24
 #: Fields whose texts are kept whole: they are what the server reads.
-_WHOLE = frozenset({"definition", "pattern", "arguments", "input"})
+WHOLE = frozenset({"definition", "pattern", "arguments", "input"})
+#: Fields that have the conversation.
+_LISTS = frozenset({"messages", "input"})
 #: Of headers only these are kept.
 _HEADERS = ("x-toolgrammar-unused",)
 
@@ -23,40 +26,82 @@ _RULES: Sequence[tuple[re.Pattern[str], str]] = [
 ]
 
 
-def scrubbed(requests: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return requests in the form of a fixture: each list of tools once, and the bodies."""
-    tools: list[Any] = []
-    made = []
+def scrubbed(requests: Sequence[dict[str, Any]], tools: list[Any]) -> list[dict[str, Any]]:
+    """Return the requests of one run in the form of a fixture: each has its difference from the one before it.
+
+    Args:
+        requests: in order.
+        tools: of all runs of an agent; a request has indices in this list, which is extended by new tools.
+    """
     ids: dict[str, str] = {}
+    bodies, made = [], []
     for one in requests:
-        if one["method"] != "POST":
+        if one["method"] != "POST" or not isinstance(one.get("body"), dict):
             continue
         body = _value(one["body"], "", ids)
         if "tools" in body:
-            if body["tools"] not in tools:
-                tools.append(body["tools"])
-            body["tools"] = tools.index(body["tools"])
+            body["tools"] = [_index(tool, tools) for tool in body["tools"]]
+        bodies.append(body)
         unused = {name: value for name, value in one.get("headers", {}).items() if name in _HEADERS}
-        made.append({"path": one["path"], **unused, "body": body})
-    return {"tools": tools, "requests": made}
+        made.append({"path": one["path"], **unused})
+    return [{**head, **difference} for head, difference in zip(made, differences(bodies), strict=True)]
+
+
+def differences(bodies: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return of each body what differs from the body before it.
+
+    ``set`` has the changed fields, ``gone`` the names of absent ones, and ``kept`` says of a list of messages how
+    many of its first items are those of the body before.
+    """
+    made = []
+    before: dict[str, Any] = {}
+    for body in bodies:
+        changed = {name: value for name, value in body.items() if name not in before or before[name] != value}
+        kept = {}
+        for name in _LISTS & changed.keys() & before.keys():
+            pairs = zip(body[name], before[name], strict=False)
+            kept[name] = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+            changed[name] = body[name][kept[name] :]
+        gone = [name for name in before if name not in body]
+        made.append({"set": changed, **({"kept": kept} if kept else {}), **({"gone": gone} if gone else {})})
+        before = body
+    return made
+
+
+def bodies_of(requests: Sequence[dict[str, Any]], tools: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the bodies of the requests of one run in a fixture."""
+    made = []
+    body: dict[str, Any] = {}
+    for one in requests:
+        kept = {name: [*body[name][:count], *one["set"][name]] for name, count in one.get("kept", {}).items()}
+        body = {name: value for name, value in body.items() if name not in one.get("gone", ())} | one["set"] | kept
+        made.append({**body, "tools": [tools[n] for n in body["tools"]]} if "tools" in body else body)
+    return made
+
+
+def _index(tool: Any, tools: list[Any]) -> int:
+    if tool not in tools:
+        tools.append(tool)
+    return tools.index(tool)
 
 
 def _value(value: Any, name: str, ids: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {_text(key, ids): _value(item, key, ids) for key, item in value.items()}
+        return {scrubbed_text(key): _value(item, key, ids) for key, item in value.items()}
     if isinstance(value, list):
         return [_value(item, name, ids) for item in value]
     if not isinstance(value, str):
         return value
     if name in ("call_id", "tool_call_id", "tool_use_id", "id"):
         return ids.setdefault(value, f"id_{len(ids)}")
-    text = _text(value, ids)
-    if len(text) > _LONGEST and name not in _WHOLE:
+    text = scrubbed_text(value)
+    if len(text) > LONGEST and name not in WHOLE:
         return f"{text[:_BEGINNING]}... ({len(text)} characters)"
     return text
 
 
-def _text(text: str, ids: dict[str, str]) -> str:
+def scrubbed_text(text: str) -> str:
+    """Return a text without ids, paths and times."""
     for pattern, instead in _RULES:
         text = pattern.sub(instead, text)
     return text
