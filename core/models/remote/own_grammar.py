@@ -94,7 +94,8 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
         if plan.grammar.specials:
             return None
         exported = _exported(plan.grammar)
-        pieces = template.render_prompt(messages, described, text, params.thinking)
+        thinking = params.thinking is not False if isinstance(params.thinking, int) else None
+        pieces = template.render_prompt(messages, described, text, thinking)
         prompt = "".join(piece for piece, _ in pieces)
     except (GrammarError, LimitError, ModelError, SchemaError) as error:
         _LOG.info("the request has no grammar for the server: %s", error)
