@@ -49,6 +49,15 @@ def test_each_agent_has_its_recordings() -> None:
     assert sum(count // 3 if kind == "long" else count for (_, kind), count in counts.items()) >= 200
 
 
+@pytest.mark.parametrize("agent", RECORDED)
+def test_each_recorded_tool_is_sent(agent: str) -> None:
+    """The list of tools of a recording has none twice, and none that no request has."""
+    kept = RECORDED[agent]
+    sent = {n for run in kept["runs"].values() for request in run for n in request["set"].get("tools", ())}
+    assert sent == set(range(len(kept["tools"])))
+    assert len({json.dumps(tool) for tool in kept["tools"]}) == len(kept["tools"])
+
+
 def test_the_page_has_the_results() -> None:
     """The table of the page is the one that the job writes from the results."""
     page = (ROOT / PAGE).read_text(encoding="utf-8")

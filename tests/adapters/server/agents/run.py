@@ -239,11 +239,21 @@ def _write(name: str, kind: str, said: str, requests: list[dict[str, Any]]) -> N
     if kept.get("package") != package or "runs" not in kept:
         kept = {"package": package, "tools": [], "runs": {}}
     kept["runs"][kind] = scrubbed(requests, kept["tools"])
+    _prune(kept)
     lines = [f' "{head}": {json.dumps(kept[head], ensure_ascii=False)}' for head in ("package",)]
     lines.append(' "tools": [\n' + ",\n".join(_line(tool) for tool in kept["tools"]) + "\n ]")
     runs = [f'  "{one}": [\n' + ",\n".join(map(_line, run)) + "\n  ]" for one, run in kept["runs"].items()]
     lines.append(' "runs": {\n' + ",\n".join(runs) + "\n }")
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _prune(kept: dict[str, Any]) -> None:
+    """Take the tools out of a recording that no run has any more."""
+    sets = [request["set"] for run in kept["runs"].values() for request in run if "tools" in request["set"]]
+    used = sorted({n for one in sets for n in one["tools"]})
+    for one in sets:
+        one["tools"] = [used.index(n) for n in one["tools"]]
+    kept["tools"] = [kept["tools"][n] for n in used]
 
 
 def _line(value: Any) -> str:
