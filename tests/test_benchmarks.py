@@ -10,7 +10,8 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -543,3 +544,39 @@ def test_choices_of_decisions_are_those_of_decide(bench: Any) -> None:
         counts = module.counted([case], sheet)
         assert counts["first tokens"]["other"] == (made["first tokens"] != made["whole labels"])
         assert module.rendered(counts).count("\n") >= 6
+
+
+def test_masks_are_those_of_the_verifier(bench: Any) -> None:
+    """`mask_verifier.py` agrees with the masks of random schemas, and reports each change of a mask or a witness."""
+    verifier = bench("mask_verifier")
+    left_out: Counter[str] = Counter()
+    head, *cases = bench("mask_cases").lines(range(100), left_out)
+    assert len(cases) > 60 and set(left_out) == {"UnsatisfiableSchemaError", "ValueError"}
+    counts, problems = verifier.verify(iter([head, *cases]))
+    assert problems == [] and counts["masks"] > 300 and 30 < counts["finite cases"] < len(cases)
+
+    def found(change: Callable[[dict[str, Any], dict[str, Any]], Any], finite: bool) -> list[str]:
+        """The problems after a change of each case whose first mask has several tokens."""
+        changed = []
+        for case in map(json.loads, cases):
+            step = case["steps"][0]
+            if case["finite"] == finite and len(step["mask"]) > 1:
+                change(case, step)
+                changed.append(json.dumps(case))
+        reported = [verifier.verify(iter([head, each]))[1] for each in changed[:6]]
+        assert len(reported) == 6
+        assert all(reported)
+        return [problem for problems in reported for problem in problems]
+
+    def add(case: dict[str, Any], step: dict[str, Any]) -> None:
+        step["mask"].append(ord("}"))
+        step["witnesses"].append([ord("}")])
+
+    def spoil(case: dict[str, Any], step: dict[str, Any]) -> None:
+        step["witnesses"][0].append(ord("}"))
+
+    assert any("missing" in each for each in found(lambda case, step: step["mask"].clear(), finite=True))
+    assert any("cannot be completed" in each for each in found(add, finite=True))
+    assert any("is not valid" in each for each in found(add, finite=False))
+    assert any("is not valid" in each for each in found(spoil, finite=False))
+    assert any("no witness" in each for each in found(lambda case, step: step["witnesses"].pop(), finite=False))
