@@ -26,3 +26,9 @@ def tekken() -> tuple[Vocabulary, Encode]:
 
     tokenizer = Tekkenizer.from_file(tekken_file())
     return Vocabulary.from_mistral(tokenizer), lambda text: tokenizer.encode(text, bos=False, eos=False)
+
+
+def single_bytes() -> tuple[Vocabulary, Encode]:
+    """A vocabulary of the 256 bytes: an engine's verdict does not depend on the vocabulary, its time does."""
+    eos = 256
+    return Vocabulary([*(bytes((byte,)) for byte in range(eos)), None], eos=[eos]), lambda text: list(text.encode())

@@ -448,6 +448,39 @@ def verdicts_table(result: Result) -> str:
     return table(["grammars", "peer", *kinds], rows)
 
 
+#: Verdicts about a schema, as `verdicts.py` counts them.
+VERDICTS = {"right": "right", "too_strict": "valid refused", "too_lax": "invalid accepted", "refused": "refused"}
+
+
+def verdicts_by_family(result: Result) -> str:
+    """Which schemas engines judge right: all of them by verdict, and the right ones by family."""
+    engines: Mapping[str, Any] = result["engines"]
+    total = {
+        name: {key: sum(counts.get(key, 0) for counts in found["families"].values()) for key in VERDICTS}
+        for name, found in engines.items()
+    }
+    whole = table(
+        ["engine", "version", *VERDICTS.values()],
+        [(name, found["version"], *(total[name][key] for key in VERDICTS)) for name, found in engines.items()],
+    )
+    families = next(iter(engines.values()))["families"]
+    rows = [
+        (family, counts["schemas"], *(found["families"][family].get("right", 0) for found in engines.values()))
+        for family, counts in families.items()
+    ]
+    by_family = table(["right, by source", "schemas", *engines], rows)
+    reasons = [
+        (
+            name,
+            "; ".join(
+                f"{reason.replace('|', ' ')} ({count:,})" for reason, count in list(found["refused"].items())[:5]
+            ),
+        )
+        for name, found in engines.items()
+    ]
+    return f"{whole}\n\n{by_family}\n\n{table(['engine', 'most frequent reasons of refusals'], reasons)}"
+
+
 def tokens_table(result: Result) -> str:
     """Masks of peers beside ours, and why they differ."""
     kinds = list(dict.fromkeys(kind for counts in result["counts"].values() for kind in counts))
@@ -635,6 +668,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "maskbench_peers": masks,
     "gpu_steps": gpu_steps,
     "over_constraint": over_constraint,
+    "verdicts": below_machine(verdicts_by_family),
     "text_grammars": text_grammars,
     "growth": growth,
     "batch": batch,

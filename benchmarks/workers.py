@@ -48,11 +48,11 @@ def engines() -> dict[str, Callable[..., Any]]:
 
 def serve(wire: Connection) -> None:
     """Make the engine that the first message names, and answer the jobs that follow."""
-    from peers import tekken
+    import peers
 
     module, function, name, options = wire.recv()
     job = getattr(importlib.import_module(module), function)
-    vocabulary, encode = tekken()
+    vocabulary, encode = getattr(peers, options.pop("vocabulary", "tekken"))()
     engine = engines()[name](vocabulary, encode, **options)
     wire.send({"version": engine.version, "compiled": engine.compiled})
     while (block := wire.recv()) is not None:
@@ -71,7 +71,7 @@ class Worker:
         name: of the engine in the results.
         job: ``(module, function)``; the function takes the engine and the arguments of `run`, and returns a dict.
         engine: a key of ``engines.ENGINES``.
-        options: keyword arguments of the engine, beside the vocabulary.
+        options: keyword arguments of the engine; ``vocabulary`` is the function of `peers` that makes it ("tekken").
         deadline: seconds on the wall that a job may take.
         python: the interpreter, whose environment has the engine.
     """

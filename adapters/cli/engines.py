@@ -251,5 +251,57 @@ class GLRMask:
         return bool(state.is_accepting())
 
 
+class OutlinesCore:
+    """outlines-core: an automaton of the regular expression of a schema.
+
+    Args:
+        vocabulary: of the masks.
+        encode: is not needed.
+    """
+
+    name = "outlines-core"
+    compiled = True
+
+    def __init__(self, vocabulary: Vocabulary, encode: Encode | None = None) -> None:
+        import outlines_core
+
+        self.module = outlines_core
+        tokens: dict[bytes | str, list[int]] = {}
+        for index, token in enumerate(vocabulary.tokens):
+            if token:
+                tokens.setdefault(token, []).append(index)
+        self.vocabulary = outlines_core.Vocabulary(min(vocabulary.eos), tokens)
+        self.mask = self.bits = np.zeros((vocabulary.size + 31) // 32, dtype=np.uint32)
+        self.version = importlib.metadata.version("outlines-core")
+
+    def compile(self, schema: Any) -> Any:
+        """Compile, and give the first mask."""
+        regex = self.module.json_schema.build_regex_from_schema(json.dumps(schema))
+        index = self.module.Index(regex, self.vocabulary)
+        self._fill(self.start(index))
+        return index
+
+    def start(self, compiled: Any) -> Any:
+        """Return the state at the beginning of a text."""
+        return self.module.Guide(compiled)
+
+    def _fill(self, guide: Any) -> None:
+        guide.write_mask_into(self.mask.ctypes.data, self.mask.size, self.mask.itemsize)
+
+    def step(self, guide: Any, token: int) -> bool:
+        """Fill one mask, then accept one token."""
+        self._fill(guide)
+        if not self.mask[token >> 5] >> (token & 31) & 1:
+            return False
+        guide.advance(token, return_tokens=False)
+        return True
+
+    def accepts(self, guide: Any) -> bool:
+        """Return True if the text may end."""
+        return bool(guide.is_finished())
+
+
 #: By the names that options and results give them.
-ENGINES: dict[str, Callable[..., Any]] = {engine.name: engine for engine in (Ours, LLGuidance, XGrammar, GLRMask)}
+ENGINES: dict[str, Callable[..., Any]] = {
+    engine.name: engine for engine in (Ours, LLGuidance, XGrammar, GLRMask, OutlinesCore)
+}

@@ -1,0 +1,153 @@
+"""Which schemas of MaskBench does each engine take, and which instances does it judge right?
+
+    python benchmarks/verdicts.py --data maskbench-all.jsonl.gz [--limit N] [--peers A,B] [--sheets FILE] [--keep]
+
+An engine compiles a schema and reads its test instances (`json.dumps`, valid and invalid ones) byte by byte, without a
+mask: the vocabulary is the 256 bytes, on which no verdict depends. A schema is *right* if all its instances are judged
+right, *too strict* if a valid instance is refused, *too lax* if an invalid one is accepted, and *refused* if the engine
+raises an error, crashes or gives no answer within ``--deadline`` seconds. Whitespace is flexible, and the order of
+members free, where an engine has the choice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from maskbench import DATA, reason
+from report import verdicts_by_family
+from results_io import show
+from rich.console import Console
+from workers import Sheet, Worker, gathered
+
+from toolgrammar.core import UnsatisfiableSchemaError
+
+#: How the engines are made.
+ENGINES: dict[str, dict[str, Any]] = {
+    "toolgrammar": {"whitespace": "flexible", "property_order": "any"},
+    "llguidance": {},
+    "xgrammar": {},
+    "glrmask": {},
+    "outlines-core": {},
+}
+
+#: A part of the data: the beginning of the ids, or of their part before `---`.
+FAMILIES = ("Github", "Glaiveai2K", "BFCL", "Kubernetes", "JsonSchemaStore", "Snowplow", "Synthesized", "Handwritten")
+FAMILIES = (*FAMILIES, "WashingtonPost", "JME", "MCPspec")
+
+
+def advanced(guide: Any, text: bytes) -> bool:
+    """Whether a guide of outlines-core takes a text."""
+    for token in text:
+        try:
+            guide.advance(token, return_tokens=False)
+        except ValueError:
+            return False
+    return True
+
+
+#: How an engine reads a text.
+READ: dict[str, Callable[[Any, bytes], bool]] = {
+    "toolgrammar": lambda matcher, text: matcher.accept_bytes(text),
+    "llguidance": lambda matcher, text: matcher.try_consume_tokens(list(text)) == len(text),
+    "xgrammar": lambda matcher, text: matcher.accept_string(text),
+    "glrmask": lambda state, text: all(state.commit_token(token) for token in text),
+    "outlines-core": advanced,
+}
+
+
+def judge(engine: Any, schema: Any, tests: Sequence[tuple[bool, str]]) -> Sheet:
+    """Return the verdicts about the instances of a schema: counts, or ``{"refused": reason}``."""
+    sheet: Sheet = {"right": 0, "too_strict": 0, "too_lax": 0}
+    try:
+        compiled = engine.compile(schema)
+        for valid, text in tests:
+            state = engine.start(compiled)
+            accepted = READ[engine.name](state, text.encode()) and engine.accepts(state)
+            sheet["right" if accepted == valid else "too_lax" if accepted else "too_strict"] += 1
+    except UnsatisfiableSchemaError:  # a verdict about every instance
+        valid = sum(valid for valid, _ in tests)
+        return {"right": len(tests) - valid, "too_strict": valid, "too_lax": 0}
+    except BaseException as error:  # a peer may raise anything, also a panic; a refusal is a result
+        return {"refused": reason(error)}
+    return sheet
+
+
+def verdict(sheet: Sheet) -> str:
+    """Return the verdict about a schema."""
+    if "refused" in sheet:
+        return "refused"
+    return "too_lax" if sheet["too_lax"] else "too_strict" if sheet["too_strict"] else "right"
+
+
+def counted(rows: Sequence[Mapping[str, Any]], sheets: Mapping[str, Sheet]) -> dict[str, Any]:
+    """Return the counts of an engine: schemas by family and verdict, reasons, and instances."""
+    families: dict[str, Counter[str]] = {family: Counter() for family in FAMILIES}
+    reasons: Counter[str] = Counter()
+    instances: Counter[str] = Counter()
+    for row in rows:
+        sheet = sheets[row["id"]]
+        family = next(name for name in FAMILIES if row["id"].startswith(name))
+        families[family][verdict(sheet)] += 1
+        families[family]["schemas"] += 1
+        if "refused" in sheet:
+            reasons[sheet["refused"]] += 1
+        else:
+            instances.update({key: sheet[key] for key in ("right", "too_strict", "too_lax")})
+    return {
+        "families": {family: dict(counts) for family, counts in families.items() if counts},
+        "refused": dict(reasons.most_common(12)),
+        "instances": dict(instances),
+    }
+
+
+def main() -> int:
+    """Run the benchmark; 1 if this library accepts an invalid instance."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--limit", type=int, default=None, help="schemas, spread over the file")
+    parser.add_argument("--peers", default=",".join(list(ENGINES)[1:]))
+    parser.add_argument("--deadline", type=float, default=10, help="seconds that an engine may take for one schema")
+    parser.add_argument("--sheets", type=Path, help="keep the verdicts about each schema, and go on from there")
+    parser.add_argument("--keep", action="store_true", help="write the results to benchmarks/results")
+    options = parser.parse_args()
+    if not options.data.is_file():
+        print(f"{options.data} is not here; give --data")
+        return 2
+    with gzip.open(options.data, "rt") as file:
+        rows = [json.loads(line) for line in file]
+    if options.limit:
+        rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
+    workers = []
+    for name in ("toolgrammar", *filter(None, options.peers.split(","))):
+        if importlib.util.find_spec(name.replace("-", "_")) is None:
+            print(f"{name} is not installed: pip install {name}")
+        else:
+            made = {**ENGINES[name], "vocabulary": "single_bytes"}
+            workers.append(Worker(name, ("verdicts", "judge"), options=made, deadline=options.deadline))
+
+    def arguments(row: Mapping[str, Any]) -> tuple[Any, list[tuple[bool, str]]]:
+        return row["schema"], [(test["valid"], json.dumps(test["data"], ensure_ascii=False)) for test in row["tests"]]
+
+    settings = {"schemas": len(rows), "deadline_s": options.deadline}
+    console = Console(stderr=True)
+    found = gathered(workers, rows, arguments, settings, options.sheets, console, block=20)
+    report = {
+        **settings,
+        "engines": {
+            worker.name: {"version": worker.version, **counted(rows, found[worker.name])} for worker in workers
+        },
+    }
+    show("verdicts", report, verdicts_by_family(report), keep=options.keep)
+    return 1 if report["engines"]["toolgrammar"]["instances"].get("too_lax") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
