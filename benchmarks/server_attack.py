@@ -29,6 +29,7 @@ from typing import Any
 
 import httpx
 from results_io import machine
+from workers import peak_memory_mb
 
 TOOL = {
     "type": "function",
@@ -152,6 +153,7 @@ def main() -> None:
     wait_for(url)
     idle = watched(url, time.monotonic() + options.idle)()
     end = time.monotonic() + options.seconds
+    stop = end - 0.5
     health = watched(url, end)
     honest: list[tuple[float, int]] = []
     hostile: list[int] = []
@@ -177,14 +179,16 @@ def main() -> None:
                 status = ask(url, None, 60.0)
             except httpx.HTTPError:
                 status = 0
-            honest.append((time.monotonic() - begin, status))
+            if begin < stop:  # a server that ends answers no new request
+                honest.append((time.monotonic() - begin, status))
 
     threads = [threading.Thread(target=attack, args=(n,), daemon=True) for n in range(options.hostile)]
     threads += [threading.Thread(target=work, daemon=True) for _ in range(options.honest)]
     for thread in threads:
         thread.start()
-    while time.monotonic() < end - 0.5:
-        time.sleep(0.1)
+    while time.monotonic() < stop:
+        time.sleep(0.05)
+    memory = peak_memory_mb(server.pid)
     begin = time.monotonic()
     server.send_signal(signal.SIGTERM)
     try:
@@ -204,6 +208,7 @@ def main() -> None:
         "honest": {"answered": len(times), "other": len(honest) - len(times)},
         "honest_s": parts(times, 1, 2),
         "hostile_by_status": {str(code): hostile.count(code) for code in sorted(set(hostile))},
+        "peak_memory_mb": memory,
         "sigterm_s": ended,
         "exit_code": server.returncode,
     }

@@ -30,10 +30,10 @@ Sheet = dict[str, Any]
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
 
-def peak_memory_mb() -> int:
-    """Return the peak resident memory of this process (not of the one that started it)."""
+def peak_memory_mb(process: int | str = "self") -> int:
+    """Return the peak resident memory of a process, by default this one (not the one that started it)."""
     try:
-        with open("/proc/self/status", encoding="ascii") as file:
+        with open(f"/proc/{process}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) // 1024
     except (OSError, StopIteration):  # not Linux
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
