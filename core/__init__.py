@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Usage,
         ValueMass,
     )
-    from .conversation.messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+    from .conversation.messages import ImagePart, Message, Part, ReasoningBlock, Role, TextPart, ToolCall
     from .conversation.trace import ForbiddenToken, Trace, TracedToken
     from .errors import (
         AuthenticationError,
@@ -135,6 +135,7 @@ __all__ = [
     "Place",
     "PropertyOrder",
     "RateLimitError",
+    "ReasoningBlock",
     "ReasoningDelta",
     "Role",
     "SchemaError",
@@ -190,7 +191,7 @@ _HOME = {
     ),
     "grammar": ("Grammar",),
     "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
-    "conversation.messages": ("ImagePart", "Message", "Part", "Role", "TextPart", "ToolCall"),
+    "conversation.messages": ("ImagePart", "Message", "Part", "ReasoningBlock", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
     "schema.read.reasoning_order": ("reasoning_first",),
     "generation.partial": ("Partial", "PartialReader"),

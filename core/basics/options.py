@@ -16,8 +16,9 @@ PropertyOrder = Literal["schema", "any"]
 OnUnsupported = Literal["narrow", "error", "validate"]
 
 
-#: Kinds of servers with an OpenAI-compatible API, which are the schemes of their models' addresses.
-SERVERS = ("openai", "vllm", "sglang", "llama.cpp", "ollama")
+#: Kinds of servers, which are the schemes of their models' addresses: those with an OpenAI-compatible API, and
+#: providers with their own.
+SERVERS = ("openai", "vllm", "sglang", "llama.cpp", "ollama", "anthropic")
 
 #: Version of the envelopes in which a tool set travels to an engine (see `toolgrammar.adapters.vllm.envelope`).
 ENVELOPE_VERSION = 1

@@ -20,7 +20,7 @@ from .events import (
     Usage,
     ValueMass,
 )
-from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
+from .messages import ImagePart, Message, Part, ReasoningBlock, Role, TextPart, ToolCall
 from .trace import ForbiddenToken, Trace, TracedToken
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "ImagePart",
     "Message",
     "Part",
+    "ReasoningBlock",
     "ReasoningDelta",
     "Role",
     "TextDelta",

@@ -76,6 +76,21 @@ class ToolCall:
 
 
 @dataclass(frozen=True)
+class ReasoningBlock:
+    """A piece of reasoning as its provider wrote it, with the signature that lets the provider read it again.
+
+    Attributes:
+        provider: the API that wrote it and alone can read it: ``"anthropic"``, ``"gemini"`` or ``"bedrock"``.
+        data: the block, which goes back unchanged.
+        call_id: the call that it precedes or belongs to; None: the text of the turn.
+    """
+
+    provider: str
+    data: Mapping[str, Any]
+    call_id: str | None = None
+
+
+@dataclass(frozen=True)
 class Message:
     """One turn of a conversation.
 
@@ -87,6 +102,7 @@ class Message:
         tool_call_id: which call this answers (tool only).
         name: the speaker's or the tool's name.
         is_error: the tool failed and ``content`` says how (tool only).
+        reasoning_blocks: the reasoning in its provider's own form, if that has one (assistant only).
         leniencies: what a parser put up with to read the turn, for text that no grammar held; ``why`` of each is one
             of the names in `toolgrammar.tools.formats.LENIENCIES` (assistant only).
     """
@@ -98,6 +114,7 @@ class Message:
     tool_call_id: str | None = None
     name: str | None = None
     is_error: bool = False
+    reasoning_blocks: tuple[ReasoningBlock, ...] = field(default=(), repr=False)
     leniencies: tuple[Edit, ...] = field(default=(), repr=False, compare=False)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,17 +29,23 @@ class Address:
     base_url: str
 
 
-def parse_address(rest: str, base_url: str | None) -> Address:
+def parse_address(rest: str, base_url: str | None, default: str | None = None, version: str = "") -> Address:
     """Parse a model's URI after its scheme: ``MODEL@URL``, or ``MODEL`` with a separate URL.
 
+    Args:
+        rest: the URI after its scheme.
+        base_url: the separate URL.
+        default: URL of the provider, if neither names one.
+        version: path of the API, for a URL without a path.
+
     Raises:
-        ModelError: it has no model or no server (there is no default server).
+        ModelError: it has no model or no server.
     """
     cut = max(rest.rfind("@http://"), rest.rfind("@https://"))
     model, url = (rest, None) if cut < 0 else (rest[:cut], rest[cut + 1 :])
     if url is not None and base_url is not None:
         raise ModelError("the server is named twice", hint="in the model's address, or by base_url")
-    url = (url or base_url or "").strip().rstrip("/")
+    url = (url or base_url or default or "").strip().rstrip("/")
     if not model or not url:
         missing = "model" if not model else "server"
         raise ModelError(f"the address lacks the {missing}", hint=f"for example {_EXAMPLE}")
@@ -52,7 +58,7 @@ def parse_address(rest: str, base_url: str | None) -> Address:
         raise ModelError("the server's address is not http://HOST:PORT/PATH", hint=f"for example {_EXAMPLE}")
     if parts.username is not None or parts.password is not None:
         raise ModelError("the server's address contains a password", hint="give api_key='env:NAME' instead")
-    return Address(model, url)
+    return Address(model, url if parts.path or not version else f"{url}/{version}")
 
 
 def secret_of(value: Any, what: str) -> str:
@@ -80,13 +86,27 @@ def secret_of(value: Any, what: str) -> str:
     return text
 
 
-def headers_of(api_key: Any, headers: Mapping[str, Any] | None) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of every request, and the secrets in them."""
-    sent = {"Accept": "application/json, text/event-stream", "User-Agent": "toolgrammar"}
-    hidden: list[str] = []
-    if api_key is not None and (key := secret_of(api_key, "api_key")):
-        sent["Authorization"] = f"Bearer {key}"
-        hidden.append(key)
+def key_in_environment(names: Sequence[str]) -> str | None:
+    """Return ``env:NAME`` for the first environment variable that is set; None if there is none."""
+    return next((f"{FROM_ENVIRONMENT}{name}" for name in names if os.environ.get(name)), None)
+
+
+def headers_of(
+    api_key: Any, headers: Mapping[str, Any] | None, key_headers: Callable[[str], Mapping[str, str]]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the headers of every request, and the secrets in them.
+
+    Args:
+        api_key: the key, or None.
+        headers: additional headers.
+        key_headers: returns the headers with a key, and without one (``""``).
+
+    Raises:
+        ModelError: a value is not a text that a header may have, or its environment variable does not exist.
+    """
+    key = "" if api_key is None else secret_of(api_key, "api_key")
+    sent = {"Accept": "application/json, text/event-stream", "User-Agent": "toolgrammar", **key_headers(key)}
+    hidden = [key]
     for name, value in (headers or {}).items():
         sent[str(name)] = secret_of(value, f"the header {name}")
         hidden += sent[str(name)].split()  # a server may repeat the key of "Bearer KEY" alone

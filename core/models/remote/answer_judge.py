@@ -18,7 +18,7 @@ from ...grammar import Grammar
 from ...language.json_text import dump_json, read_json
 from ...repair import ends_early, extract_json, may_go_on, respelled_json
 from ...validation import Validator
-from .chat_completions import Answer, RawCall
+from .answer import Answer, RawCall
 
 _LOG = logger_of("remote")
 
@@ -267,6 +267,8 @@ class AnswerReader:
         task, tools = self._task, self._task.tools
         text = "".join(self._text)
         calls_in_text = bool(self._calls or self._written or self._broken is not None)
+        if answer.malformed:
+            return Verdict(text, wrong=(answer.malformed,))
         if tools is None and (answer.calls or calls_in_text):
             return Verdict(wrong=("no tool may be called now; answer in text",))
         if answer.refusal and not text and not answer.calls:

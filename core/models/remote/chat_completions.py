@@ -1,4 +1,4 @@
-"""Chat completions: conversations in the format of requests, and answers, complete or in chunks.
+"""OpenAI's chat completions: requests in several forms, and answers, complete or in chunks.
 
 Source: OpenAI's reference of ``POST /v1/chat/completions``; parsing is lenient, because servers omit different fields.
 """
@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any
 
+from ...basics.logs import logger_of
 from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
 from ...errors import ServerError, ServerFailureError
+from ...generation.params import GenerateParams
 from ...language.json_text import dump_json
+from ..chat_template import ChatTemplate
+from .answer import Answer
+from .answer_judge import Task
+from .detect import detect
+from .enforced import has_plugin, is_enforceable
+from .form import GRAMMAR, Form
+from .own_grammar import completion_pieces, grammar_form, template_of
+from .protocol import Protocol
+from .servers import forms, sampling
+
+_LOG = logger_of("remote")
 
 # -- out -----------------------------------------------------------------------------------------------------------
 
@@ -65,153 +79,172 @@ def _address(image: ImagePart) -> str:
     return f"data:{image.media_type or 'image/png'};base64,{base64.b64encode(image.data).decode()}"
 
 
-#: Finish reasons of complete answers; ``length`` and all others may mean truncation.
-_WHOLE = frozenset(
-    {"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "tool_use", "complete"}
-)
+# -- the protocol --------------------------------------------------------------------------------------------------
 
-#: Minimum power of two that counts as a token budget of the server.
-_LEAST_OWN_BUDGET = 1024
+
+class ChatCompletions(Protocol):
+    """OpenAI's chat completions, on any kind of server.
+
+    vLLM with our plug-in enforces whole requests, and llama.cpp's server our exported grammar. The kind ``"auto"`` is
+    detected. Arguments as of `Protocol`.
+    """
+
+    own_fields = MappingProxyType(
+        {
+            "messages": "give the conversation as the prompt",
+            "n": "ask as often as there should be answers",
+            "stop": "give stop=... with the request, which looks for it where no call can be cut by it",
+            "stream": "call stream() or generate()",
+        }
+    )
+
+    def __init__(self, kind: str, *args: Any, **options: Any) -> None:
+        super().__init__(kind, *args, **options)
+        self._is_probed = False
+        self._template: ChatTemplate | None = None  # of a server that enforces our grammars
+        self.is_found = kind != "auto"
+
+    async def find(self) -> None:
+        """Detect the kind of the server, once."""
+        if not self.is_found:
+            self.kind, self.window = await detect(self.transport, self.name)
+            self.is_found = True
+
+    async def prepare(self, task: Task) -> bool:
+        """Look for our plug-in, and for a server that enforces our grammar; both until the server has answered once."""
+        await self.find()
+        enforced = is_enforceable(task)
+        if enforced and not self._is_probed:
+            self.has_plugin = self.kind == "vllm" and await has_plugin(self.transport, self.name)
+            self._is_probed = True
+        if self.takes_grammar is None:
+            self._template = await template_of(self.transport) if self.kind == "llama.cpp" else None
+            self.takes_grammar = self._template is not None
+        return enforced and self.has_plugin
+
+    def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
+        """Return the forms for the kind of the server."""
+        own = None
+        if self.takes_grammar and self._template is not None:
+            own = grammar_form(task, self.planner, self._template, messages)
+        weaker = self._standard_forms(task, unknown, enforced)
+        return weaker if own is None else [own, *weaker]
+
+    def _standard_forms(self, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
+        if task.tools is not None:
+            tools = task.tools.to_openai(closed=True)
+            return forms(self.kind, task.params, tools, task.schema, unknown, enforced=enforced)
+        if enforced:
+            return forms(self.kind, task.params, (), task.schema, enforced=True)
+        possible = forms(self.kind, task.params, (), task.schema if task.is_json else None, unknown)
+        return possible[-1:] if task.free else possible
+
+    def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
+        """Return the body of a chat completion."""
+        turns = {"model": self.name, "messages": openai_messages(messages)}
+        body = {**turns, **form.fields, **sampling(self.kind, params)}
+        if not is_free:
+            body.pop("stop", None)  # some servers search for it inside of arguments and strings
+        return body
+
+    def budget(self, body: Mapping[str, Any]) -> int | None:
+        """Return the token budget by either name."""
+        budgets = [body[name] for name in ("max_tokens", "max_completion_tokens") if isinstance(body.get(name), int)]
+        return min(budgets, default=None)
+
+    def refused_field(self, body: Mapping[str, Any], reason: str) -> str:
+        """Return ``max_tokens`` if the server knows the budget by its newer name only, as that of OpenAI does."""
+        return "max_tokens" if "max_tokens" in body and "max_completion_tokens" in reason else ""
+
+    def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        """Return a request with the other name of the budget."""
+        return {"max_completion_tokens" if key == name else key: value for key, value in body.items()}
+
+    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
+        if form.name == GRAMMAR:
+            own = {key: value for key, value in body.items() if key != "messages"}
+            async with aclosing(completion_pieces(self.transport, form, own, live)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        if live:
+            is_empty = True
+            streamed = {**body, "stream": True, "stream_options": {"include_usage": True}}
+            async with aclosing(self.transport.events("chat/completions", streamed)) as events:
+                async for event in events:
+                    is_empty = False
+                    yield event
+            if not is_empty:
+                return
+            # llama_cpp.server cannot stream an answer that may call tools, and ends the stream before its first event.
+            _LOG.info("the server of %s ended a stream before it began; asking for the answer in one piece", self.name)
+        yield await self.transport.fetch("chat/completions", body)
+
+    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        """Add a complete completion, or the next chunk of one."""
+        return read_completion(event, answer)
+
 
 # -- in ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class RawCall:
-    """A call in a server's answer.
+def read_completion(event: Any, answer: Answer) -> tuple[str, str]:
+    """Add a complete completion, or the next chunk of one, to an answer.
 
-    Attributes:
-        id: its id; empty if there is none.
-        name: name of the tool.
-        arguments: text of the arguments.
+    Returns:
+        The added parts of the reasoning and of the text.
+
+    Raises:
+        ServerError: it is neither; the message quotes it.
     """
-
-    id: str = ""
-    name: str = ""
-    arguments: str = ""
-
-
-@dataclass
-class Answer:
-    """One answer, assembled from its chunks.
-
-    Attributes:
-        text: text of the answer.
-        reasoning: reasoning before it, if the server separates it.
-        refusal: the model's refusal to answer.
-        calls: tool calls, in order.
-        finish: finish reason, in the server's words; None if the answer has not ended.
-        usage: the token counts that the server reports.
-        model: the model's name in the answer.
-        budget: the token budget in the request; None if there was none.
-        cut: truncated values reported by a server with our plug-in: pointers into its text, or name and pointer for
-            calls.
-    """
-
-    text: str = ""
-    reasoning: str = ""
-    refusal: str = ""
-    calls: list[RawCall] = field(default_factory=list)
-    finish: str | None = None
-    usage: Usage = field(default_factory=Usage)
-    model: str | None = None
-    budget: int | None = None
-    cut: tuple[str, ...] = ()
-    _by_index: dict[Any, RawCall] = field(default_factory=dict)
-
-    def used_up(self, window: int | None = None) -> bool | None:
-        """Return True if the answer has used up its tokens, so that it may be truncated.
-
-        The finish reason is not sufficient: servers report ``tool_calls`` or ``stop`` for truncated calls (named
-            choices of llama_cpp.server, streamed calls of vLLM, incomplete calls of ``transformers serve``), so token
-            counts are used too. A server may also have a budget that it does not report (``transformers serve``: 1,024
-            tokens), so a count that is a power of two from there counts as one.
-
-        Args:
-            window: the context window, if known.
-
-        Returns:
-            True: by the finish reason or the token counts. False: no sign of it. None: the request had a budget, but
-            there are no token counts.
-        """
-        if self.finish is not None and self.finish.lower() not in _WHOLE:
-            return True
-        written = self.usage.completion_tokens
-        if not written:
-            return False if self.budget is None else None
-        full = window is not None and self.usage.prompt_tokens + written >= window
-        own = written >= _LEAST_OWN_BUDGET and written.bit_count() == 1
-        return full or own or (self.budget is not None and written >= self.budget)
-
-    def add(self, event: Any) -> tuple[str, str]:
-        """Add a complete completion, or the next chunk of one.
-
-        Returns:
-            The added parts of the reasoning and of the text.
-
-        Raises:
-            ServerError: it is neither; the message quotes it.
-        """
-        if isinstance(event, Mapping) and event.get("error"):
-            said = event["error"]
-            raise ServerFailureError(
-                f"the server failed while it answered: {_brief(_message_of(said))}", hint="see its log"
-            )
-        choices = event.get("choices") if isinstance(event, Mapping) else None
-        if not isinstance(choices, list):
+    if isinstance(event, Mapping) and event.get("error"):
+        said = event["error"]
+        raise ServerFailureError(f"the server failed while it answered: {brief(_message_of(said))}", hint="see its log")
+    choices = event.get("choices") if isinstance(event, Mapping) else None
+    if not isinstance(choices, list):
+        raise _odd(event)
+    answer.model = event.get("model") or answer.model
+    if isinstance(event.get("usage"), Mapping):
+        answer.usage = _usage(event["usage"])
+    for choice in choices:
+        if not isinstance(choice, Mapping):
             raise _odd(event)
-        self.model = event.get("model") or self.model
-        if isinstance(event.get("usage"), Mapping):
-            self.usage = _usage(event["usage"])
-        for choice in choices:
-            if not isinstance(choice, Mapping):
-                raise _odd(event)
-            if choice.get("index"):
-                continue  # another choice of the same request, interleaved
-            self.finish = choice.get("finish_reason") or self.finish
-            self.cut = _cut_places(choice.get("stop_reason")) or self.cut
-            delta = choice.get("delta") or choice.get("message") or {}
-            if not isinstance(delta, Mapping):
-                raise _odd(event)
-            return self._delta(delta, event)
-        return "", ""
-
-    def _delta(self, delta: Mapping[str, Any], event: Any) -> tuple[str, str]:
-        reasoning = _text_of(delta.get("reasoning_content") or delta.get("reasoning"))
-        text = _text_of(delta.get("content"))
-        self.reasoning += reasoning
-        self.text += text
-        self.refusal += _text_of(delta.get("refusal"))
-        calls = delta.get("tool_calls") or ()
-        legacy = delta.get("function_call")
-        if isinstance(legacy, Mapping):
-            calls = [{"index": 0, "function": legacy}]
-        if not isinstance(calls, Sequence) or isinstance(calls, str):
+        if choice.get("index"):
+            continue  # another choice of the same request, interleaved
+        answer.finish = choice.get("finish_reason") or answer.finish
+        answer.cut = _cut_places(choice.get("stop_reason")) or answer.cut
+        delta = choice.get("delta") or choice.get("message") or {}
+        if not isinstance(delta, Mapping):
             raise _odd(event)
-        for number, piece in enumerate(calls):
-            if not isinstance(piece, Mapping):
-                raise _odd(event)
-            self._call(piece, number, event)
-        return reasoning, text
+        return _read_delta(delta, answer, event)
+    return "", ""
 
-    def _call(self, piece: Mapping[str, Any], number: int, event: Any) -> None:
-        function = piece.get("function") or {}
+
+def _read_delta(delta: Mapping[str, Any], answer: Answer, event: Any) -> tuple[str, str]:
+    answer.refusal += _text_of(delta.get("refusal"))
+    calls = delta.get("tool_calls") or ()
+    legacy = delta.get("function_call")
+    if isinstance(legacy, Mapping):
+        calls = [{"index": 0, "function": legacy}]
+    if not isinstance(calls, Sequence) or isinstance(calls, str):
+        raise _odd(event)
+    added = answer.write(
+        _text_of(delta.get("reasoning_content") or delta.get("reasoning")), _text_of(delta.get("content"))
+    )
+    for number, piece in enumerate(calls):
+        function = (piece.get("function") or {}) if isinstance(piece, Mapping) else None
         if not isinstance(function, Mapping):
             raise _odd(event)
-        call_id, index = str(piece.get("id") or ""), piece.get("index")
-        index = number if not isinstance(index, int) else index
-        call = self._by_index.get(index)
-        # Some servers use index 0 for every call, with different ids.
-        if call is None or (call_id and call.id and call_id != call.id):
-            call = self._by_index[index] = RawCall()
-            self.calls.append(call)
-        call.id = call.id or call_id
-        call.name = call.name or str(function.get("name") or "")
-        arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            call.arguments += arguments
-        elif arguments is not None:
-            call.arguments = json.dumps(arguments)
+        index, given = piece.get("index"), function.get("arguments")
+        call = answer.call(
+            index if isinstance(index, int) else number,
+            str(piece.get("id") or ""),
+            str(function.get("name") or ""),
+            given if isinstance(given, str) else "",
+        )
+        if given is not None and not isinstance(given, str):
+            call.arguments = json.dumps(given)
+    return added
 
 
 def _cut_places(stop_reason: Any) -> tuple[str, ...]:
@@ -247,13 +280,14 @@ def _message_of(error: Any) -> str:
     return message if isinstance(message, str) else json.dumps(error)
 
 
-def _brief(text: str) -> str:
+def brief(text: str) -> str:
+    """Return the beginning of a text, on one line."""
     text = " ".join(text.split())
     return text if len(text) <= 400 else text[:400] + " ..."
 
 
 def _odd(event: Any) -> ServerError:
     return ServerError(
-        f"the server's answer is not a chat completion; received: {_brief(json.dumps(event))}",
+        f"the server's answer is not a chat completion; received: {brief(json.dumps(event))}",
         hint="give the address of an OpenAI-compatible API, often http://HOST:PORT/v1",
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from .form import Form
 from .schema_dialects import named_keywords
-from .servers import Form
 from .transport import RefusedError
 
 #: Maximum number of memoised rejected requests.
@@ -15,6 +16,9 @@ _REMEMBERED = 1_024
 
 #: Maximum number of steps that remove the keywords named in a rejection, before all optional keywords are removed.
 _NAMED_STEPS = 3
+
+#: Rejections of what the server compiles because of its size, which fewer keywords do not change enough.
+_TOO_LARGE = re.compile(r"too (large|complex|many)|exceeds|compiled grammar|maximum number", re.I)
 
 #: Number of rejected schemas without optional keywords after which a form is no longer tried.
 _HOPELESS = 3
@@ -25,10 +29,12 @@ class Dialect:
 
     Attributes:
         unknown: JSON Schema keywords that it does not support: it accepted a rejected request without them.
+        too_large: size of the smallest form that it rejected because of its size; None if there is none.
     """
 
     def __init__(self) -> None:
         self.unknown: frozenset[str] = frozenset()
+        self.too_large: int | None = None
         self._refused: dict[str, frozenset[str]] = {}  # by request: keywords to remove; empty: try another form
         self._doubtful: set[str] = set()  # rejected once, with a status that may have another reason
         self._hopeless: dict[str, set[str]] = {}  # by form: requests that were rejected without optional keywords
@@ -62,6 +68,9 @@ class Dialect:
                 self._doubtful.add(step.request)
                 continue
             self._refused[step.request] = step.without
+            if step.size:
+                self.too_large = min(step.size, self.too_large or step.size)
+                continue
             if not step.without:
                 self._hopeless.setdefault(step.form, set()).add(step.request)
             if step.form == taken and step.is_named:
@@ -69,13 +78,14 @@ class Dialect:
 
 
 class _Step(NamedTuple):
-    """One rejection: its form and request, the keywords removed next, and its certainty."""
+    """One rejection: its form and request, the keywords removed next, its certainty, and the size that it is about."""
 
     form: str
     request: str
     without: frozenset[str]
     is_named: bool
     is_sure: bool
+    size: int
 
 
 class Descent:
@@ -98,6 +108,8 @@ class Descent:
         for form in first:
             if form is not first[-1] and self._dialect.is_hopeless(form.name):
                 continue
+            if form.size and form.size >= (self._dialect.too_large or form.size + 1):
+                continue
             yield from self._variants(form)
 
     def _variants(self, form: Form) -> Iterator[Form]:
@@ -113,8 +125,10 @@ class Descent:
                     return
                 refusal = self.refusals[-1]
                 named = named_keywords(refusal.reason, form.keywords) if number < _NAMED_STEPS else frozenset()
-                leave = named or form.keywords
-                self._steps.append(_Step(form.name, request, leave, bool(named), refusal.is_sure))
+                size = form.size if _TOO_LARGE.search(refusal.reason) else 0
+                leave = frozenset() if size else named or form.keywords
+                is_named = bool(named) and not size
+                self._steps.append(_Step(form.name, request, leave, is_named, refusal.is_sure, size))
             if not leave:
                 return
             unknown = unknown | leave

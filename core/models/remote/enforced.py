@@ -15,8 +15,8 @@ from ...basics.options import ENVELOPE_VERSION
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import ToolCall, new_call_id
 from ...language.json_text import read_json
+from .answer import Answer
 from .answer_judge import CUT, Task, Verdict
-from .chat_completions import Answer
 from .transport import RefusedError, Transport
 
 #: An envelope of an unknown version, which the plug-in rejects by name.

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...conversation.messages import Message
+from .answer import Answer
 from .answer_judge import Verdict
-from .chat_completions import Answer
 
 
 def correction(answer: Answer, verdict: Verdict) -> list[Message]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Generator, Map
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...basics.event_loop import EventLoop
@@ -35,17 +36,18 @@ from ...generation.params import GenerateParams
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
-from ..chat_template import ChatTemplate
 from ..model import Capabilities, Model, Request
-from .address import headers_of, parse_address
+from .address import headers_of, key_in_environment, parse_address
+from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
-from .chat_completions import Answer, openai_messages
-from .detect import detect
+from .anthropic_messages import AnthropicMessages
+from .chat_completions import ChatCompletions
 from .dialect import Dialect
-from .enforced import EnforcedReader, has_plugin, is_enforceable
+from .enforced import EnforcedReader, is_enforceable
+from .form import Form
 from .instructions import correction, schema_text, with_system
-from .own_grammar import completion_pieces, grammar_form, ignores_grammar, template_of
-from .servers import GRAMMAR, Form, forms, sampling
+from .own_grammar import ignores_grammar
+from .protocol import Protocol
 from .stream_state import RemoteFinish, remaining_events, remote_generation
 from .transport import MAX_RESENT, RefusedError, Transport
 
@@ -66,14 +68,6 @@ DEFAULT_WINDOW = 8_192
 BYTES_PER_TOKEN = 3
 
 
-#: Fields of a request that must not be changed, because answers could not be read, and the alternatives.
-_OWN_FIELDS = {
-    "messages": "give the conversation as the prompt",
-    "n": "ask as often as there should be answers",
-    "stop": "give stop=... with the request, which looks for it where no call can be cut by it",
-    "stream": "call stream() or generate()",
-}
-
 _COUNT = (lambda value: is_whole(value) and value >= 0, "a whole number from 0")
 _FIELDS = (lambda value: value is None or isinstance(value, Mapping), "a dict, or None")
 _RANGES: Ranges = {
@@ -86,6 +80,7 @@ _RANGES: Ranges = {
     "repair": FLAG,
     "body": _FIELDS,
     "trust_env": FLAG,
+    "prompt_cache": FLAG,
 }
 
 
@@ -94,7 +89,7 @@ class _CancelledByCallerError(Exception):
 
 
 class RemoteModel(Model):
-    """A model behind an OpenAI-compatible API.
+    """A model on a server: behind an OpenAI-compatible API, or the own one of a provider.
 
     The request uses all constraints that the server supports. Every call and answer is then validated here, repaired if
     that makes it valid, or requested again together with its errors. So each returned answer is valid; the guarantee is
@@ -104,20 +99,23 @@ class RemoteModel(Model):
     connections.
 
     Args:
-        address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url``.
-        base_url: the base URL of the server's API (there is no default server).
-        api_key: the bearer token; ``"env:NAME"`` reads it from the environment. It is never shown.
+        address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url`` or at a provider's own address.
+        base_url: the base URL of the server's API; only providers have a default one.
+        api_key: the key; ``"env:NAME"`` reads it from the environment. By default, a provider's own variable is read
+            (``ANTHROPIC_API_KEY``), for the provider's own address only. It is never shown.
         timeout: time in seconds without data after which a request fails.
         headers: additional headers of every request; each value may be ``"env:NAME"``.
         server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"sglang"``, ``"llama.cpp"``,
-            ``"ollama"``, or ``"auto"``, which detects it at the first request.
+            ``"ollama"``, ``"auto"``, which detects one of these at the first request, or ``"anthropic"``.
         context_window: context window in tokens; by default that reported by the server (``"auto"``), or 8,192.
         retries: maximum number of further requests after an invalid answer.
         max_retries: maximum number of times that a request is sent again to a server that is busy or has failed.
         repair: repair calls and JSON if that makes them valid.
-        body: additional fields of every request, which override ours; None removes a field. ``messages``, ``n``,
-            ``stop`` and ``stream`` raise an error.
+        body: additional fields of every request, which override ours; None removes a field. Fields without which
+            answers could not be read (``messages``, ``stop``, ``stream`` and others) raise an error.
         trust_env: use the proxies and certificates of the environment.
+        prompt_cache: mark what later requests repeat (tools, system prompt, conversation), where an API needs marks to
+            cache it. A single question without tools is not marked.
         transport: an httpx transport that replaces the network.
 
     Raises:
@@ -139,6 +137,7 @@ class RemoteModel(Model):
         repair: bool = True,
         body: Mapping[str, Any] | None = None,
         trust_env: bool = False,
+        prompt_cache: bool = True,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         given = {"timeout": timeout, "headers": headers, "server": server, "context_window": context_window}
@@ -148,36 +147,36 @@ class RemoteModel(Model):
             "repair": repair,
             "body": body,
             "trust_env": trust_env,
+            "prompt_cache": prompt_cache,
         }
         check_ranges(given, _RANGES)
-        for name, instead in _OWN_FIELDS.items():
+        kind = _protocol_of(server)
+        for name, instead in kind.own_fields.items():
             if (body or {}).get(name) is not None and (name, (body or {})[name]) != ("n", 1):
                 raise ModelError(f"body may not set {name!r}", hint=instead)
-        place = parse_address(address, base_url)
-        sent, secrets = headers_of(api_key, headers)
+        place = parse_address(address, base_url, kind.url, kind.version)
+        if api_key is None and place.base_url == kind.url:
+            api_key = key_in_environment(kind.key_names)
+        sent, secrets = headers_of(api_key, headers, kind.key_headers)
         self._name = place.model
         self.capabilities = Capabilities(logits=False, images=True)
         self._transport = Transport(
             place.base_url, sent, secrets, timeout, resent=max_retries, trust_env=trust_env, transport=transport
         )
-        self._kind = server
-        self._has_plugin: bool | None = None  # None: unknown
-        self._template: ChatTemplate | None = None  # of a server that enforces our grammars
-        self._takes_grammar: bool | None = None  # None: unknown
         self._window = context_window
-        self._reported_window: int | None = None  # reported by the server; needed to detect truncated answers
         self._retries = retries
         self._repair = repair
-        self._body = dict(body or {})
+        self._fields = dict(body or {})
         self._dialect = Dialect()
         self._plans = Planner()
+        self._protocol = kind(server, place.model, self._transport, self._plans, prompt_cache=prompt_cache)
         self._closed = False
         self._loop = EventLoop()
         # At the end of the process the event loop closes the connections.
         weakref.finalize(self, self._loop.close, self._transport.aclose, wait=False).atexit = False
 
     def __repr__(self) -> str:
-        return f"RemoteModel({self._name!r}, {self._transport.base_url!r}, server={self._kind!r})"
+        return f"RemoteModel({self._name!r}, {self._transport.base_url!r}, server={self._protocol.kind!r})"
 
     @property
     def base_url(self) -> str:
@@ -205,9 +204,9 @@ class RemoteModel(Model):
         Raises:
             ModelError: the server does not answer a request for it (``server="auto"``).
         """
-        if self._window is None and self._kind == "auto":
-            self._loop.run(self._server())
-        return self._window or DEFAULT_WINDOW
+        if self._window is None and not self._protocol.is_found:
+            self._loop.run(self._protocol.find())
+        return self._window or self._protocol.window or DEFAULT_WINDOW
 
     def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
         """Return an estimate of the number of tokens of a prompt: a third of its bytes."""
@@ -225,7 +224,7 @@ class RemoteModel(Model):
 
     def enforces(self, params: GenerateParams) -> bool:
         """Return True if the server is known to have our plug-in, and can enforce the request completely."""
-        return bool(self._has_plugin) and is_enforceable(Task.of(params, self._plans, repair=self._repair))
+        return self._protocol.has_plugin and is_enforceable(Task.of(params, self._plans, repair=self._repair))
 
     def close(self) -> None:
         """Close the connections; later requests are errors. Closing twice is allowed."""
@@ -292,11 +291,7 @@ class RemoteModel(Model):
 
     async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the events of one answer, then the complete generation; retry invalid answers."""
-        kind = await self._server()
-        enforced = is_enforceable(task) and await self._enforces(kind)
-        if self._takes_grammar is None:
-            self._template = await template_of(self._transport) if kind == "llama.cpp" else None
-            self._takes_grammar = self._template is not None
+        enforced = await self._protocol.prepare(task)
         # Always stream from a server with our plug-in, so that a long answer does not cause a timeout.
         asked, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
@@ -309,7 +304,7 @@ class RemoteModel(Model):
             form = Form("text")
             verdict = Verdict()
             unequal = None if task.params.equal_calls else UnequalCalls()
-            async with aclosing(self._ask(kind, task, asked, answer, live and not held, held, enforced)) as events:
+            async with aclosing(self._ask(task, asked, answer, live and not held, held, enforced)) as events:
                 async for event in events:
                     if isinstance(event, tuple):
                         form, verdict = event
@@ -318,9 +313,9 @@ class RemoteModel(Model):
                         built.add(certain)
                         yield certain
             usage += answer.usage
-            is_ignored = ignores_grammar(form, answer.text, answer.used_up(self._reported_window))
+            is_ignored = ignores_grammar(form, answer.text, answer.used_up(self._protocol.window))
             if is_ignored:
-                self._distrust()
+                self._protocol.distrust()
                 form = replace(form, left_out=("the grammar, which the server ignored",))
             if not verdict.wrong:
                 rest = remaining_events(built.text, verdict)
@@ -332,7 +327,7 @@ class RemoteModel(Model):
                     raise BudgetError("the token budget ended inside a call", hint="raise max_tokens")
                 if task.is_json and not verdict.calls and not cut:
                     reason: FinishReason = "stop"  # it is complete
-                elif cut or answer.used_up(self._reported_window):
+                elif cut or answer.used_up(self._protocol.window):
                     reason = "length"
                 else:
                     reason = "tool_calls" if verdict.calls else "stop"
@@ -343,7 +338,9 @@ class RemoteModel(Model):
                     reason, usage, verdict.places, form=form.name, left_out=form.left_out, attempts=attempt
                 )
                 yield finish
-                yield remote_generation(built.message(), finish, answer.text)
+                yield remote_generation(
+                    replace(built.message(), reasoning_blocks=tuple(answer.blocks)), finish, answer.text
+                )
                 return
             if verdict.cut:
                 received = self._transport.shown(answer.text or answer.reasoning)
@@ -369,7 +366,6 @@ class RemoteModel(Model):
 
     async def _ask(
         self,
-        kind: str,
         task: Task,
         messages: Sequence[Message],
         answer: Answer,
@@ -378,15 +374,15 @@ class RemoteModel(Model):
         enforced: bool,
     ) -> AsyncGenerator[Any, None]:
         """Yield the immediately certain events of one answer, then its form and the verdict."""
-        descent = self._dialect.descend(lambda unknown: self._forms(kind, task, unknown, enforced, messages))
+        descent = self._dialect.descend(partial(self._forms, task, messages, enforced))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
             reader = EnforcedReader(task) if enforced else self._reader(task, form, held)
             reasoning = ReasoningSplitter(*(task.params.thinking_markers or ()))
             try:
-                async with aclosing(self._completion(kind, task, form, messages, answer, live)) as pieces:
-                    async for piece in pieces:
-                        thought, text = answer.add(piece)
+                body = self._body(task, form, messages)
+                async with aclosing(self._protocol.ask(form, body, answer, live)) as pieces:
+                    async for thought, text in pieces:
                         more, text = reasoning.feed(text)
                         for event in _certain(thought + more, text, reader):
                             yield event
@@ -401,6 +397,8 @@ class RemoteModel(Model):
                 yield event
             self._require_end(answer)
             descent.take(form)
+            form = replace(form, left_out=form.left_out + answer.dropped)
+            self._protocol.remember(answer)
             if descent.refusals:
                 _LOG.warning(
                     "the server of %s takes the form %r only, with %d keywords left out; all is checked here",
@@ -408,7 +406,7 @@ class RemoteModel(Model):
                     form.name,
                     len(form.left_out),
                 )
-            verdict = reader.verdict(answer, answer.used_up(self._reported_window))
+            verdict = reader.verdict(answer, answer.used_up(self._protocol.window))
             if isinstance(reader, EnforcedReader) and not verdict.wrong:
                 for event in reader.ends(verdict):
                     yield event
@@ -416,23 +414,8 @@ class RemoteModel(Model):
             return
         raise descent.refusals[0].error  # the last form is always tried
 
-    def _forms(
-        self, kind: str, task: Task, unknown: Collection[str], enforced: bool, messages: Sequence[Message]
-    ) -> list[Form]:
-        own = None
-        if self._takes_grammar and self._template is not None:
-            own = grammar_form(task, self._plans, self._template, messages)
-        weaker = self._standard_forms(kind, task, unknown, enforced)
-        return weaker if own is None else [own, *weaker]
-
-    def _standard_forms(self, kind: str, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
-        if task.tools is not None:
-            tools = task.tools.to_openai(closed=True)
-            return forms(kind, task.params, tools, task.schema, unknown, enforced=enforced)
-        if enforced:
-            return forms(kind, task.params, (), task.schema, enforced=True)
-        possible = forms(kind, task.params, (), task.schema if task.is_json else None, unknown)
-        return possible[-1:] if task.free else possible
+    def _forms(self, task: Task, messages: Sequence[Message], enforced: bool, unknown: Collection[str]) -> list[Form]:
+        return self._protocol.forms(task, unknown, messages, enforced=enforced)
 
     def _reader(self, task: Task, form: Form, held: bool) -> AnswerReader:
         if form.plan is not None:
@@ -445,61 +428,17 @@ class RemoteModel(Model):
         parser = tools.parser(wire, response_schema=task.schema, bare_json=task.tools is not None)
         return AnswerReader(task, parser, held=held)
 
-    def _request(self, kind: str, task: Task, form: Form, messages: Sequence[Message]) -> dict[str, Any]:
+    def _body(self, task: Task, form: Form, messages: Sequence[Message]) -> dict[str, Any]:
         params, tools = task.params, task.tools
         if tools is not None and form.tools_in_prompt:
             wire = tools.wire_format(params.tool_format, "", ())
             messages = with_system(tools.render_history(messages, wire), tools.prompt(wire))
         if form.schema_in_prompt:
             messages = with_system(messages, schema_text(task.schema, tools is not None))
-        body = {"model": self._name, "messages": openai_messages(messages), **form.fields, **sampling(kind, params)}
-        if task.is_json or (tools is not None and not form.tools_in_prompt):
-            body.pop("stop", None)  # some servers search for it inside of arguments and strings
-        body.update(self._body)
+        messages = with_system(messages, form.instruction)
+        is_free = not task.is_json and (tools is None or form.tools_in_prompt)
+        body = {**self._protocol.body(params, form, messages, is_free=is_free), **self._fields}
         return {name: value for name, value in body.items() if value is not None}
-
-    async def _completion(
-        self, kind: str, task: Task, form: Form, messages: Sequence[Message], answer: Answer, live: bool
-    ) -> AsyncGenerator[Any, None]:
-        """Yield the chunks of the server's answer to one request, and record the token budget of the request."""
-        body = self._request(kind, task, form, messages)
-        if form.name == GRAMMAR:
-            answer.budget = body.get("max_tokens")
-            body.pop("messages")
-            async with aclosing(completion_pieces(self._transport, form, body, live)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        budgets = [body[name] for name in ("max_tokens", "max_completion_tokens") if isinstance(body.get(name), int)]
-        answer.budget = min(budgets, default=None)
-        if live:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
-        try:
-            async with aclosing(self._pieces(body, live)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except RefusedError as refusal:
-            if "max_tokens" not in body or "max_completion_tokens" not in refusal.reason:
-                raise
-            # OpenAI's newer models accept only this name of the budget.
-            body["max_completion_tokens"] = body.pop("max_tokens")
-            async with aclosing(self._pieces(body, live)) as pieces:
-                async for piece in pieces:
-                    yield piece
-
-    async def _pieces(self, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
-        if live:
-            is_empty = True
-            async with aclosing(self._transport.events("chat/completions", body)) as events:
-                async for event in events:
-                    is_empty = False
-                    yield event
-            if not is_empty:
-                return
-            # llama_cpp.server cannot stream an answer that may call tools, and ends the stream before its first event.
-            _LOG.info("the server of %s ended a stream before it began; asking for the answer in one piece", self._name)
-            body = {name: value for name, value in body.items() if name not in ("stream", "stream_options")}
-        yield await self._transport.fetch("chat/completions", body)
 
     def _require_end(self, answer: Answer) -> None:
         """Raise an error for an answer that is incomplete, or withheld by the server."""
@@ -515,27 +454,6 @@ class RemoteModel(Model):
                 hint="ask for something else",
             )
 
-    async def _enforces(self, kind: str) -> bool:
-        """Return True if the server has our plug-in; probed until it has answered once."""
-        if self._has_plugin is None:
-            self._has_plugin = kind == "vllm" and await has_plugin(self._transport, self._name)
-        return self._has_plugin
-
-    def _distrust(self) -> None:
-        """Send no more grammars to a server that has ignored one."""
-        if self._takes_grammar:
-            self._takes_grammar = False
-            _LOG.warning("the server of %s ignored a grammar; it is sent none from now on", self._name)
-
-    async def _server(self) -> str:
-        """Return the kind of the server; with ``"auto"`` it is detected once."""
-        if self._kind == "auto":
-            kind, window = await detect(self._transport, self._name)
-            self._reported_window = window
-            self._window = self._window or window
-            self._kind = kind
-        return self._kind
-
     def _invalid(self, answer: Answer, verdict: Verdict, attempts: int, task: Task) -> ToolCallError:
         received = answer.text or "; ".join(f"{call.name}({call.arguments})" for call in answer.calls)
         times = "once" if attempts == 1 else f"{attempts} times"
@@ -547,6 +465,15 @@ class RemoteModel(Model):
         hint = "try a larger model, or one that can be constrained (hf:, gguf:)"
         kind = InvalidArgumentsError if answer.calls or task.is_json else ParseError
         return kind(message, hint=hint)
+
+
+def _protocol_of(server: str) -> type[Protocol]:
+    """Return the class of the API of a kind of server."""
+    return _PROTOCOLS.get(server, ChatCompletions)
+
+
+#: The APIs of providers; all other servers have OpenAI's.
+_PROTOCOLS: Mapping[str, type[Protocol]] = {"anthropic": AnthropicMessages}
 
 
 def _stop_check(params: GenerateParams) -> Callable[[], None] | None:

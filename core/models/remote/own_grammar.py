@@ -21,8 +21,8 @@ from ...grammar import Grammar
 from ..chat_template import ChatTemplate
 from ..history import message_shape
 from .answer_judge import Task
+from .form import GRAMMAR, Form
 from .instructions import schema_text, with_system
-from .servers import GRAMMAR, Form
 from .transport import RefusedError, Transport
 
 _LOG = logger_of("remote")

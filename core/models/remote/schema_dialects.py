@@ -6,12 +6,15 @@ one could not write every valid answer. Answers are validated against the origin
 
 from __future__ import annotations
 
+import copy
+import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...basics.json_pointer import escape, to_pointer
+from ...basics.json_pointer import escape, resolve_local, step_into, to_pointer, unescape
 from ...regex.printer import with_short_classes
 from ...schema.read.dated import of_today
 from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_subschemas
@@ -21,12 +24,64 @@ from ...schema.scalars.formats import ENFORCED, SPECIFIED
 _BASIC = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"} | DEFINITIONS
 )
-#: Keywords of OpenAI's strict mode (guide "Structured Outputs", "Supported schemas"); annotations are allowed.
-_STRICT = _BASIC | {
-    *("pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-    *("minItems", "maxItems", "title", "description"),
-}
-_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+
+
+@dataclass(frozen=True)
+class Subset:
+    """The part of JSON Schema that a provider enforces in its strict mode.
+
+    Attributes:
+        keywords: its keywords.
+        formats: values of ``format``.
+        min_items: values of ``minItems``; None: all.
+        optional: objects may have optional members.
+        recursive: references may be recursive.
+        annotations: annotations that may be sent.
+        open: objects may have additional members, and schemas may allow anything.
+        object_root: the root must be an object, not a union.
+        plain_patterns: patterns without look-arounds, word boundaries, and references to groups only.
+    """
+
+    keywords: frozenset[str]
+    formats: frozenset[str]
+    min_items: tuple[int, ...] | None = None
+    optional: bool = False
+    recursive: bool = True
+    annotations: frozenset[str] = frozenset({"title", "description"})
+    open: bool = False
+    object_root: bool = True
+    plain_patterns: bool = False
+
+    def takes(self, key: str, value: Any) -> bool:
+        """Return True if a keyword with a value is in the subset."""
+        if key == "format":
+            return value in self.formats
+        if key == "minItems" and self.min_items is not None:
+            return value in self.min_items
+        if key == "pattern" and self.plain_patterns:
+            return "pattern" in self.keywords and not _UNUSUAL.search(str(value))
+        return key in self.keywords or key in self.annotations
+
+
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_UNUSUAL = re.compile(r"\(\?(?!:)|\\[bBpPkuxc1-9]")
+
+#: OpenAI's strict mode (guide "Structured Outputs", "Supported schemas").
+OPENAI = Subset(
+    _BASIC
+    | {"pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"},
+    _FORMATS,
+)
+#: Claude's strict tools and JSON outputs (guide "Structured outputs", "JSON Schema limitations"; the function
+#: ``transform_schema`` of the ``anthropic`` package).
+CLAUDE = Subset(
+    _BASIC | {"pattern", "minItems"},
+    _FORMATS | {"uri"},
+    min_items=(0, 1),
+    optional=True,
+    recursive=False,
+    plain_patterns=True,
+)
 #: Formats of the specification that include a narrower format of Python.
 _STANDARD_FORMATS = {
     "python-date": "date",
@@ -37,18 +92,74 @@ _STANDARD_FORMATS = {
 #: Keywords under which a wider subschema may make the whole schema narrower.
 _INVERTING = frozenset(row.name for row in KEYWORDS.values() if row.negates) | {"oneOf"}
 
+#: Maximum length in characters of a value that moves into a description.
+_MAX_NOTE = 200
+
 Keep = Callable[[str, Any], bool]
 
 
-def strict_schema(schema: Any) -> tuple[Any, tuple[str, ...]] | None:
-    """Return the schema for OpenAI's strict mode, and the pointers of removed keywords; None if that is impossible.
+def strict_schema(schema: Any, subset: Subset = OPENAI) -> tuple[Any, tuple[str, ...]] | None:
+    """Return the schema for a strict mode, and the pointers of removed keywords; None if that is impossible.
 
-    Strict mode needs closed objects without optional members, and an object as root, not a union.
+    Most strict modes need closed objects, OpenAI's without optional members, and an object as root, not a union.
     """
-    reduced, left_out = without(schema, lambda key, value: key in _STRICT and _strict_value(key, value))
-    if not isinstance(reduced, dict) or reduced.get("type") != "object" or "anyOf" in reduced:
+    reduced, left_out = without(schema, subset.takes)
+    is_object = isinstance(reduced, dict) and reduced.get("type") == "object" and "anyOf" not in reduced
+    if not isinstance(reduced, dict) or (subset.object_root and not is_object):
         return None
-    return (reduced, left_out) if _is_strict(reduced) and _resolves(reduced, reduced) else None
+    if not subset.recursive and _is_recursive(reduced):
+        return None
+    return (reduced, left_out) if _is_strict(reduced, subset) and _resolves(reduced, reduced) else None
+
+
+def with_notes(sent: Any, schema: Any, left_out: Sequence[str]) -> Any:
+    """Return a schema that is sent, with the removed keywords in its descriptions, where the model reads them.
+
+    Args:
+        sent: the schema after `without`, which is not changed.
+        schema: the schema before.
+        left_out: the pointers of the removed keywords.
+    """
+    sent, schema = copy.deepcopy(sent), of_today(schema)
+    notes: dict[int, tuple[dict[str, Any], list[str]]] = {}
+    for pointer in left_out:
+        *steps, key = [unescape(step) for step in pointer.split("/")[1:]]
+        place, value = _at(sent, steps), _at(schema, [*steps, key])
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(place, dict) and "$ref" not in place and len(text) <= _MAX_NOTE:
+            notes.setdefault(id(place), (place, []))[1].append(f"{key}: {text}")
+    for place, words in notes.values():
+        before = place.get("description")
+        note = "{" + ", ".join(words) + "}"
+        place["description"] = f"{before}\n\n{note}" if isinstance(before, str) and before else note
+    return sent
+
+
+def _at(schema: Any, steps: Sequence[str]) -> Any:
+    """Return the value at a place in a schema; None if there is none."""
+    try:
+        for step in steps:
+            schema = step_into(schema, step)
+    except (LookupError, ValueError):
+        return None
+    return schema
+
+
+def costs(schema: Any) -> tuple[int, int]:
+    """Return the numbers of optional members and of unions in a schema, which make a provider's grammar large."""
+    if isinstance(schema, list):
+        inner = [costs(item) for item in schema]
+        return sum(one for one, _ in inner), sum(other for _, other in inner)
+    if not isinstance(schema, Mapping):
+        return 0, 0
+    members = schema.get("properties")
+    required = schema.get("required")
+    optional = 0
+    if isinstance(members, Mapping):
+        optional = len(members.keys() - set(required if isinstance(required, list) else ()))
+    unions = int("anyOf" in schema or isinstance(schema.get("type"), list))
+    inner = [costs(value) for value in schema.values()]
+    return optional + sum(one for one, _ in inner), unions + sum(other for _, other in inner)
 
 
 def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
@@ -165,19 +276,21 @@ def _is_ours(name: str) -> bool:
     return name not in SPECIFIED and (name in ENFORCED or name.startswith("python-"))
 
 
-def _strict_value(key: str, value: Any) -> bool:
-    return key != "format" or value in _STRICT_FORMATS
-
-
-def _is_strict(schema: Any) -> bool:
+def _is_strict(schema: Any, subset: Subset) -> bool:
+    if subset.open and isinstance(schema, (bool, dict)):
+        return True
     if not isinstance(schema, dict):
-        return False  # True and {} allow anything, which strict mode does not support
+        return False  # True and {} allow anything, which strict modes do not support
     if not schema.keys() & {"type", "anyOf", "enum", "const", "$ref"}:
+        return False
+    if any(isinstance(value, (dict, list)) for value in (*schema.get("enum", ()), schema.get("const"))):
         return False
     kind = schema.get("type")
     if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in schema:
-        names = set(schema.get("properties", {}))
-        if schema.get("additionalProperties") is not False or set(schema.get("required", ())) != names:
+        names, required = set(schema.get("properties", {})), set(schema.get("required", ()))
+        if schema.get("additionalProperties") is not False or not required <= names:
+            return False
+        if required != names and not subset.optional:
             return False
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in schema:
         return False
@@ -185,7 +298,32 @@ def _is_strict(schema: Any) -> bool:
     inner += [subschema for key in DEFINITIONS for subschema in schema.get(key, {}).values()]
     if "items" in schema:
         inner.append(schema["items"])
-    return all(map(_is_strict, inner))
+    return all(_is_strict(one, subset) for one in inner)
+
+
+def _is_recursive(root: Mapping[str, Any]) -> bool:
+    """Return True if a reference leads back to itself, or to the root."""
+    done: set[str] = set()
+
+    def visit(value: Any, above: tuple[str, ...]) -> bool:
+        if isinstance(value, list):
+            return any(visit(item, above) for item in value)
+        if not isinstance(value, Mapping):
+            return False
+        target = value.get("$ref")
+        if isinstance(target, str) and target not in done:
+            if target == "#" or target in above:
+                return True
+            try:
+                found = resolve_local(root, target)
+            except (LookupError, ValueError):
+                found = None
+            if visit(found, (*above, target)):
+                return True
+            done.add(target)
+        return any(visit(item, above) for key, item in value.items() if key not in DEFINITIONS)
+
+    return visit(root, ())
 
 
 def _refers(value: Any) -> bool:

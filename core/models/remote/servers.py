@@ -1,4 +1,4 @@
-"""Forms of requests for each kind of server, the one that enforces most first.
+"""Forms of requests for each kind of server with OpenAI's chat completions, the one that enforces most first.
 
 Sources: OpenAI's API reference; vLLM 0.33 (``structured_outputs``; its older ``guided_json`` is silently ignored);
 SGLang 0.5.23 (``openai/protocol.py``); the README of llama.cpp's server; Ollama's page on OpenAI compatibility.
@@ -7,56 +7,14 @@ SGLang 0.5.23 (``openai/protocol.py``); the README of llama.cpp's server; Ollama
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from ...errors import ModelError
 from ...generation.params import GenerateParams
-from ...generation.plan import Plan
 from .enforced import envelope
-from .schema_dialects import anchored_schema, extra_keywords, plain_schema, strict_schema, without
-
-#: Name of the form that a server with our plug-in enforces completely.
-ENFORCED = "toolgrammar"
-
-#: Name of the form with our exported grammar.
-GRAMMAR = "grammar"
-
-
-@dataclass(frozen=True)
-class Form:
-    """One form of a request.
-
-    Attributes:
-        name: name of the form, for results and logs.
-        fields: fields that it adds to the request's body.
-        left_out: pointers of removed parts of schemas, each after the tool's name or ``response``.
-        schema_in_prompt: the schema of the answer is in the prompt, because no field has it.
-        tools_in_prompt: the tools are in the prompt, and calls are text.
-        plan: the language of the answer, if ``fields`` have its exported grammar.
-    """
-
-    name: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
-    schema_in_prompt: bool = False
-    tools_in_prompt: bool = False
-    plan: Plan | None = None
-
-    @property
-    def keywords(self) -> frozenset[str]:
-        """Keywords in the schemas of the form that some servers do not support."""
-        used: frozenset[str] = frozenset()
-        for schema in self._schemas():
-            used |= extra_keywords(schema)
-        return used
-
-    def _schemas(self) -> Iterator[Any]:
-        answer = self.fields.get("response_format", {})
-        yield answer.get("json_schema", answer).get("schema")
-        yield self.fields.get("structured_outputs", {}).get("json")
-        for tool in self.fields.get("tools", ()):
-            yield tool["function"]["parameters"]
+from .form import ENFORCED, Form
+from .schema_dialects import anchored_schema, plain_schema, strict_schema, without
 
 
 def forms(
@@ -78,6 +36,26 @@ def forms(
         unknown: keywords of JSON Schema that the server does not support, which are removed.
         enforced: the server has our plug-in, and enforces the request completely.
     """
+    possible = _forms(kind, params, tools, schema, unknown, enforced)
+    return [replace(form, schemas=tuple(_schemas(form.fields))) for form in possible]
+
+
+def _schemas(fields: Mapping[str, Any]) -> Iterator[Any]:
+    answer = fields.get("response_format", {})
+    yield answer.get("json_schema", answer).get("schema")
+    yield fields.get("structured_outputs", {}).get("json")
+    for tool in fields.get("tools", ()):
+        yield tool["function"]["parameters"]
+
+
+def _forms(
+    kind: str,
+    params: GenerateParams,
+    tools: Sequence[Mapping[str, Any]],
+    schema: Any,
+    unknown: Collection[str],
+    enforced: bool,
+) -> list[Form]:
     if enforced:
         if not tools:
             return [Form(ENFORCED, {"structured_outputs": {"json": {} if isinstance(schema, bool) else schema}})]
@@ -87,7 +65,7 @@ def forms(
     if not tools:
         if schema is None:
             return [Form("text")]
-        reduced, left_out = _known(schema, unknown)
+        reduced, left_out = known(schema, unknown)
         places = tuple(f"response{place}" for place in left_out)
         possible = [replace(form, left_out=places + form.left_out) for form in _json_forms(kind, reduced)]
         return [*possible, Form("prompt", schema_in_prompt=True)]
@@ -97,7 +75,7 @@ def forms(
     sent, places = [], ()
     for tool in tools:
         function = dict(tool["function"])
-        reduced, left_out = _known(function.get("parameters", {"type": "object"}), unknown)
+        reduced, left_out = known(function.get("parameters", {"type": "object"}), unknown)
         places += tuple(function["name"] + place for place in left_out)
         sent.append({**tool, "function": {**function, "parameters": plain_schema(reduced)}})
     possible = []
@@ -105,7 +83,7 @@ def forms(
     rest = _choice(kind, params)
     if beside and kind == "openai" and params.tool_choice == "auto":
         # On other servers, a response format together with tools forbids calls, or is an error.
-        reduced, gone = _known(schema, unknown)
+        reduced, gone = known(schema, unknown)
         answer = tuple(f"response{place}" for place in gone)
         possible += [
             Form(
@@ -121,7 +99,7 @@ def forms(
     return [*possible, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
 
 
-def _known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
+def known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
     """Return a schema without the keywords that a server does not support, and their pointers."""
     return without(schema, lambda key, value: key not in unknown) if unknown else (schema, ())
 
@@ -206,23 +184,38 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
     for name in ("top_k", "min_p", "repetition_penalty"):
         if (value := getattr(params, name)) != getattr(neutral, name):
             if name not in names:
-                raise _not_taken(kind, name)
+                raise not_taken(kind, name)
             fields[names[name]] = value
     if params.logit_bias:
         if kind == "ollama":
-            raise _not_taken(kind, "logit_bias")
+            raise not_taken(kind, "logit_bias")
         fields["logit_bias"] = {str(token): bias for token, bias in params.logit_bias.items()}
     if params.thinking not in (None, "auto"):
         if kind not in ("vllm", "sglang", "llama.cpp") or not isinstance(params.thinking, bool):
-            raise _not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
+            raise not_taken(kind, "thinking" if isinstance(params.thinking, bool) else "a budget for thinking")
         fields["chat_template_kwargs"] = {"enable_thinking": params.thinking}
-    for name in ("prefix", "draft", "trace", "logprobs", "masses", "exact_choice", "canonical", "max_repetition"):
-        if getattr(params, name) != getattr(neutral, name):
-            raise _not_taken(kind, name)
+    require_neutral(kind, params)
     return fields
 
 
-def _not_taken(kind: str, name: str) -> ModelError:
+#: Options that need the logits of a model.
+LOCAL_OPTIONS = ("prefix", "draft", "trace", "logprobs", "masses", "exact_choice", "canonical", "max_repetition")
+
+
+def require_neutral(kind: str, params: GenerateParams, options: Sequence[str] = LOCAL_OPTIONS) -> None:
+    """Check that options have their default values.
+
+    Raises:
+        ModelError: one does not.
+    """
+    neutral = GenerateParams()
+    for name in options:
+        if getattr(params, name) != getattr(neutral, name):
+            raise not_taken(kind, name)
+
+
+def not_taken(kind: str, name: str) -> ModelError:
+    """Return the error for an option that a kind of server does not take."""
     return ModelError(
         f"a server of the kind {kind!r} does not take {name}",
         hint="remove it, or pass the server's own field to load_model: body={...}",

@@ -9,7 +9,7 @@ from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
 from .answer_judge import Verdict
-from .servers import ENFORCED, GRAMMAR
+from .form import ENFORCED, GRAMMAR
 
 Guarantee = Literal["constrained", "validated"]
 

@@ -46,7 +46,9 @@ MAX_RESENT = 2
 
 _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
-    r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens", re.I
+    r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens"
+    r"|exceed context limit|input token count|input is too long",
+    re.I,
 )
 #: Words in rejections with status 500 (of llama_cpp.server).
 _INVALID = re.compile(

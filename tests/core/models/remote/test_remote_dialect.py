@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolgrammar.core import JsonMode, Message, ServerFailureError, ToolCall
 from toolgrammar.core.models.remote import transport
 from toolgrammar.core.models.remote.dialect import Dialect
-from toolgrammar.core.models.remote.servers import Form
+from toolgrammar.core.models.remote.form import Form
 from toolgrammar.core.models.remote.transport import RefusedError
 from toolgrammar.tools import ToolSet
 
@@ -169,7 +169,7 @@ def test_descents_end_and_learn(unknown: set[str], rounds: int, named: bool) -> 
 
     def make(left_out: Any) -> list[Form]:
         kept = {key: value for key, value in schema.items() if key not in left_out}
-        return [Form("json", {"response_format": {"schema": kept}}), Form("prompt")]
+        return [Form("json", {"kept": kept}, schemas=(kept,)), Form("prompt")]
 
     dialect = Dialect()
     tries = []
@@ -177,7 +177,7 @@ def test_descents_end_and_learn(unknown: set[str], rounds: int, named: bool) -> 
         descent = dialect.descend(make)
         count = 0
         for form in descent:
-            met = unknown & form.fields.get("response_format", {}).get("schema", {}).keys()
+            met = unknown & form.fields.get("kept", {}).keys()
             if not met:
                 break
             reason = f"unknown: '{min(met)}'" if named else "no"

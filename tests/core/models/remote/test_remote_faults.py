@@ -219,7 +219,11 @@ def test_addresses_that_name_no_server(address: str) -> None:
 def test_addresses() -> None:
     """Models' names may have colons, slashes and at-signs; the scheme says what the server is."""
     model = load_model("ollama:hf.co/a@b/c:q4@http://localhost:11434/v1/")
-    assert (model.name, model.base_url, model._kind) == ("hf.co/a@b/c:q4", "http://localhost:11434/v1", "ollama")  # type: ignore[attr-defined]
+    assert (model.name, model.base_url, model._protocol.kind) == (
+        "hf.co/a@b/c:q4",
+        "http://localhost:11434/v1",
+        "ollama",
+    )  # type: ignore[attr-defined]
     assert load_model("openai:m", base_url="https://x.test/v1").name == "m"
     assert copy.deepcopy(model) is model
     for options in ({"server": "what"}, {"retries": -1}, {"timeout": 0}, {"unknown": 1}):
@@ -244,7 +248,7 @@ def test_what_a_server_is_asked_about_itself(serve: Any, complete: Any) -> None:
     ollama = serve(listing("library"), httpx.Response(200, json={"version": "0.9"}), complete("Hi"))
     model = ollama.model(server="auto")
     model.generate("Hi")
-    assert (model._kind, ollama.requests[1].url.path) == ("ollama", "/api/version")
+    assert (model._protocol.kind, ollama.requests[1].url.path) == ("ollama", "/api/version")
     other = serve(httpx.Response(404), httpx.Response(404))
     with pytest.raises(ModelError, match="404"):
         other.model(server="auto").generate("Hi")

@@ -1,0 +1,454 @@
+"""Anthropic's messages (``POST /v1/messages``): requests with strict tools, and streamed answers.
+
+Source: the types of the ``anthropic`` package, version 2, and Anthropic's guides ("Structured outputs", "Strict tool
+use", "Extended thinking", "Prompt caching").
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ...conversation.events import Usage
+from ...conversation.messages import ImagePart, Message, Part, ReasoningBlock, TextPart
+from ...errors import ModelError, NotFoundError, ServerError, ServerFailureError
+from ...generation.params import GenerateParams
+from .answer import Answer
+from .answer_judge import Task
+from .chat_completions import brief
+from .form import Form
+from .protocol import Protocol
+from .schema_dialects import CLAUDE, strict_schema, with_notes
+from .servers import LOCAL_OPTIONS, known, require_neutral
+from .strict_tools import Limits, Sent, strict_ladder
+from .transport import RefusedError
+
+#: Version of the API, a header of every request.
+_VERSION = "2023-06-01"
+
+#: Limits of the strict tools of one request (guide "Structured outputs", "Schema complexity limits").
+LIMITS = Limits(tools=20, optional=24, unions=16)
+
+#: Token budget, which the API demands, if neither the request nor the server's list of models names one.
+DEFAULT_BUDGET = 4_096
+
+#: Maximum token budget by default, for models that could write much more.
+_MOST_BUDGET = 16_384
+
+#: Minimum token budget of thinking.
+_LEAST_THINKING = 1_024
+
+_FINISHES: Mapping[str, str] = {"refusal": "content_filter"}
+_MARK = {"type": "ephemeral"}
+
+
+class AnthropicMessages(Protocol):
+    """Anthropic's messages. Arguments as of `Protocol`.
+
+    Claude compiles all strict tools and the schema of the answer to one grammar, and refuses one that is too large; so
+    fewer tools are strict then. Thinking excludes a forced call, so a call is only demanded in words then.
+    """
+
+    url = "https://api.anthropic.com/v1"
+    version = "v1"
+    key_names = ("ANTHROPIC_API_KEY",)
+    own_fields = MappingProxyType(
+        {
+            "messages": "give the conversation as the prompt",
+            "stop_sequences": "give stop=... with the request",
+            "stream": "call stream() or generate()",
+        }
+    )
+    optional = ("top_k", "top_p", "temperature", "budget_tokens", "adaptive", "thinking", "tool_choice")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.is_found = False
+        self._most_tokens: int | None = None
+        self._is_adaptive = True  # the model's thinking has no budget
+        self._takes_strict = True
+
+    @classmethod
+    def key_headers(cls, key: str) -> dict[str, str]:
+        """Return the headers of Anthropic's API."""
+        return {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}
+
+    async def find(self) -> None:
+        """Ask for the model's limits, once; a server that does not tell them is no error."""
+        if self.is_found:
+            return
+        try:
+            told = await self.transport.fetch(f"models/{self.name}")
+        except (RefusedError, NotFoundError, ServerFailureError):
+            told = None
+        self.is_found = True
+        facts = told if isinstance(told, Mapping) else {}
+        self.window = _count(facts.get("max_input_tokens")) or None
+        self._most_tokens = _count(facts.get("max_tokens")) or None
+        able = facts.get("capabilities")
+        able = able if isinstance(able, Mapping) else {}
+        self._takes_strict = _supports(able, "structured_outputs") is not False
+        types = able.get("thinking")
+        self._is_adaptive = (
+            _supports(types.get("types") if isinstance(types, Mapping) else None, "adaptive") is not False
+        )
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
+        """Return the forms: as many strict tools as the limits allow, fewer, none, and everything in the prompt."""
+        tools, params, schema = task.tools, task.params, task.schema
+        beside = tools is not None and schema is not None
+        prompt = Form("prompt", schema_in_prompt=schema is not None or task.is_json, tools_in_prompt=tools is not None)
+        answer = self._answer_form(schema, unknown) if task.is_json or beside else None
+        if tools is None:
+            if not task.is_json:
+                return [Form("text", self._no_calls(task, messages))]
+            return [prompt] if task.free or answer is None else [answer, prompt]
+        if params.tool_format is not None:
+            return [prompt]
+        choice, instruction, unsaid = self._choice(params)
+        given = tools.to_openai(closed=True)
+        possible: list[Form] = []
+        size = 0 if answer is None else len(json.dumps(answer.schemas))
+        for form in (answer, None) if beside and answer is not None else (None,):
+            for sent in strict_ladder(given, CLAUDE, LIMITS, unknown, size if form is not None else 0):
+                if sent.strict and not self._takes_strict:
+                    continue
+                made = Form(
+                    _named(sent, form),
+                    {"tools": _tools(given, sent), **choice, **({} if form is None else form.fields)},
+                    sent.left_out + (() if form is None else form.left_out) + unsaid,
+                    schema_in_prompt=beside and form is None,
+                    schemas=(*sent.schemas.values(), *(() if form is None else form.schemas)),
+                    instruction=instruction,
+                    size=sent.size if sent.strict or form is not None else 0,
+                )
+                possible.append(made)
+        return [*possible, prompt]
+
+    def _answer_form(self, schema: Any, unknown: Collection[str]) -> Form | None:
+        """Return the form with the schema of the answer; None if its subset cannot say it."""
+        reduced, gone = known(schema, unknown)
+        taken = strict_schema(reduced, replace(CLAUDE, object_root=False))
+        if taken is None or not self._takes_strict:
+            return None
+        sent = with_notes(taken[0], schema, (*gone, *taken[1]))
+        places = tuple(f"response{place}" for place in (*gone, *taken[1]))
+        return Form(
+            "json_schema",
+            {"output_config": {"format": {"type": "json_schema", "schema": sent}}},
+            places,
+            schemas=(sent,),
+        )
+
+    def _choice(self, params: GenerateParams) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+        """Return the fields of the tool choice, an instruction for what they cannot say, and its name."""
+        beside = {} if params.parallel_tool_calls else {"disable_parallel_tool_use": True}
+        if params.tool_choice == "auto":
+            return ({"tool_choice": {"type": "auto", **beside}} if beside else {}), "", ()
+        is_named = params.tool_choice != "required"
+        if params.thinking not in (None, False):
+            said = f"Call the tool {params.tool_choice}." if is_named else "Call a tool."
+            return {"tool_choice": {"type": "auto", **beside}}, said, ("tool_choice",)
+        choice = {"type": "tool", "name": params.tool_choice} if is_named else {"type": "any"}
+        return {"tool_choice": {**choice, **beside}}, "", ()
+
+    def _no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
+        if task.forbidden is not None:
+            given = [tool["function"] for tool in task.forbidden.to_openai(closed=True)]
+            tools = [_tool(one, one.get("parameters", {"type": "object"})) for one in given]
+        else:
+            names = dict.fromkeys(call.name for turn in messages for call in turn.tool_calls)
+            tools = [_tool({"name": name}, {"type": "object"}) for name in names]
+        return {"tools": tools, "tool_choice": {"type": "none"}} if tools else {}
+
+    def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
+        """Return the body of a message."""
+        require_neutral(self.kind, params, (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias", "seed"))
+        budget = params.max_tokens or min(self._most_tokens or DEFAULT_BUDGET, _MOST_BUDGET)
+        thinking = self._thinking(params.thinking, budget)
+        body: dict[str, Any] = {"model": self.name, "max_tokens": budget, "stream": True, **thinking}
+        if thinking.get("thinking", {}).get("type") in (None, "disabled"):  # thinking has sampling of its own
+            body["temperature"] = params.temperature
+            if params.top_p != 1:
+                body["top_p"] = params.top_p
+            if params.top_k:
+                body["top_k"] = params.top_k
+        if params.stop and is_free:
+            body["stop_sequences"] = list(params.stop)
+        system, turns = self._turns(messages)
+        if system:
+            body["system"] = [{"type": "text", "text": system}]
+        body |= {"messages": turns, **form.fields}
+        is_repeated = bool(form.fields.get("tools")) or any(turn["role"] == "assistant" for turn in turns)
+        return _marked(body) if self.prompt_cache and is_repeated else body
+
+    def _thinking(self, asked: Any, budget: int) -> dict[str, Any]:
+        if asked is None:
+            return {}
+        if asked is False:
+            return {"thinking": {"type": "disabled"}}
+        if isinstance(asked, bool) or asked == "auto":
+            if self._is_adaptive:
+                return {"thinking": {"type": "adaptive"}}
+            asked = budget // 2
+        if budget <= _LEAST_THINKING:
+            hint = f"raise max_tokens above {_LEAST_THINKING}, or give thinking=False"
+            raise ModelError(f"max_tokens={budget} leaves no room for thinking", hint=hint)
+        return {"thinking": {"type": "enabled", "budget_tokens": min(max(asked, _LEAST_THINKING), budget - 1)}}
+
+    def has_field(self, body: Mapping[str, Any], name: str) -> bool:
+        """Return True if a request has an optional field; two of them are forms of thinking."""
+        kind = body.get("thinking", {}).get("type")
+        return kind == {"budget_tokens": "enabled", "adaptive": "adaptive"}[name] if name in _THINKING else name in body
+
+    def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        """Return a request without an optional field, or with the other form of thinking."""
+        if name not in _THINKING or not self.has_field(body, name):
+            return super().without_field(body, name)
+        other = {"type": "adaptive"}
+        if name == "adaptive":
+            budget = self.budget(body) or DEFAULT_BUDGET
+            if budget <= _LEAST_THINKING:
+                return super().without_field(body, "thinking")
+            other = {"type": "enabled", "budget_tokens": max(_LEAST_THINKING, budget // 2)}  # type: ignore[dict-item]
+        return {**body, "thinking": other}
+
+    def budget(self, body: Mapping[str, Any]) -> int | None:
+        """Return the token budget, which every request has."""
+        return body["max_tokens"] if isinstance(body.get("max_tokens"), int) else None
+
+    def _turns(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+        """Return the system prompt and the turns; results of tools and texts of one role are one turn."""
+        messages = list(messages)
+        system: list[str] = []
+        while messages and messages[0].role == "system":
+            system.append(messages.pop(0).text)
+        turns: list[dict[str, Any]] = []
+        open_ids: list[str] = []
+        for number, message in enumerate(messages):
+            role = "assistant" if message.role == "assistant" else "user"
+            if message.role == "tool":
+                named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
+                if named in open_ids:
+                    open_ids.remove(named)
+                blocks = [_result(message, _id(named))]
+            elif role == "assistant":
+                ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
+                open_ids = list(ids)
+                blocks = self._said(message, ids)
+            else:
+                blocks = _parts(message.content)
+            if not blocks:
+                continue
+            if turns and turns[-1]["role"] == role:
+                turns[-1]["content"] += blocks
+            else:
+                turns.append({"role": role, "content": blocks})
+        return "\n\n".join(filter(None, system)), turns
+
+    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the blocks of an earlier answer, its thinking where it was."""
+        kept = [
+            one for one in self.blocks_of(message, "anthropic") if one.data.get("signature") or one.data.get("data")
+        ]
+        known_ids = {call.id for call in message.tool_calls}
+        blocks = [dict(one.data) for one in kept if one.call_id not in known_ids]
+        blocks += _parts(message.content)
+        for call, call_id in zip(message.tool_calls, ids, strict=True):
+            blocks += [dict(one.data) for one in kept if call.id and one.call_id == call.id]
+            blocks.append({"type": "tool_use", "id": _id(call_id), "name": call.name, "input": dict(call.arguments)})
+        return blocks
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
+        # Always streamed: a long answer in one piece would look like a server that does not answer.
+        async with aclosing(self.transport.events("messages", body)) as events:
+            async for event in events:
+                yield event
+
+    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        """Add an event of a stream, or a whole message."""
+        answer.is_finish_sure = True
+        kind = event.get("type") if isinstance(event, Mapping) else None
+        try:
+            if kind == "message":
+                return self._whole(event, answer)
+            if kind == "message_start":
+                return self._whole(event["message"], answer)
+            if kind == "content_block_start":
+                return _start(event["index"], event["content_block"], answer)
+            if kind == "content_block_delta":
+                return _delta(event["index"], event["delta"], answer)
+            if kind == "message_delta":
+                self._end(event["delta"], event.get("usage"), answer)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise _odd(event) from None
+        if kind == "error":
+            said = event.get("error")
+            message = said.get("message") if isinstance(said, Mapping) else said
+            raise ServerFailureError(f"the server failed while it answered: {brief(str(message))}", hint="try again")
+        if kind not in ("message_delta", "message_stop", "content_block_stop", "ping"):
+            raise _odd(event)
+        return "", ""
+
+    def _whole(self, message: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+        answer.model = message.get("model") or answer.model
+        pieces = [_start(index, block, answer) for index, block in enumerate(message["content"])]
+        self._end(message, message.get("usage"), answer)
+        return "".join(thought for thought, _ in pieces), "".join(text for _, text in pieces)
+
+    def _end(self, facts: Mapping[str, Any], usage: Any, answer: Answer) -> None:
+        reason = facts.get("stop_reason")
+        answer.finish = _FINISHES.get(reason, reason) if isinstance(reason, str) else answer.finish
+        if answer.finish is not None:
+            answer.blocks = [replace(one, call_id=one.call_id or None) for one in answer.blocks]
+        details = facts.get("stop_details")
+        if isinstance(details, Mapping) and details.get("explanation"):
+            answer.text = answer.text or str(details["explanation"])
+        if isinstance(usage, Mapping):
+            answer.usage = _usage(usage, answer.usage)
+
+
+_THINKING = ("budget_tokens", "adaptive")
+
+
+def _filled(data: Mapping[str, Any]) -> set[str]:
+    return {key for key, value in data.items() if value}
+
+
+def _named(sent: Sent, answer: Form | None) -> str:
+    name = "tools"
+    if sent.strict:
+        some = "" if len(sent.strict) == len(sent.schemas) else f" ({len(sent.strict)} of {len(sent.schemas)})"
+        name = f"strict tools{some}"
+    return name if answer is None else f"{name} + {answer.name}"
+
+
+def _tools(given: Sequence[Mapping[str, Any]], sent: Sent) -> list[dict[str, Any]]:
+    made = []
+    for one in given:
+        function = one["function"]
+        tool = _tool(function, sent.schemas[function["name"]])
+        made.append({**tool, "strict": True} if function["name"] in sent.strict else tool)
+    return made
+
+
+def _tool(function: Mapping[str, Any], schema: Any) -> dict[str, Any]:
+    described = {"description": function["description"]} if function.get("description") else {}
+    return {"name": function["name"], **described, "input_schema": schema}
+
+
+def _marked(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request with marks at the ends of its tools, its system prompt and its conversation."""
+
+    def last(blocks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return [*blocks[:-1], {**blocks[-1], "cache_control": _MARK}]
+
+    body = {**body, **{name: last(body[name]) for name in ("tools", "system") if body.get(name)}}
+    turns = body["messages"]
+    if turns and turns[-1]["role"] == "user":
+        body["messages"] = [*turns[:-1], {**turns[-1], "content": last(turns[-1]["content"])}]
+    return body
+
+
+def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
+    """Return blocks; empty texts, which the API refuses, are left out."""
+    parts = (TextPart(content),) if isinstance(content, str) else content
+    blocks: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, ImagePart):
+            blocks.append({"type": "image", "source": _image(part)})
+        elif part.text.strip():
+            blocks.append({"type": "text", "text": part.text})
+    return blocks
+
+
+def _image(image: ImagePart) -> dict[str, Any]:
+    if image.data is None:
+        return {"type": "url", "url": image.url or ""}
+    data = base64.b64encode(image.data).decode()
+    return {"type": "base64", "media_type": image.media_type or "image/png", "data": data}
+
+
+def _result(message: Message, call_id: str) -> dict[str, Any]:
+    failed = {"is_error": True} if message.is_error else {}
+    return {"type": "tool_result", "tool_use_id": call_id, "content": _parts(message.content), **failed}
+
+
+def _id(call_id: str) -> str:
+    """Return the id of a call of another server in the characters that the API takes."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+
+
+def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    """Add the start of a block, or a whole one."""
+    kind = block["type"]
+    if kind == "text":
+        return answer.write(text=block.get("text") or "")
+    if kind == "tool_use":
+        given = block.get("input")
+        answer.call(index, str(block["id"]), str(block["name"]), json.dumps(given) if given else "")
+        answer.blocks = [replace(one, call_id=block["id"]) if one.call_id == "" else one for one in answer.blocks]
+    elif kind in ("thinking", "redacted_thinking"):
+        data = {key: value for key, value in block.items() if key in ("type", "thinking", "signature", "data")}
+        is_first = not answer.text and not answer.calls
+        answer.blocks.append(ReasoningBlock("anthropic", data, None if is_first else ""))
+        answer.open[index] = data
+        return answer.write(reasoning=block.get("thinking") or "")
+    return "", ""
+
+
+def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    kind = delta["type"]
+    if kind == "text_delta":
+        return answer.write(text=delta["text"])
+    if kind == "input_json_delta" and index in answer.by_index:
+        answer.call(index, arguments=delta["partial_json"])
+    elif kind == "thinking_delta":
+        answer.open[index]["thinking"] += delta["thinking"]
+        return answer.write(reasoning=delta["thinking"])
+    elif kind == "signature_delta":
+        answer.open[index]["signature"] = delta["signature"]
+    return "", ""
+
+
+def _usage(given: Mapping[str, Any], before: Usage) -> Usage:
+    """Return the token counts; those of the prompt come at the start of a stream, all at its end."""
+    cached = _count(given.get("cache_read_input_tokens"))
+    prompt = _count(given.get("input_tokens")) + cached + _count(given.get("cache_creation_input_tokens"))
+    details = given.get("output_tokens_details")
+    thought = _count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0
+    return Usage(
+        prompt_tokens=prompt or before.prompt_tokens,
+        completion_tokens=_count(given.get("output_tokens")) or before.completion_tokens,
+        reasoning_tokens=thought or before.reasoning_tokens,
+        cached_tokens=cached or before.cached_tokens,
+    )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _supports(able: Any, name: str) -> bool | None:
+    """Return whether a capability is supported; None if it is not told."""
+    one = able.get(name) if isinstance(able, Mapping) else None
+    found = one.get("supported") if isinstance(one, Mapping) else None
+    return found if isinstance(found, bool) else None
+
+
+def _odd(event: Any) -> ServerError:
+    return ServerError(
+        f"the server's answer is not one of Anthropic's messages; received: {brief(json.dumps(event))}",
+        hint="give the address of Anthropic's API, or of a compatible one, often http://HOST:PORT/v1",
+    )
