@@ -134,6 +134,8 @@ def named_model(request: pytest.FixtureRequest) -> Any:
         pytest.skip("no model is named: --model hf:PATH")
     from toolgrammar.core import load_model
 
+    if uri == "smollm2":
+        request.getfixturevalue("smollm2_file")  # from the user's cache, if it is there
     return load_model(uri)
 
 

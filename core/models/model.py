@@ -613,7 +613,7 @@ class LocalModel(Model):
                 except RuntimeError:  # the event loop is closed: nobody waits
                     return
 
-        worker = loop.run_in_executor(None, work)
+        loop.run_in_executor(None, work)
         try:
             while True:
                 item = await queue.get()
@@ -623,9 +623,9 @@ class LocalModel(Model):
                     raise item
                 yield item
         finally:
+            # Nothing is awaited: an event loop that ends closes this generator and those around it at the same time,
+            # and two may not be inside `aclose` of one.
             abandoned.set()
-            if not worker.done():
-                await asyncio.shield(worker)
 
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
         wholes: dict[int, Generation] = {}

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[3] / "adapters" / "langchain" / "distr
 
 def test_it_builds(tmp_path: Path) -> None:
     """The wheel has one module, and names toolgrammar as its dependency."""
-    pytest.importorskip("build")
+    pytest.importorskip("build.__main__")  # the repository's own folder build/ is a package to Python, too
     source = tmp_path / "source"
     shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(source)]

@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.load import load
 from langchain_tests.integration_tests import ChatModelIntegrationTests
@@ -172,14 +173,32 @@ class TestScripted(ChatModelIntegrationTests):
         return True
 
 
+_REPEATS = (
+    OutputParserException,
+    "repeats a clause up to any budget, in plain text too: the answer is cut, so no value",
+)
+#: What SmolLM2-135M does not do, by the names of the tests: what it raises, and why.
+SMOLLM2: dict[str, tuple[type[Exception], str]] = {
+    "test_structured_output": _REPEATS,
+    "test_structured_output_async": _REPEATS,
+    "test_structured_output_pydantic_2_v1": _REPEATS,
+    "test_structured_output_optional_param": _REPEATS,
+    "test_agent_loop": (AssertionError, "calls no tool that it is not told to call"),
+}
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 class TestNamedModel(ChatModelIntegrationTests):
-    """On the model that ``--model`` names: no test is marked."""
+    """On the model that ``--model`` names: no test is marked, but for `SMOLLM2`."""
 
     @pytest.fixture(autouse=True)
-    def _named(self, named_model: Model) -> None:
+    def _named(self, named_model: Model, request: pytest.FixtureRequest) -> None:
         """Loaded once."""
         self.named = named_model
+        if named_model.name == "smollm2" and request.function.__name__ in SMOLLM2:
+            raised, reason = SMOLLM2[request.function.__name__]
+            request.applymarker(pytest.mark.xfail(strict=True, raises=raised, reason=f"smollm2 {reason}"))
 
     @property
     def chat_model_class(self) -> type[BaseChatModel]:
