@@ -30,10 +30,12 @@ import functools
 import gzip
 import itertools
 import json
+import platform
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import jsonschema
@@ -216,12 +218,17 @@ def main() -> int:
     """Verify a file; 1 if a mask differs."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("cases", help="of mask_cases.py; gzip or not")
-    path = parser.parse_args().cases
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+    parser.add_argument("--json", help="write the counts to this file")
+    options = parser.parse_args()
+    with (gzip.open if options.cases.endswith(".gz") else open)(options.cases, "rt", encoding="utf-8") as file:
         counts, problems = verify(iter(file))
+    counts["differences"] = len(problems)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            versions = {"python": platform.python_version(), "jsonschema": version("jsonschema")}
+            file.write(json.dumps({"versions": versions, "counts": counts}, indent=2) + "\n")
     for name, count in counts.items():
         print(f"{count:>12,} {name}")
-    print(f"{len(problems):>12,} differences")
     for problem in problems[:10]:
         print(problem if len(problem) < 2000 else f"{problem[:1000]} ... {problem[-500:]}")
     return 1 if problems else 0

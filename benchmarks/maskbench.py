@@ -63,6 +63,7 @@ def reason(error: Exception) -> str:
     if type(error) is not ToolGrammarError and isinstance(error, ToolGrammarError):
         return f"{type(error).__name__} {getattr(error.place, 'keyword', None) or ''}".strip()
     message = re.sub(r"#/\S*:\s*", "", str(error).splitlines()[0] if str(error) else type(error).__name__)
+    message = re.sub(r"^\[[\d:]+\] \S+/(\w+\.cc):\d+: ", r"\1: ", message)  # xgrammar begins with the time
     return message.removeprefix("grammar error: ")[:50].rstrip()
 
 

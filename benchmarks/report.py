@@ -27,7 +27,13 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-PAGES = (DOCS / "performance.md", DOCS / "formats.md", DOCS / "repair.md", DOCS / "text-grammars.md")
+PAGES = (
+    DOCS / "evidence.md",
+    DOCS / "performance.md",
+    DOCS / "formats.md",
+    DOCS / "repair.md",
+    DOCS / "text-grammars.md",
+)
 PICTURE = DOCS / "images" / "growth.svg"
 COSTS = DOCS / "images" / "costs.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
@@ -481,6 +487,13 @@ def verdicts_by_family(result: Result) -> str:
     return f"{whole}\n\n{by_family}\n\n{table(['engine', 'most frequent reasons of refusals'], reasons)}"
 
 
+def mask_verifier(result: Result) -> str:
+    """What the verifier of masks has compared."""
+    counts = ("cases", "finite cases", "masks", "tokens in masks", "texts judged", "differences")
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f"{versions}.\n\n{table(counts, [[result['counts'][name] for name in counts]])}"
+
+
 def tokens_table(result: Result) -> str:
     """Masks of peers beside ours, and why they differ."""
     kinds = list(dict.fromkeys(kind for counts in result["counts"].values() for kind in counts))
@@ -669,6 +682,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "gpu_steps": gpu_steps,
     "over_constraint": over_constraint,
     "verdicts": below_machine(verdicts_by_family),
+    "mask_verifier": mask_verifier,
     "text_grammars": text_grammars,
     "growth": growth,
     "batch": batch,
