@@ -27,13 +27,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-PAGES = (
-    DOCS / "evidence.md",
-    DOCS / "performance.md",
-    DOCS / "formats.md",
-    DOCS / "repair.md",
-    DOCS / "text-grammars.md",
-)
+PAGES = tuple(DOCS / f"{name}.md" for name in ("performance", "evidence", "formats", "repair", "text-grammars"))
 PICTURE = DOCS / "images" / "growth.svg"
 COSTS = DOCS / "images" / "costs.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)

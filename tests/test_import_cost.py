@@ -20,6 +20,7 @@ FRAMEWORKS = {
     "autogen": "autogen_core",
     "agent_framework": "agent_framework",
     "pydantic_ai": "pydantic_ai",
+    "ag2": "ag2",
 }
 # Installed beside us, and heavy, or a framework that not every user has.
 HEAVY = {"torch", "transformers", "langchain", *FRAMEWORKS.values()}
@@ -124,6 +125,7 @@ USED = {
     "autogen": "import autogen_core.models, autogen_core.tools",
     "agent_framework": "from agent_framework import BaseChatClient, ChatResponse, FunctionTool, Message",
     "pydantic_ai": "import pydantic_ai, pydantic_ai.direct",
+    "ag2": "import ag2, ag2.config, ag2.compact, ag2.tools.final",
     "server": "import starlette.applications, starlette.responses, starlette.requests, anyio",
     "openai": "import openai, starlette.applications, starlette.responses, starlette.requests, anyio",
     "anthropic": "import anthropic, starlette.applications, starlette.responses, starlette.requests, anyio",

@@ -25,7 +25,7 @@ MODULES = ["toolgrammar.core.testing"]
 
 
 #: Packages that need what is not among the packages of the tests; they are tested where it is installed.
-OPTIONAL = {"toolgrammar.adapters.litellm": "litellm", "toolgrammar.adapters.pydantic_ai": "pydantic_ai"}
+OPTIONAL = {f"toolgrammar.adapters.{name}": name for name in ("litellm", "pydantic_ai", "ag2")}
 
 
 def load(name: str) -> ModuleType:

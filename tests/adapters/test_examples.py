@@ -54,6 +54,12 @@ SAID = {
     "openai_instructor.py": ["Preussen True"],
     "openai_llama_index.py": ["called height({'tower': 'St Mary'})", "agent says: 40 metres.", "St Mary True"],
     "openai_pydantic_ai.py": ["tool-call: ", "the soil of east is sandy", "Plan(beds={'east': 12})"],
+    "ag2_agent.py": [
+        "soil_of('east', {'ph': 6})",
+        "agent says: The soil",
+        "Plan(beds={'east': 12})",
+        "in pieces:  True",
+    ],
     "pydantic_ai_agent.py": ["soil_of('east', {'ph': 6})", "Plan(beds={'east': 12})", "in pieces:"],
     "openai_smolagents.py": ["Sail at nine.", "called tide({'harbour': 'Husum', 'hour': 9})"],
     "litellm_dspy.py": ["False bills"],
@@ -70,6 +76,7 @@ SAID = {
 
 # Frameworks that are not among the packages of the tests; their examples run where they are installed.
 NEEDS = {
+    "ag2_agent.py": "ag2",
     "openai_agents_sdk.py": "agents",
     "openai_haystack.py": "haystack",
     "openai_instructor.py": "instructor",
