@@ -21,7 +21,7 @@ from ...errors import ModelError, NotFoundError, ServerError, ServerFailureError
 from ...generation.params import GenerateParams
 from .answer import Answer
 from .answer_judge import Task
-from .chat_completions import brief
+from .chat_completions import brief, count
 from .form import Form
 from .protocol import Protocol
 from .schema_dialects import CLAUDE, strict_schema, with_notes
@@ -89,8 +89,8 @@ class AnthropicMessages(Protocol):
             told = None
         self.is_found = True
         facts = told if isinstance(told, Mapping) else {}
-        self.window = _count(facts.get("max_input_tokens")) or None
-        self._most_tokens = _count(facts.get("max_tokens")) or None
+        self.window = count(facts.get("max_input_tokens")) or None
+        self._most_tokens = count(facts.get("max_tokens")) or None
         able = facts.get("capabilities")
         able = able if isinstance(able, Mapping) else {}
         self._takes_strict = _supports(able, "structured_outputs") is not False
@@ -424,20 +424,16 @@ def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, s
 
 def _usage(given: Mapping[str, Any], before: Usage) -> Usage:
     """Return the token counts; those of the prompt come at the start of a stream, all at its end."""
-    cached = _count(given.get("cache_read_input_tokens"))
-    prompt = _count(given.get("input_tokens")) + cached + _count(given.get("cache_creation_input_tokens"))
+    cached = count(given.get("cache_read_input_tokens"))
+    prompt = count(given.get("input_tokens")) + cached + count(given.get("cache_creation_input_tokens"))
     details = given.get("output_tokens_details")
-    thought = _count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0
+    thought = count(details.get("thinking_tokens")) if isinstance(details, Mapping) else 0
     return Usage(
         prompt_tokens=prompt or before.prompt_tokens,
-        completion_tokens=_count(given.get("output_tokens")) or before.completion_tokens,
+        completion_tokens=count(given.get("output_tokens")) or before.completion_tokens,
         reasoning_tokens=thought or before.reasoning_tokens,
         cached_tokens=cached or before.cached_tokens,
     )
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _supports(able: Any, name: str) -> bool | None:

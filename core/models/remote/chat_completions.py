@@ -280,6 +280,11 @@ def _message_of(error: Any) -> str:
     return message if isinstance(message, str) else json.dumps(error)
 
 
+def count(value: Any) -> int:
+    """Return a number of tokens in an answer; 0 for anything else."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
 def brief(text: str) -> str:
     """Return the beginning of a text, on one line."""
     text = " ".join(text.split())

@@ -45,6 +45,7 @@ from .chat_completions import ChatCompletions
 from .dialect import Dialect
 from .enforced import EnforcedReader, is_enforceable
 from .form import Form
+from .gemini import Gemini
 from .instructions import correction, schema_text, with_system
 from .own_grammar import ignores_grammar
 from .protocol import Protocol
@@ -102,11 +103,11 @@ class RemoteModel(Model):
         address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url`` or at a provider's own address.
         base_url: the base URL of the server's API; only providers have a default one.
         api_key: the key; ``"env:NAME"`` reads it from the environment. By default, a provider's own variable is read
-            (``ANTHROPIC_API_KEY``), for the provider's own address only. It is never shown.
+            (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``), for the provider's own address only. It is never shown.
         timeout: time in seconds without data after which a request fails.
         headers: additional headers of every request; each value may be ``"env:NAME"``.
         server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"sglang"``, ``"llama.cpp"``,
-            ``"ollama"``, ``"auto"``, which detects one of these at the first request, or ``"anthropic"``.
+            ``"ollama"``, ``"auto"``, which detects one of these at the first request, ``"anthropic"`` or ``"gemini"``.
         context_window: context window in tokens; by default that reported by the server (``"auto"``), or 8,192.
         retries: maximum number of further requests after an invalid answer.
         max_retries: maximum number of times that a request is sent again to a server that is busy or has failed.
@@ -437,8 +438,8 @@ class RemoteModel(Model):
             messages = with_system(messages, schema_text(task.schema, tools is not None))
         messages = with_system(messages, form.instruction)
         is_free = not task.is_json and (tools is None or form.tools_in_prompt)
-        body = {**self._protocol.body(params, form, messages, is_free=is_free), **self._fields}
-        return {name: value for name, value in body.items() if value is not None}
+        body = self._protocol.body(params, form, messages, is_free=is_free)
+        return self._protocol.merged(body, self._fields)
 
     def _require_end(self, answer: Answer) -> None:
         """Raise an error for an answer that is incomplete, or withheld by the server."""
@@ -473,7 +474,7 @@ def _protocol_of(server: str) -> type[Protocol]:
 
 
 #: The APIs of providers; all other servers have OpenAI's.
-_PROTOCOLS: Mapping[str, type[Protocol]] = {"anthropic": AnthropicMessages}
+_PROTOCOLS: Mapping[str, type[Protocol]] = {"anthropic": AnthropicMessages, "gemini": Gemini}
 
 
 def _stop_check(params: GenerateParams) -> Callable[[], None] | None:

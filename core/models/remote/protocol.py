@@ -122,6 +122,10 @@ class Protocol(ABC):
     def budget(self, body: Mapping[str, Any]) -> int | None:
         """Return the token budget in a request."""
 
+    def merged(self, body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request with the user's fields, which override ours; None removes a field."""
+        return {name: value for name, value in {**body, **fields}.items() if value is not None}
+
     # -- answers -----------------------------------------------------------------------------------------------
 
     async def ask(

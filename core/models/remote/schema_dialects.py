@@ -40,6 +40,7 @@ class Subset:
         open: objects may have additional members, and schemas may allow anything.
         object_root: the root must be an object, not a union.
         plain_patterns: patterns without look-arounds, word boundaries, and references to groups only.
+        plain_enums: strings and numbers only in ``enum``, no ``const``, and nothing beside a reference.
     """
 
     keywords: frozenset[str]
@@ -51,6 +52,7 @@ class Subset:
     open: bool = False
     object_root: bool = True
     plain_patterns: bool = False
+    plain_enums: bool = False
 
     def takes(self, key: str, value: Any) -> bool:
         """Return True if a keyword with a value is in the subset."""
@@ -60,6 +62,9 @@ class Subset:
             return value in self.min_items
         if key == "pattern" and self.plain_patterns:
             return "pattern" in self.keywords and not _UNUSUAL.search(str(value))
+        if key in ("enum", "const") and self.plain_enums:
+            values = value if key == "enum" and isinstance(value, list) else [value]
+            return all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in values)
         return key in self.keywords or key in self.annotations
 
 
@@ -96,6 +101,15 @@ _INVERTING = frozenset(row.name for row in KEYWORDS.values() if row.negates) | {
 _MAX_NOTE = 200
 
 Keep = Callable[[str, Any], bool]
+#: Gemini's JSON outputs and function calls (the field ``response_json_schema`` of the ``google-genai`` package).
+GEMINI = Subset(
+    (_BASIC | {"prefixItems", "minItems", "maxItems", "minimum", "maximum", "oneOf"}) - {"definitions"},
+    frozenset({"date-time", "date", "time"}),
+    optional=True,
+    recursive=False,
+    open=True,
+    plain_enums=True,
+)
 
 
 def strict_schema(schema: Any, subset: Subset = OPENAI) -> tuple[Any, tuple[str, ...]] | None:
@@ -104,12 +118,33 @@ def strict_schema(schema: Any, subset: Subset = OPENAI) -> tuple[Any, tuple[str,
     Most strict modes need closed objects, OpenAI's without optional members, and an object as root, not a union.
     """
     reduced, left_out = without(schema, subset.takes)
+    if subset.plain_enums:
+        places = list(left_out)
+        reduced, left_out = _with_plain_enums(places, "", reduced), tuple(places)
     is_object = isinstance(reduced, dict) and reduced.get("type") == "object" and "anyOf" not in reduced
     if not isinstance(reduced, dict) or (subset.object_root and not is_object):
         return None
     if not subset.recursive and _is_recursive(reduced):
         return None
     return (reduced, left_out) if _is_strict(reduced, subset) and _resolves(reduced, reduced) else None
+
+
+def _with_plain_enums(left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
+    """Return a schema with lists of one value for constants, and references alone; record the removed keywords."""
+    place += to_pointer(steps)
+    if not isinstance(schema, Mapping):
+        return schema
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if "$ref" in schema and not key.startswith("$"):
+            if key not in ANNOTATIONS:
+                left_out.append(f"{place}/{escape(key)}")
+        elif key == "const":
+            made["enum"] = [value]
+        else:
+            inner = partial(_with_plain_enums, left_out, f"{place}/{escape(key)}")
+            made[key] = map_subschemas(key, value, inner)
+    return made
 
 
 def with_notes(sent: Any, schema: Any, left_out: Sequence[str]) -> Any:

@@ -91,15 +91,15 @@ def strict_ladder(
         number += 1
     while True:
         chosen = {one.name: one for one in candidates[:number]}
-        left_out: list[str] = []
+        places: list[str] = []
         for name in plain:
-            left_out.extend(chosen[name].left_out if name in chosen else removed[name])
+            places.extend(chosen[name].left_out if name in chosen else removed[name])
             if chosen and name not in chosen:
-                left_out.append(name)
+                places.append(name)
         yield Sent(
             {name: chosen[name].schema if name in chosen else schema for name, schema in plain.items()},
             frozenset(chosen),
-            tuple(left_out),
+            tuple(places),
             sum(one.size for one in chosen.values()) + beside,
         )
         if not number:

@@ -50,6 +50,9 @@ _OVERFLOW = re.compile(
     r"|exceed context limit|input token count|input is too long",
     re.I,
 )
+#: Rejections of a key with status 400 (of Google).
+_KEY = re.compile(r"api[_ ]key (not valid|expired|invalid)|API_KEY_INVALID", re.I)
+
 #: Words in rejections with status 500 (of llama_cpp.server).
 _INVALID = re.compile(
     r"validation error|input should be|literal_error|extra_forbidden|response_format|json[_ ]?schema|grammar"
@@ -302,18 +305,18 @@ class Transport:
         if status in (400, 413, 422, 500) and _OVERFLOW.search(reason):
             message = self.shown(f"the server at {self.base_url}: {reason}")
             return ContextOverflowError(message, hint="shorten the conversation, or lower max_tokens")
-        if status in (400, 413, 422, 501):
+        if status in (400, 413, 422, 501) and not _KEY.search(reason):
             error = self._error(
                 f"refuses the request ({status}): {reason}",
                 hint="correct the named field; load the model with body={FIELD: None} to remove a field",
                 status=status,
             )
             return RefusedError(status, reason, error)
-        if status in (401, 403):
+        if status in (400, 401, 403):
             return self._error(
                 f"denies access ({status}): {reason}",
                 hint="give api_key='env:NAME' or api_key=KEY",
-                kind=AuthenticationError if status == 401 else PermissionDeniedError,
+                kind=PermissionDeniedError if status == 403 else AuthenticationError,
                 status=status,
             )
         if status == 404:

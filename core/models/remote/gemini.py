@@ -1,0 +1,368 @@
+"""Gemini's ``generateContent``: requests with validated function calls, and streamed answers.
+
+Source: the types of the ``google-genai`` package, version 3, and Google's guides ("Function calling", "Structured
+output", "Thought signatures").
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ...conversation.events import Usage
+from ...conversation.messages import ImagePart, Message, Part, ReasoningBlock, TextPart, new_call_id
+from ...errors import NotFoundError, ServerError, ServerFailureError
+from ...generation.params import GenerateParams
+from .answer import Answer
+from .answer_judge import Task
+from .chat_completions import brief, count
+from .form import Form
+from .protocol import Protocol
+from .schema_dialects import GEMINI, strict_schema, with_notes
+from .servers import LOCAL_OPTIONS, known, require_neutral
+from .transport import RefusedError
+
+_FINISHES: Mapping[str, str] = {"STOP": "stop", "MAX_TOKENS": "length"}
+
+#: Finish reasons of answers that Google withheld.
+_WITHHELD = frozenset(
+    {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "ESCALATION"}
+    | {"IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
+)
+
+#: Signature with which Google takes a call that Gemini did not make itself (guide "Thought signatures").
+NO_SIGNATURE = "skip_thought_signature_validator"
+
+#: Refusals about signatures: calls without one get `NO_SIGNATURE`, then all calls.
+_MISSING, _WRONG = "missing thoughtSignature", "thoughtSignature"
+
+
+class Gemini(Protocol):
+    """Gemini's own API. Arguments as of `Protocol`.
+
+    Function calls are constrained in the modes ``VALIDATED`` (a call or text) and ``ANY`` (a call). Most models refuse
+    JSON of a schema beside functions; then the schema is in the prompt.
+    """
+
+    url = "https://generativelanguage.googleapis.com/v1beta"
+    version = "v1beta"
+    key_names = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    own_fields = MappingProxyType({"contents": "give the conversation as the prompt"})
+    optional = (_MISSING, _WRONG, "thinkingConfig", "topK", "topP", "seed", "temperature", "stopSequences")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.is_found = False
+        self._path = self.name if "/" in self.name else f"models/{self.name}"
+
+    @classmethod
+    def key_headers(cls, key: str) -> dict[str, str]:
+        """Return the header with a key, which is not put into the address."""
+        return {"x-goog-api-key": key} if key else {}
+
+    async def find(self) -> None:
+        """Ask for the model's context window, once; a server that does not tell it is no error."""
+        if self.is_found:
+            return
+        try:
+            told = await self.transport.fetch(self._path)
+        except (RefusedError, NotFoundError, ServerFailureError):
+            told = None
+        self.is_found = True
+        self.window = count(told.get("inputTokenLimit")) or None if isinstance(told, Mapping) else None
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
+        """Return the forms: constrained calls, with JSON of a schema if that is asked for, free calls, the prompt."""
+        tools, params, schema = task.tools, task.params, task.schema
+        beside = tools is not None and schema is not None
+        prompt = Form("prompt", schema_in_prompt=beside or task.is_json, tools_in_prompt=tools is not None)
+        if tools is None:
+            if not task.is_json:
+                forbidden = [] if task.forbidden is None else task.forbidden.to_openai(closed=True)
+                declared, _, _ = _declared(forbidden, unknown)
+                return [Form("text", _tools(declared, {"mode": "NONE"}) if declared else {})]
+            answer = _answer_form(schema, unknown)
+            return [prompt] if task.free or answer is None else [answer, prompt]
+        if params.tool_format is not None:
+            return [prompt]
+        declared, left_out, schemas = _declared(tools.to_openai(closed=True), unknown)
+        strict: dict[str, Any] = {"mode": "VALIDATED" if params.tool_choice == "auto" else "ANY"}
+        if params.tool_choice not in ("auto", "required"):
+            strict["allowedFunctionNames"] = [params.tool_choice]
+        constrained = Form("strict tools", _tools(declared, strict), left_out, beside, schemas=schemas)
+        possible = [constrained]
+        if beside and params.tool_choice == "auto" and (answer := _answer_form(schema, unknown)) is not None:
+            both = replace(
+                constrained,
+                name=f"strict tools + {answer.name}",
+                fields={**constrained.fields, **answer.fields},
+                left_out=left_out + answer.left_out,
+                schema_in_prompt=False,
+                schemas=(*schemas, *answer.schemas),
+            )
+            possible.insert(0, both)
+        if params.tool_choice == "auto":
+            possible.append(replace(constrained, name="tools", fields=_tools(declared, {"mode": "AUTO"})))
+        return [*possible, prompt]
+
+    def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        require_neutral(self.kind, params, (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias"))
+        config: dict[str, Any] = {"temperature": params.temperature}
+        given = {"maxOutputTokens": params.max_tokens, "seed": params.seed, "topK": params.top_k or None}
+        config |= {name: value for name, value in given.items() if value is not None}
+        if params.top_p != 1:
+            config["topP"] = params.top_p
+        if params.stop and is_free:
+            config["stopSequences"] = list(params.stop)
+        if params.thinking is not None:
+            budget = 0 if params.thinking is False else -1  # -1: the model chooses
+            if not isinstance(params.thinking, (bool, str)):
+                budget = params.thinking
+            config["thinkingConfig"] = {"thinkingBudget": budget, "includeThoughts": budget != 0}
+        system, contents = self._contents(messages)
+        body = {"contents": contents, **({"systemInstruction": {"parts": [{"text": system}]}} if system else {})}
+        return {**body, **form.fields, "generationConfig": {**config, **form.fields.get("generationConfig", {})}}
+
+    def merged(self, body: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a request with the user's fields; those of ``generationConfig`` one by one."""
+        made = super().merged(body, {key: value for key, value in fields.items() if key != "generationConfig"})
+        more = fields.get("generationConfig")
+        if isinstance(more, Mapping):
+            config = {**body["generationConfig"], **more}
+            made["generationConfig"] = {name: value for name, value in config.items() if value is not None}
+        return made
+
+    def budget(self, body: Mapping[str, Any]) -> int | None:
+        """Return the token budget, which includes thoughts."""
+        found = body["generationConfig"].get("maxOutputTokens")
+        return found if isinstance(found, int) else None
+
+    def refused_field(self, body: Mapping[str, Any], reason: str) -> str:
+        """Return the field that a refusal names, in either spelling of Google's APIs."""
+        said = reason.lower().replace("_", "").replace(" ", "")
+        if "thoughtsignature" in said and any(_calls_in(turn) for turn in body["contents"]):
+            return _WRONG if _MISSING in self._refused or "missing" not in said else _MISSING
+        if "thinking" in said and "thinkingConfig" in body["generationConfig"]:
+            return "thinkingConfig"
+        if "schema" in said or "function" in said:
+            return ""
+        return next((name for name in body["generationConfig"] if name in self.optional and name.lower() in said), "")
+
+    def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        """Return a request without an optional field, or with signatures that say that there are none."""
+        if name in (_MISSING, _WRONG):
+            return {**body, "contents": [_signed(turn, is_replaced=name == _WRONG) for turn in body["contents"]]}
+        config = {key: value for key, value in body["generationConfig"].items() if key != name}
+        return {**body, "generationConfig": config}
+
+    def _contents(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+        """Return the system instruction and the turns; results of tools and texts of one role are one turn."""
+        messages = list(messages)
+        system: list[str] = []
+        while messages and messages[0].role == "system":
+            system.append(messages.pop(0).text)
+        turns: list[dict[str, Any]] = []
+        open_calls: list[tuple[str, str]] = []  # ids and names of calls without a result
+        for number, message in enumerate(messages):
+            role = "model" if message.role == "assistant" else "user"
+            if message.role == "tool":
+                place = next(
+                    (at for at, (one, _) in enumerate(open_calls) if one == message.tool_call_id),
+                    0 if message.tool_call_id is None else len(open_calls),
+                )
+                found = open_calls.pop(place) if place < len(open_calls) else (message.tool_call_id, message.name)
+                parts = _result(message, found[0] or f"call_{number}", message.name or found[1] or "tool")
+            elif role == "model":
+                ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
+                open_calls = [(one, call.name) for one, call in zip(ids, message.tool_calls, strict=True)]
+                parts = self._said(message, ids)
+            else:
+                parts = _parts(message.content)
+            if parts and turns and turns[-1]["role"] == role:
+                turns[-1]["parts"] += parts
+            elif parts:
+                turns.append({"role": role, "parts": parts})
+        return "\n\n".join(filter(None, system)), turns
+
+    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the parts of an earlier answer, with the signatures that Gemini gave them."""
+        kept = {one.call_id: dict(one.data) for one in self.blocks_of(message, "gemini")}
+        parts = _parts(message.content)
+        if parts and None in kept:
+            parts[-1] |= kept[None]
+        for call, call_id in zip(message.tool_calls, ids, strict=True):
+            made = {"id": call_id, "name": call.name, "args": dict(call.arguments)}
+            parts.append({"functionCall": made, **(kept.get(call.id, {}) if call.id else {})})
+        return parts
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
+        # Always streamed: a long answer in one piece would look like a server that does not answer.
+        path = f"{self._path}:streamGenerateContent?alt=sse"
+        async with aclosing(self.transport.events(path, body)) as events:
+            async for event in events:
+                yield event
+
+    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        """Add a chunk of a stream, or a whole answer."""
+        answer.is_finish_sure = True
+        event = event[0] if isinstance(event, list) and event else event
+        if isinstance(event, Mapping) and isinstance(event.get("error"), Mapping):
+            said = event["error"].get("message")
+            raise ServerFailureError(f"the server failed while it answered: {brief(str(said))}", hint="try again")
+        try:
+            return _read(event, answer)
+        except (AttributeError, KeyError, TypeError, IndexError, ValueError):
+            raise _odd(event) from None
+
+
+def _answer_form(schema: Any, unknown: Collection[str]) -> Form | None:
+    """Return the form with the schema of the answer; None if the subset cannot say it."""
+    reduced, gone = known(schema, unknown)
+    taken = strict_schema(reduced, replace(GEMINI, object_root=False))
+    if taken is None:
+        return None
+    sent = with_notes(taken[0], schema, (*gone, *taken[1]))
+    config = {"responseMimeType": "application/json", "responseJsonSchema": sent}
+    places = tuple(f"response{place}" for place in (*gone, *taken[1]))
+    return Form("json_schema", {"generationConfig": config}, places, schemas=(sent,))
+
+
+def _declared(
+    tools: Sequence[Mapping[str, Any]], unknown: Collection[str]
+) -> tuple[list[dict[str, Any]], tuple[str, ...], tuple[Any, ...]]:
+    """Return the declarations of tools, the pointers of removed keywords, and the schemas.
+
+    A tool whose schema the subset cannot say (recursion) takes any object, and its schema is in its description.
+    """
+    made: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    for tool in tools:
+        function = tool["function"]
+        name, schema = function["name"], function.get("parameters", {"type": "object"})
+        reduced, gone = known(schema, unknown)
+        taken = strict_schema(reduced, GEMINI)
+        described = function.get("description") or ""
+        if taken is None:
+            sent: Any = {"type": "object"}
+            described = f"{described}\n\nParameters (JSON Schema): {json.dumps(schema, ensure_ascii=False)}".strip()
+            left_out.append(name)
+        else:
+            sent = with_notes(taken[0], schema, (*gone, *taken[1]))
+            left_out += [name + place for place in (*gone, *taken[1])]
+        made.append({"name": name, **({"description": described} if described else {}), "parametersJsonSchema": sent})
+    return made, tuple(left_out), tuple(one["parametersJsonSchema"] for one in made)
+
+
+def _tools(declared: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> dict[str, Any]:
+    return {"tools": [{"functionDeclarations": list(declared)}], "toolConfig": {"functionCallingConfig": dict(config)}}
+
+
+def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
+    parts = (TextPart(content),) if isinstance(content, str) else content
+    made: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, ImagePart):
+            kind = {"mimeType": part.media_type or "image/png"}
+            if part.data is None:
+                made.append({"fileData": {**kind, "fileUri": part.url or ""}})
+            else:
+                made.append({"inlineData": {**kind, "data": base64.b64encode(part.data).decode()}})
+        elif part.text:
+            made.append({"text": part.text})
+    return made
+
+
+def _result(message: Message, call_id: str, name: str) -> list[dict[str, Any]]:
+    """Return the result of a call; its images are parts of their own."""
+    said = {"error" if message.is_error else "output": message.text}
+    response = {"functionResponse": {"id": call_id, "name": name, "response": said}}
+    images = () if isinstance(message.content, str) else message.content
+    return [response, *_parts(tuple(part for part in images if isinstance(part, ImagePart)))]
+
+
+def _calls_in(turn: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [part for part in turn["parts"] if "functionCall" in part]
+
+
+def _signed(turn: Mapping[str, Any], *, is_replaced: bool) -> Mapping[str, Any]:
+    """Return a turn whose first call has a signature, as all turns of Gemini with calls do."""
+    calls = _calls_in(turn)
+    if not calls:
+        return turn
+    first = calls[0]
+    parts = []
+    for part in turn["parts"]:
+        if is_replaced:
+            part = {key: value for key, value in part.items() if key != "thoughtSignature"}
+        if "functionCall" in part and part["functionCall"] is first["functionCall"]:
+            part = {"thoughtSignature": NO_SIGNATURE, **part}
+        parts.append(part)
+    return {**turn, "parts": parts}
+
+
+def _read(event: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    answer.model = event.get("modelVersion") or answer.model
+    if (usage := event.get("usageMetadata")) is not None:
+        answer.usage = _usage(usage)
+    feedback = event.get("promptFeedback") or {}
+    candidates = event.get("candidates") or []
+    if feedback.get("blockReason") and not candidates:
+        answer.finish, answer.text = "content_filter", feedback.get("blockReasonMessage") or feedback["blockReason"]
+        return "", ""
+    if not candidates and usage is None and "promptFeedback" not in event:
+        raise KeyError("candidates")
+    thoughts, texts = [], []
+    for candidate in candidates[:1]:
+        for part in (candidate.get("content") or {}).get("parts") or ():
+            call, signature = part.get("functionCall"), part.get("thoughtSignature")
+            call_id: str | None = None
+            if call is not None:
+                call_id = str(call.get("id") or new_call_id())
+                answer.call(len(answer.calls), call_id, str(call["name"]), json.dumps(call.get("args") or {}))
+            elif part.get("thought"):
+                thoughts.append(str(part.get("text") or ""))
+            else:
+                texts.append(str(part.get("text") or ""))
+            if signature:
+                answer.blocks.append(ReasoningBlock("gemini", {"thoughtSignature": signature}, call_id))
+        if (reason := candidate.get("finishReason")) is not None:
+            _end(str(reason), candidate.get("finishMessage"), answer)
+    return answer.write("".join(thoughts), "".join(texts))
+
+
+def _end(reason: str, message: Any, answer: Answer) -> None:
+    """Record the end of an answer; a call that Gemini itself could not read is asked for again."""
+    if reason in _WITHHELD:
+        answer.finish = "content_filter"
+    elif reason in _FINISHES:
+        answer.finish = _FINISHES[reason]
+    else:
+        answer.finish = "stop"
+        answer.malformed = f"the answer could not be read ({reason})" + (f": {brief(str(message))}" if message else "")
+
+
+def _usage(given: Mapping[str, Any]) -> Usage:
+    thoughts = count(given.get("thoughtsTokenCount"))
+    return Usage(
+        prompt_tokens=count(given.get("promptTokenCount")),
+        completion_tokens=count(given.get("candidatesTokenCount")) + thoughts,
+        reasoning_tokens=thoughts,
+        cached_tokens=count(given.get("cachedContentTokenCount")),
+    )
+
+
+def _odd(event: Any) -> ServerError:
+    return ServerError(
+        f"the server's answer is not one of Gemini's; received: {brief(json.dumps(event))}",
+        hint="give the address of Gemini's API, or of a compatible one, often http://HOST:PORT/v1beta",
+    )
