@@ -1,0 +1,133 @@
+"""`ToolGrammarDecisionModel`, a decision model of pydantic-ai: probabilities of whole answers under a local model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from toolgrammar.core.errors import ModelError
+from toolgrammar.core.models import Decision, LocalModel, Model, OneOf, Scale, YesNo
+from toolgrammar.core.models import decisions as core_decisions
+
+from .. import _shared
+from .messages import SYSTEM, translated
+
+try:
+    from pydantic_ai.models.decision import (
+        ChoiceAnswer,
+        ChoiceQuestion,
+        DecisionModel,
+        DecisionRequest,
+        DecisionResponse,
+        NoulAnswer,
+        NoulQuestion,
+        ScoreAnswer,
+    )
+    from pydantic_ai.profiles import ModelProfileSpec
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.usage import RequestUsage
+except ImportError as error:
+    raise _shared.missing("pydantic-ai-slim", "pydantic-ai") from error
+
+__all__ = ["ToolGrammarDecisionModel"]
+
+
+class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
+    """A local model as a decision model: each question gets the probability of each whole answer (`Model.decide`).
+
+    ::
+
+        agent = Agent(ToolGrammarDecisionModel("smollm2"), output_type=Triage)
+
+    Args:
+        model: the address of a model, as `load_model` takes it, or a loaded model, which several objects may share.
+        options: keyword options for loading ``model``.
+        orders: number of orders of the answers over which the probabilities are averaged, 1 to 24.
+        prior: divide by the probabilities with an empty state.
+        settings: of every request; ``timeout`` is in seconds.
+        profile: changes to the model's profile.
+
+    Raises:
+        ModelError: the model cannot be loaded, or is on a server, where no logits are seen; or an option is wrong.
+    """
+
+    max_choice_options: ClassVar[int | None] = core_decisions.MAX_LABELS
+    max_score_levels: ClassVar[int | None] = core_decisions.MAX_LEVELS
+    max_questions: ClassVar[int | None] = core_decisions.MAX_QUESTIONS
+
+    def __init__(
+        self,
+        model: str | Model = "embedded",
+        *,
+        options: Mapping[str, Any] | None = None,
+        orders: int = 1,
+        prior: bool = False,
+        settings: ModelSettings | None = None,
+        profile: ModelProfileSpec | None = None,
+    ) -> None:
+        core_decisions.check_options(orders, prior, False, None)
+        self._orders, self._prior = orders, prior
+        self._loaded = _shared.LoadedModel(model, options)
+        if not isinstance(self._loaded.model(), LocalModel):
+            raise ModelError(
+                f"{self._loaded.name!r} is on a server, and shows no logits to decide by",
+                hint="load the model here, for example as 'hf:NAME-OR-PATH' or 'gguf:PATH'",
+            )
+        super().__init__(settings=settings, profile=profile)
+
+    @property
+    def model_name(self) -> str:
+        """The address of the model, or the loaded model's own name."""
+        return self._loaded.name
+
+    @property
+    def system(self) -> str:
+        """The provider: toolgrammar."""
+        return SYSTEM
+
+    async def decide(self, request: DecisionRequest, model_settings: Any) -> DecisionResponse:
+        """Return the answers to questions about a state.
+
+        Raises:
+            ToolGrammarError: the request cannot be done, or failed; also an error of pydantic-ai.
+        """
+        settings = model_settings or {}
+        with translated(self.model_name):
+            if request.images:
+                raise ModelError("the request has images", hint="send text and JSON only")
+            asked = {name: _question(one) for name, one in request.questions.items()}
+            decided = await self._loaded.model().adecide(
+                request.state, asked, orders=self._orders, prior=self._prior, timeout=settings.get("timeout")
+            )
+        return DecisionResponse(
+            answers={name: _answer(request.questions[name], one) for name, one in decided.items()},
+            model_name=self.model_name,
+            usage=RequestUsage(input_tokens=sum(one.prompt_tokens for one in decided.values())),
+        )
+
+
+def _question(question: Any) -> core_decisions.Question:
+    text = _text(question.instructions)
+    if isinstance(question, NoulQuestion):
+        criteria = question.criteria
+        return YesNo(text, *(("", "") if criteria is None else (_text(criteria.true), _text(criteria.false))))
+    if isinstance(question, ChoiceQuestion):
+        return OneOf(text, {label: _text(meaning) for label, meaning in question.criteria.items()})
+    return Scale(text, [*map(_text, question.criteria)])
+
+
+def _answer(question: Any, decision: Decision) -> Any:
+    shares: dict[Any, float] = dict(decision.probabilities)
+    value: Any = decision.value
+    if isinstance(question, NoulQuestion):
+        return NoulAnswer(noul=shares[True])
+    if isinstance(question, ChoiceQuestion):
+        return ChoiceAnswer(choice=value, confidence=decision.confidence, probabilities=shares)
+    legend = dict(enumerate(question.criteria))
+    return ScoreAnswer(score=value, confidence=decision.confidence, probabilities=shares, legend=legend)
+
+
+def _text(value: Any) -> str:
+    """Return instructions or a description as text; an absent one is empty."""
+    return value or "" if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
