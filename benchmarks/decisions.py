@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from results_io import machine, table
+from report import FAMILIES, decisions_table
+from results_io import machine
 
 from toolgrammar.core.models import LocalModel, OneOf, load_model
 from toolgrammar.core.models.decisions import check_question
@@ -57,7 +58,6 @@ THINGS = ["lamp", "phone", "music", "printer", "chair", "storage", "radio", "cam
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 STEMS = ["North", "South", "Mill", "Church", "King", "Park", "Station", "River"]
 ENDS = [" Street", " Street East", " Square", " Road", "gate", "side", " Lane", " Court"]
-FAMILIES = ("intents", "prices", "addresses")
 
 
 @dataclass(frozen=True)
@@ -191,20 +191,6 @@ def counted(questions: Sequence[Case], sheet: Mapping[tuple[int, str, int], Any]
     return {name: dict(count) for name, count in counts.items()}
 
 
-def rendered(methods: Mapping[str, Mapping[str, int]]) -> str:
-    """The table of a result."""
-    rows: list[list[object]] = []
-    for name, count in methods.items():
-        families = [
-            f"{count.get(f'right: {family}', 0)} of {count.get(f'questions: {family}', 0)}" for family in FAMILIES
-        ]
-        exact = "" if name == "whole labels" else count["exact right"]
-        other = "" if name == "whole labels" else count["other"]
-        rows.append([name, count["questions"], other, count["right"], exact, *families])
-    head = ["method", "questions", "another label than the exact choice", "right", "right by the exact choice"]
-    return table([*head, *FAMILIES], rows)
-
-
 def main() -> None:
     """Score what the sheet lacks, print the table, and keep the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -221,7 +207,7 @@ def main() -> None:
     for worker in workers:
         worker.join()
     methods = counted(list(cases(options.questions)), read(options.sheet))
-    print(rendered(methods))
+    print(decisions_table({"methods": methods}))
     if options.json is not None:
         result = {"machine": machine(), "model": options.model, "seed": SEED, "methods": methods}
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

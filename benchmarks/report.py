@@ -27,7 +27,9 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-PAGES = tuple(DOCS / f"{name}.md" for name in ("performance", "evidence", "formats", "repair", "text-grammars"))
+PAGES = tuple(
+    DOCS / f"{name}.md" for name in ("performance", "evidence", "decisions", "formats", "repair", "text-grammars")
+)
 PICTURE = DOCS / "images" / "growth.svg"
 COSTS = DOCS / "images" / "costs.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
@@ -481,6 +483,24 @@ def verdicts_by_family(result: Result) -> str:
     return f"{whole}\n\n{by_family}\n\n{table(['engine', 'most frequent reasons of refusals'], reasons)}"
 
 
+#: Kinds of questions of `decisions.py`.
+FAMILIES = ("intents", "prices", "addresses")
+
+
+def decisions_table(result: Result) -> str:
+    """How often other scores than those of the whole labels choose another label, and which are right."""
+    rows: list[list[object]] = []
+    for name, count in result["methods"].items():
+        families = [
+            f"{count.get(f'right: {family}', 0)} of {count.get(f'questions: {family}', 0)}" for family in FAMILIES
+        ]
+        exact = "" if name == "whole labels" else count["exact right"]
+        other = "" if name == "whole labels" else count["other"]
+        rows.append([name, count["questions"], other, count["right"], exact, *families])
+    head = ["method", "questions", "another label than the exact choice", "right", "right by the exact choice"]
+    return table([*head, *FAMILIES], rows)
+
+
 def mask_verifier(result: Result) -> str:
     """What the verifier of masks has compared."""
     counts = ("cases", "finite cases", "masks", "tokens in masks", "texts judged", "differences")
@@ -677,6 +697,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "over_constraint": over_constraint,
     "verdicts": below_machine(verdicts_by_family),
     "mask_verifier": mask_verifier,
+    "decisions": below_machine(decisions_table),
     "text_grammars": text_grammars,
     "growth": growth,
     "batch": batch,

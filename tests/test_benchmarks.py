@@ -543,7 +543,7 @@ def test_choices_of_decisions_are_those_of_decide(bench: Any) -> None:
         sheet = {(0, *prompt): one for prompt, one in scored.items()}
         counts = module.counted([case], sheet)
         assert counts["first tokens"]["other"] == (made["first tokens"] != made["whole labels"])
-        assert module.rendered(counts).count("\n") >= 6
+        assert module.decisions_table({"methods": counts}).count("\n") >= 6
 
 
 def test_masks_are_those_of_the_verifier(bench: Any) -> None:
