@@ -132,6 +132,23 @@ class ToolGrammarLLM(BaseLLM):
         """Return True if tools are called natively, not in text."""
         return self.native_tools
 
+    def supports_multimodal(self) -> bool:
+        """Return True if the model reads images; files of other kinds are refused with the request."""
+        return self._loaded.model().capabilities.images
+
+    def _multimodal_formatter_name(self) -> str:
+        return "openai"  # the form of content blocks
+
+    def to_config_dict(self) -> dict[str, Any]:
+        """Return the model's address and the settings that differ from their defaults, for a flow that is saved.
+
+        A flow restores its LLM as ``LLM(**config)``, which reaches the model through LiteLLM if it is registered under
+        its address there (`toolgrammar.adapters.litellm.register`).
+        """
+        fields = {name: getattr(self, name) for name in (*_SETTINGS, "max_tokens") if name != "grammar"}
+        config = {**super().to_config_dict(), **{name: value for name, value in fields.items() if value is not None}}
+        return {**config, "model": f"toolgrammar/{self.model}"}
+
     def get_context_window_size(self) -> int:
         """Return the tokens of the context window that a conversation may fill."""
         return int(self._loaded.model().context_window * _USABLE)

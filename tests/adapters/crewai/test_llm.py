@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,15 +24,18 @@ from crewai.utilities.agent_utils import convert_tools_to_openai_schema, is_cont
 from crewai.utilities.exceptions.context_window_exceeding_exception import LLMContextLengthExceededError
 from pydantic import BaseModel
 
+from toolgrammar.adapters import _shared
 from toolgrammar.adapters.crewai import ToolGrammarLLM
 from toolgrammar.adapters.crewai.llm import original_tools
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
+    ImagePart,
     InvalidArgumentsError,
     Message,
     Model,
     ModelError,
+    TextPart,
     Vocabulary,
 )
 from toolgrammar.core.testing import ScriptedModel
@@ -462,3 +466,32 @@ def test_stream_equals_result_in_every_format(
             assert again["function"] == made["function"]
             assert made["function"]["arguments"].startswith(chunks)
             assert chunks == made["function"]["arguments"].partition(" <cut short")[0]
+
+
+def test_a_saved_flow_gets_address_and_settings() -> None:
+    """What differs from the defaults, as JSON; CrewAI restores it by LiteLLM, under our provider's prefix."""
+    llm = ToolGrammarLLM("embedded", temperature=0.5, top_k=3, max_tokens=20)
+    config = llm.to_config_dict()
+    assert config == {"model": "toolgrammar/embedded", "temperature": 0.5, "top_k": 3, "max_tokens": 20}
+    assert json.loads(json.dumps(config)) == config
+    assert ToolGrammarLLM("openai:org/m@http://127.0.0.1:1/v1").to_config_dict() == {
+        "model": "toolgrammar/openai:org/m@http://127.0.0.1:1/v1"
+    }
+
+
+def test_images_reach_a_model_that_reads_them() -> None:
+    """The model decides; files become content blocks of the OpenAI form."""
+    assert not ToolGrammarLLM("embedded").supports_multimodal()
+    llm = ToolGrammarLLM("openai:m@http://127.0.0.1:1/v1")
+    assert llm.supports_multimodal()
+    files = pytest.importorskip("crewai_files", reason="crewai-files is not installed")
+    png = base64.b64decode(PIXEL)
+    messages = [{"role": "user", "content": "look", "files": {"dot": files.ImageFile(source=png)}}]
+    (made,) = llm._format_messages(messages)
+    assert [block["type"] for block in made["content"]] == ["text", "image_url"]
+    content = _shared.message_of(made).content
+    assert [type(part) for part in content] == [TextPart, ImagePart]
+
+
+#: A PNG of one pixel.
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
