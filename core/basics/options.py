@@ -18,7 +18,7 @@ OnUnsupported = Literal["narrow", "error", "validate"]
 
 #: Kinds of servers, which are the schemes of their models' addresses: those with an OpenAI-compatible API, and
 #: providers with their own.
-SERVERS = ("openai", "vllm", "sglang", "llama.cpp", "ollama", "anthropic", "gemini")
+SERVERS = ("openai", "vllm", "sglang", "llama.cpp", "ollama", "anthropic", "gemini", "bedrock")
 
 #: Version of the envelopes in which a tool set travels to an engine (see `toolgrammar.adapters.vllm.envelope`).
 ENVELOPE_VERSION = 1

@@ -80,7 +80,7 @@ class ReasoningBlock:
     """A piece of reasoning as its provider wrote it, with the signature that lets the provider read it again.
 
     Attributes:
-        provider: the API that wrote it and alone can read it: ``"anthropic"`` or ``"gemini"``.
+        provider: the API that wrote it and alone can read it: ``"anthropic"``, ``"gemini"`` or ``"bedrock"``.
         data: the block, which goes back unchanged.
         call_id: the call that it precedes or belongs to; None: the text of the turn.
     """

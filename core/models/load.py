@@ -23,8 +23,8 @@ def load_model(uri: str, **options: Any) -> Model:
             transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
             ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"embedded"`` (random weights, for
             tests), ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API;
-            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind), or ``"anthropic:MODEL"`` or
-            ``"gemini:MODEL"`` (a provider's own API; ``@URL`` names another address).
+            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind), or ``"anthropic:MODEL"``,
+            ``"gemini:MODEL"`` or ``"bedrock:MODEL"`` (a provider's own API; ``@URL`` names another address).
         **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` for ``smollm2`` and ``numpy:``; ``threads`` and ``gpu_layers`` for
             ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``, ``prefix_cache`` and

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,10 +23,8 @@ from .answer import Answer
 from .answer_judge import Task
 from .chat_completions import brief, count
 from .form import Form
-from .protocol import Protocol
-from .schema_dialects import CLAUDE, strict_schema, with_notes
-from .servers import LOCAL_OPTIONS, known, require_neutral
-from .strict_tools import Limits, Sent, strict_ladder
+from .servers import LOCAL_OPTIONS, require_neutral
+from .strict_tools import Limits, Sent, StrictToolsProtocol
 from .transport import RefusedError
 
 #: Version of the API, a header of every request.
@@ -48,13 +46,14 @@ _FINISHES: Mapping[str, str] = {"refusal": "content_filter"}
 _MARK = {"type": "ephemeral"}
 
 
-class AnthropicMessages(Protocol):
+class AnthropicMessages(StrictToolsProtocol):
     """Anthropic's messages. Arguments as of `Protocol`.
 
     Claude compiles all strict tools and the schema of the answer to one grammar, and refuses one that is too large; so
     fewer tools are strict then. Thinking excludes a forced call, so a call is only demanded in words then.
     """
 
+    limits = LIMITS
     url = "https://api.anthropic.com/v1"
     version = "v1"
     key_names = ("ANTHROPIC_API_KEY",)
@@ -65,14 +64,13 @@ class AnthropicMessages(Protocol):
             "stream": "call stream() or generate()",
         }
     )
-    optional = ("top_k", "top_p", "temperature", "budget_tokens", "adaptive", "thinking", "tool_choice")
+    optional = ("strict", "top_k", "top_p", "temperature", "budget_tokens", "adaptive", "thinking", "tool_choice")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.is_found = False
         self._most_tokens: int | None = None
         self._is_adaptive = True  # the model's thinking has no budget
-        self._takes_strict = True
 
     @classmethod
     def key_headers(cls, key: str) -> dict[str, str]:
@@ -93,7 +91,7 @@ class AnthropicMessages(Protocol):
         self._most_tokens = count(facts.get("max_tokens")) or None
         able = facts.get("capabilities")
         able = able if isinstance(able, Mapping) else {}
-        self._takes_strict = _supports(able, "structured_outputs") is not False
+        self.takes_strict = _supports(able, "structured_outputs") is not False
         types = able.get("thinking")
         self._is_adaptive = (
             _supports(types.get("types") if isinstance(types, Mapping) else None, "adaptive") is not False
@@ -101,54 +99,15 @@ class AnthropicMessages(Protocol):
 
     # -- requests ----------------------------------------------------------------------------------------------
 
-    def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
-        """Return the forms: as many strict tools as the limits allow, fewer, none, and everything in the prompt."""
-        tools, params, schema = task.tools, task.params, task.schema
-        beside = tools is not None and schema is not None
-        prompt = Form("prompt", schema_in_prompt=schema is not None or task.is_json, tools_in_prompt=tools is not None)
-        answer = self._answer_form(schema, unknown) if task.is_json or beside else None
-        if tools is None:
-            if not task.is_json:
-                return [Form("text", self._no_calls(task, messages))]
-            return [prompt] if task.free or answer is None else [answer, prompt]
-        if params.tool_format is not None:
-            return [prompt]
-        choice, instruction, unsaid = self._choice(params)
-        given = tools.to_openai(closed=True)
-        possible: list[Form] = []
-        size = 0 if answer is None else len(json.dumps(answer.schemas))
-        for form in (answer, None) if beside and answer is not None else (None,):
-            for sent in strict_ladder(given, CLAUDE, LIMITS, unknown, size if form is not None else 0):
-                if sent.strict and not self._takes_strict:
-                    continue
-                made = Form(
-                    _named(sent, form),
-                    {"tools": _tools(given, sent), **choice, **({} if form is None else form.fields)},
-                    sent.left_out + (() if form is None else form.left_out) + unsaid,
-                    schema_in_prompt=beside and form is None,
-                    schemas=(*sent.schemas.values(), *(() if form is None else form.schemas)),
-                    instruction=instruction,
-                    size=sent.size if sent.strict or form is not None else 0,
-                )
-                possible.append(made)
-        return [*possible, prompt]
+    def tool_fields(self, tools: Sequence[Mapping[str, Any]], sent: Sent, choice: Any) -> dict[str, Any]:
+        """Return the fields with the tools and the choice among them."""
+        return {"tools": _tools(tools, sent), **choice}
 
-    def _answer_form(self, schema: Any, unknown: Collection[str]) -> Form | None:
-        """Return the form with the schema of the answer; None if its subset cannot say it."""
-        reduced, gone = known(schema, unknown)
-        taken = strict_schema(reduced, replace(CLAUDE, object_root=False))
-        if taken is None or not self._takes_strict:
-            return None
-        sent = with_notes(taken[0], schema, (*gone, *taken[1]))
-        places = tuple(f"response{place}" for place in (*gone, *taken[1]))
-        return Form(
-            "json_schema",
-            {"output_config": {"format": {"type": "json_schema", "schema": sent}}},
-            places,
-            schemas=(sent,),
-        )
+    def answer_fields(self, schema: Any) -> dict[str, Any]:
+        """Return the fields with the schema of the answer."""
+        return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
-    def _choice(self, params: GenerateParams) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+    def choice(self, params: GenerateParams) -> tuple[dict[str, Any], str, tuple[str, ...]]:
         """Return the fields of the tool choice, an instruction for what they cannot say, and its name."""
         beside = {} if params.parallel_tool_calls else {"disable_parallel_tool_use": True}
         if params.tool_choice == "auto":
@@ -160,7 +119,7 @@ class AnthropicMessages(Protocol):
         choice = {"type": "tool", "name": params.tool_choice} if is_named else {"type": "any"}
         return {"tool_choice": {**choice, **beside}}, "", ()
 
-    def _no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
+    def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
         if task.forbidden is not None:
             given = [tool["function"] for tool in task.forbidden.to_openai(closed=True)]
@@ -174,7 +133,7 @@ class AnthropicMessages(Protocol):
         """Return the body of a message."""
         require_neutral(self.kind, params, (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias", "seed"))
         budget = params.max_tokens or min(self._most_tokens or DEFAULT_BUDGET, _MOST_BUDGET)
-        thinking = self._thinking(params.thinking, budget)
+        thinking = thinking_of(params.thinking, budget, is_adaptive=self._is_adaptive)
         body: dict[str, Any] = {"model": self.name, "max_tokens": budget, "stream": True, **thinking}
         if thinking.get("thinking", {}).get("type") in (None, "disabled"):  # thinking has sampling of its own
             body["temperature"] = params.temperature
@@ -190,20 +149,6 @@ class AnthropicMessages(Protocol):
         body |= {"messages": turns, **form.fields}
         is_repeated = bool(form.fields.get("tools")) or any(turn["role"] == "assistant" for turn in turns)
         return _marked(body) if self.prompt_cache and is_repeated else body
-
-    def _thinking(self, asked: Any, budget: int) -> dict[str, Any]:
-        if asked is None:
-            return {}
-        if asked is False:
-            return {"thinking": {"type": "disabled"}}
-        if isinstance(asked, bool) or asked == "auto":
-            if self._is_adaptive:
-                return {"thinking": {"type": "adaptive"}}
-            asked = budget // 2
-        if budget <= _LEAST_THINKING:
-            hint = f"raise max_tokens above {_LEAST_THINKING}, or give thinking=False"
-            raise ModelError(f"max_tokens={budget} leaves no room for thinking", hint=hint)
-        return {"thinking": {"type": "enabled", "budget_tokens": min(max(asked, _LEAST_THINKING), budget - 1)}}
 
     def has_field(self, body: Mapping[str, Any], name: str) -> bool:
         """Return True if a request has an optional field; two of them are forms of thinking."""
@@ -240,7 +185,7 @@ class AnthropicMessages(Protocol):
                 named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
                 if named in open_ids:
                     open_ids.remove(named)
-                blocks = [_result(message, _id(named))]
+                blocks = [_result(message, plain_id(named))]
             elif role == "assistant":
                 ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
                 open_ids = list(ids)
@@ -265,7 +210,9 @@ class AnthropicMessages(Protocol):
         blocks += _parts(message.content)
         for call, call_id in zip(message.tool_calls, ids, strict=True):
             blocks += [dict(one.data) for one in kept if call.id and one.call_id == call.id]
-            blocks.append({"type": "tool_use", "id": _id(call_id), "name": call.name, "input": dict(call.arguments)})
+            blocks.append(
+                {"type": "tool_use", "id": plain_id(call_id), "name": call.name, "input": dict(call.arguments)}
+            )
         return blocks
 
     # -- answers -----------------------------------------------------------------------------------------------
@@ -322,16 +269,33 @@ class AnthropicMessages(Protocol):
 _THINKING = ("budget_tokens", "adaptive")
 
 
+def thinking_of(asked: Any, budget: int, *, is_adaptive: bool) -> dict[str, Any]:
+    """Return the field for thinking, if it is asked for or forbidden.
+
+    Args:
+        asked: ``GenerateParams.thinking``.
+        budget: token budget of the answer, which includes thinking.
+        is_adaptive: the model chooses how much it thinks.
+
+    Raises:
+        ModelError: the budget leaves no room for thinking.
+    """
+    if asked is None:
+        return {}
+    if asked is False:
+        return {"thinking": {"type": "disabled"}}
+    if isinstance(asked, bool) or asked == "auto":
+        if is_adaptive:
+            return {"thinking": {"type": "adaptive"}}
+        asked = budget // 2
+    if budget <= _LEAST_THINKING:
+        hint = f"raise max_tokens above {_LEAST_THINKING}, or give thinking=False"
+        raise ModelError(f"max_tokens={budget} leaves no room for thinking", hint=hint)
+    return {"thinking": {"type": "enabled", "budget_tokens": min(max(asked, _LEAST_THINKING), budget - 1)}}
+
+
 def _filled(data: Mapping[str, Any]) -> set[str]:
     return {key for key, value in data.items() if value}
-
-
-def _named(sent: Sent, answer: Form | None) -> str:
-    name = "tools"
-    if sent.strict:
-        some = "" if len(sent.strict) == len(sent.schemas) else f" ({len(sent.strict)} of {len(sent.schemas)})"
-        name = f"strict tools{some}"
-    return name if answer is None else f"{name} + {answer.name}"
 
 
 def _tools(given: Sequence[Mapping[str, Any]], sent: Sent) -> list[dict[str, Any]]:
@@ -385,7 +349,7 @@ def _result(message: Message, call_id: str) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": call_id, "content": _parts(message.content), **failed}
 
 
-def _id(call_id: str) -> str:
+def plain_id(call_id: str) -> str:
     """Return the id of a call of another server in the characters that the API takes."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 

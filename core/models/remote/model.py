@@ -42,6 +42,7 @@ from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
 from .anthropic_messages import AnthropicMessages
 from .chat_completions import ChatCompletions
+from .converse import Converse
 from .dialect import Dialect
 from .enforced import EnforcedReader, is_enforceable
 from .form import Form
@@ -107,7 +108,8 @@ class RemoteModel(Model):
         timeout: time in seconds without data after which a request fails.
         headers: additional headers of every request; each value may be ``"env:NAME"``.
         server: kind of the server: ``"openai"`` (or anything compatible), ``"vllm"``, ``"sglang"``, ``"llama.cpp"``,
-            ``"ollama"``, ``"auto"``, which detects one of these at the first request, ``"anthropic"`` or ``"gemini"``.
+            ``"ollama"``, ``"auto"``, which detects one of these at the first request, ``"anthropic"``, ``"gemini"`` or
+            ``"bedrock"``.
         context_window: context window in tokens; by default that reported by the server (``"auto"``), or 8,192.
         retries: maximum number of further requests after an invalid answer.
         max_retries: maximum number of times that a request is sent again to a server that is busy or has failed.
@@ -155,8 +157,8 @@ class RemoteModel(Model):
         for name, instead in kind.own_fields.items():
             if (body or {}).get(name) is not None and (name, (body or {})[name]) != ("n", 1):
                 raise ModelError(f"body may not set {name!r}", hint=instead)
-        place = parse_address(address, base_url, kind.url, kind.version)
-        if api_key is None and place.base_url == kind.url:
+        place = parse_address(address, base_url, kind.home(), kind.version)
+        if api_key is None and place.base_url == kind.home():
             api_key = key_in_environment(kind.key_names)
         sent, secrets = headers_of(api_key, headers, kind.key_headers)
         self._name = place.model
@@ -474,7 +476,7 @@ def _protocol_of(server: str) -> type[Protocol]:
 
 
 #: The APIs of providers; all other servers have OpenAI's.
-_PROTOCOLS: Mapping[str, type[Protocol]] = {"anthropic": AnthropicMessages, "gemini": Gemini}
+_PROTOCOLS: Mapping[str, type[Protocol]] = {"anthropic": AnthropicMessages, "gemini": Gemini, "bedrock": Converse}
 
 
 def _stop_check(params: GenerateParams) -> Callable[[], None] | None:

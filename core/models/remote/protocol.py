@@ -69,6 +69,11 @@ class Protocol(ABC):
         self._blocks: dict[str, tuple[ReasoningBlock, ...]] = {}  # by the ids of the calls that they belong to
 
     @classmethod
+    def home(cls) -> str | None:
+        """Return the provider's own address; None if there is none."""
+        return cls.url
+
+    @classmethod
     def key_headers(cls, key: str) -> dict[str, str]:
         """Return the headers with a key; without one, those that every request needs."""
         return {"Authorization": f"Bearer {key}"} if key else {}

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from .schema_dialects import Subset, costs, plain_schema, strict_schema, with_notes
+from ...conversation.messages import Message
+from ...generation.params import GenerateParams
+from .answer_judge import Task
+from .form import Form
+from .protocol import Protocol
+from .schema_dialects import CLAUDE, Subset, costs, plain_schema, strict_schema, with_notes
 from .servers import known
 
 
@@ -105,3 +112,110 @@ def strict_ladder(
         if not number:
             return
         number //= 2
+
+
+_NO_STRICT = re.compile(
+    r"\bstrict\b.{0,80}(not permitted|not supported|unsupported|unknown)|not support\w*.{0,40}strict", re.I | re.S
+)
+
+
+class StrictToolsProtocol(Protocol):
+    """An API with ``strict`` tools, which the provider compiles to one grammar. Arguments as of `Protocol`.
+
+    Attributes:
+        limits: limits of the strict tools of one request.
+        takes_strict: the model takes strict tools and a schema of the answer.
+    """
+
+    limits: ClassVar[Limits]
+    takes_strict = True
+
+    @abstractmethod
+    def choice(self, params: GenerateParams) -> tuple[Any, str, tuple[str, ...]]:
+        """Return the tool choice, an instruction for what it cannot say, and the name of that."""
+
+    @abstractmethod
+    def tool_fields(self, tools: Sequence[Mapping[str, Any]], sent: Sent, choice: Any) -> dict[str, Any]:
+        """Return the fields with the tools and the choice among them."""
+
+    @abstractmethod
+    def answer_fields(self, schema: Any) -> dict[str, Any]:
+        """Return the fields with the schema of the answer."""
+
+    @abstractmethod
+    def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
+
+    def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
+        """Return the forms: as many strict tools as the limits allow, fewer, none, and everything in the prompt."""
+        tools, params, schema = task.tools, task.params, task.schema
+        beside = tools is not None and schema is not None
+        prompt = Form("prompt", schema_in_prompt=schema is not None or task.is_json, tools_in_prompt=tools is not None)
+        answer = self._answer_form(schema, unknown) if task.is_json or beside else None
+        if tools is None:
+            if not task.is_json:
+                return [Form("text", self.no_calls(task, messages))]
+            return [prompt] if task.free or answer is None else [answer, prompt]
+        if params.tool_format is not None:
+            return [prompt]
+        choice, instruction, unsaid = self.choice(params)
+        given = tools.to_openai(closed=True)
+        possible: list[Form] = []
+        size = 0 if answer is None else len(json.dumps(answer.schemas))
+        for form in (answer, None) if beside and answer is not None else (None,):
+            for sent in strict_ladder(given, CLAUDE, self.limits, unknown, size if form is not None else 0):
+                if sent.strict and not self.takes_strict:
+                    continue
+                made = Form(
+                    _named(sent, form),
+                    {**self.tool_fields(given, sent, choice), **({} if form is None else form.fields)},
+                    sent.left_out + (() if form is None else form.left_out) + unsaid,
+                    schema_in_prompt=beside and form is None,
+                    schemas=(*sent.schemas.values(), *(() if form is None else form.schemas)),
+                    instruction=instruction,
+                    size=sent.size if sent.strict or form is not None else 0,
+                )
+                possible.append(made)
+        return [*possible, prompt]
+
+    def _answer_form(self, schema: Any, unknown: Collection[str]) -> Form | None:
+        """Return the form with the schema of the answer; None if its subset cannot say it."""
+        reduced, gone = known(schema, unknown)
+        taken = strict_schema(reduced, replace(CLAUDE, object_root=False))
+        if taken is None or not self.takes_strict:
+            return None
+        sent = with_notes(taken[0], schema, (*gone, *taken[1]))
+        places = tuple(f"response{place}" for place in (*gone, *taken[1]))
+        return Form("json_schema", self.answer_fields(sent), places, schemas=(sent,))
+
+    def refused_field(self, body: Mapping[str, Any], reason: str) -> str:
+        """Return the field that a refusal names; ``strict`` if the model does not take it at all."""
+        if _NO_STRICT.search(reason) and self.has_field(body, "strict"):
+            self.takes_strict = False
+            return "strict"
+        return super().refused_field(body, reason)
+
+    def has_field(self, body: Mapping[str, Any], name: str) -> bool:
+        """Return True if a request has an optional field; ``strict`` is in its tools."""
+        return '"strict": true' in json.dumps(body) if name == "strict" else super().has_field(body, name)
+
+    def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        """Return a request without an optional field."""
+        return _without_strict(body) if name == "strict" else super().without_field(body, name)
+
+
+def _without_strict(value: Any) -> Any:
+    """Return a request whose tools are not strict."""
+    if isinstance(value, list):
+        return [_without_strict(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {key: _without_strict(one) for key, one in value.items() if (key, one) != ("strict", True)}
+
+
+def _named(sent: Sent, answer: Form | None) -> str:
+    name = "tools"
+    if sent.strict:
+        some = "" if len(sent.strict) == len(sent.schemas) else f" ({len(sent.strict)} of {len(sent.schemas)})"
+        name = f"strict tools{some}"
+    return name if answer is None else f"{name} + {answer.name}"

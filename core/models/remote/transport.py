@@ -29,6 +29,7 @@ from ...errors import (
     ServerFailureError,
     ServerTimeoutError,
 )
+from .amazon_events import amazon_events
 
 if TYPE_CHECKING:
     import httpx
@@ -144,7 +145,8 @@ class Transport:
             return self._json(await self._read(response), response.headers.get("content-type", ""))
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Yield the JSON events of a stream (server-sent events); a single event, if the answer is not a stream.
+        """Yield the JSON events of a stream (server-sent events, or Amazon's binary ones); a single event, if the
+        answer is not a stream.
 
         Raises: as `fetch`.
         """
@@ -153,6 +155,11 @@ class Transport:
 
         async with self._answer(path, body) as response:
             kind = response.headers.get("content-type", "")
+            if "amazon.eventstream" in kind:
+                async with aclosing(amazon_events(self._chunks(response))) as frames:
+                    async for frame in frames:
+                        yield frame
+                return
             if "event-stream" not in kind:
                 yield self._json(await self._read(response), kind)
                 return

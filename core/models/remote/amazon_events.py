@@ -1,0 +1,83 @@
+"""Amazon's binary event streams (``application/vnd.amazon.eventstream``).
+
+Source: the encoding in the Smithy specification ("Amazon Event Stream"): a frame has a prelude with two lengths,
+headers, a payload, and checksums (CRC 32) of the prelude and of all before the last.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from binascii import crc32
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from ...errors import ServerFailureError
+
+#: Maximum size of a frame in bytes; that of the encoding.
+MAX_FRAME = 24 * 1024 * 1024
+
+#: Sizes of the values of headers by their types; None: two bytes with the size stand before.
+_SIZES = (0, 0, 1, 2, 4, 8, None, None, 8, 16)
+
+
+async def amazon_events(chunks: Any) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield the events of a stream as objects with one member: the event's type, and its payload.
+
+    Raises:
+        ServerFailureError: a frame is damaged, or the stream ends inside one.
+    """
+    left = bytearray()
+    async with aclosing(chunks) as received:
+        async for chunk in received:
+            left += chunk
+            while len(left) >= 12:
+                size = struct.unpack_from(">I", left)[0]
+                if crc32(left[:8]) != struct.unpack_from(">I", left, 8)[0] or not 16 <= size <= MAX_FRAME:
+                    raise _damaged()
+                if len(left) < size:
+                    break
+                frame = bytes(left[:size])
+                del left[:size]
+                yield _event(frame)
+    if left:
+        raise ServerFailureError("the server broke off its answer inside an event", hint="see the server's log")
+
+
+def _event(frame: bytes) -> dict[str, Any]:
+    try:
+        end = 12 + struct.unpack_from(">I", frame, 4)[0]
+        if crc32(frame[:-4]) != struct.unpack(">I", frame[-4:])[0] or end > len(frame) - 4:
+            raise ValueError("checksum")
+        headers = _headers(frame[12:end])
+        payload = json.loads(frame[end:-4] or b"{}")
+        name = headers.get(":event-type") or headers.get(":exception-type") or headers.get(":error-code")
+        if name is None or not isinstance(payload, dict):
+            raise ValueError("headers")
+        if ":error-message" in headers:
+            payload = {"message": headers[":error-message"]}
+        return {name: payload}
+    except (ValueError, struct.error, IndexError, UnicodeDecodeError, RecursionError):
+        raise _damaged() from None
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    """Return the headers that are texts."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(data):
+        end = at + 1 + data[at]
+        name, kind = data[at + 1 : end].decode(), data[end]
+        at = end + 1
+        size = _SIZES[kind]
+        if size is None:
+            size, at = struct.unpack_from(">H", data, at)[0], at + 2
+        if kind == 7:
+            found[name] = data[at : at + size].decode()
+        at += size
+    return found
+
+
+def _damaged() -> ServerFailureError:
+    return ServerFailureError("the server sent a damaged event stream", hint="try again")

@@ -1,0 +1,317 @@
+"""Amazon Bedrock's ``ConverseStream``: requests with strict tools, and streamed answers.
+
+Source: the service model ``bedrock-runtime`` of the ``botocore`` package, version 1.44.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+from ...conversation.events import Usage
+from ...conversation.messages import ImagePart, Message, Part, ReasoningBlock, TextPart
+from ...errors import ModelError, ServerError, ServerFailureError
+from ...generation.params import GenerateParams
+from .answer import Answer
+from .answer_judge import Task
+from .anthropic_messages import DEFAULT_BUDGET, LIMITS, plain_id, thinking_of
+from .chat_completions import brief, count
+from .form import Form
+from .servers import LOCAL_OPTIONS, require_neutral
+from .strict_tools import Sent, StrictToolsProtocol
+
+_WITHHELD = frozenset({"guardrail_intervened", "content_filtered"})
+_MALFORMED = frozenset({"malformed_model_output", "malformed_tool_use"})
+_POINT = {"cachePoint": {"type": "default"}}
+_FORMATS = ("png", "jpeg", "gif", "webp")
+
+
+class Converse(StrictToolsProtocol):
+    """Bedrock's Converse form, for all its models. Arguments as of `Protocol`.
+
+    Strict tools and thinking are those of Claude; a model that refuses them is asked without.
+    """
+
+    limits = LIMITS
+    key_names = ("AWS_BEARER_TOKEN_BEDROCK",)
+    own_fields = MappingProxyType({"messages": "give the conversation as the prompt"})
+    optional = ("strict", "cachePoint", "topP", "temperature", "thinking", "toolChoice")
+
+    @classmethod
+    def home(cls) -> str | None:
+        """Return the address of the region in the environment."""
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        return f"https://bedrock-runtime.{region}.amazonaws.com" if region else None
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    def choice(self, params: GenerateParams) -> tuple[Any, str, tuple[str, ...]]:
+        """Return the tool choice; beside thinking it is in words, as thinking excludes a forced call."""
+        if params.tool_choice == "auto":
+            return {}, "", ()
+        is_named = params.tool_choice != "required"
+        if params.thinking not in (None, False):
+            return {}, f"Call the tool {params.tool_choice}." if is_named else "Call a tool.", ("tool_choice",)
+        return {"toolChoice": {"tool": {"name": params.tool_choice}} if is_named else {"any": {}}}, "", ()
+
+    def tool_fields(self, tools: Sequence[Mapping[str, Any]], sent: Sent, choice: Any) -> dict[str, Any]:
+        """Return the configuration of the tools."""
+        made = [_tool(one["function"], sent.schemas, one["function"]["name"] in sent.strict) for one in tools]
+        return {"toolConfig": {"tools": made, **choice}}
+
+    def answer_fields(self, schema: Any) -> dict[str, Any]:
+        """Return the format of the answer; the schema is a text here."""
+        named = {"jsonSchema": {"name": "answer", "schema": json.dumps(schema)}}
+        return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": named}}}
+
+    def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the tools of earlier calls, which the API demands; calls cannot be forbidden, only asked for again."""
+        names = dict.fromkeys(call.name for turn in messages for call in turn.tool_calls)
+        tools = [_tool({"name": name}, {}, False) for name in names]
+        return {"toolConfig": {"tools": tools}} if tools else {}
+
+    def body(self, params: GenerateParams, form: Form, messages: Sequence[Message], *, is_free: bool) -> dict[str, Any]:
+        """Return the body of a request."""
+        options = (*LOCAL_OPTIONS, "min_p", "repetition_penalty", "logit_bias", "seed", "top_k")
+        require_neutral(self.kind, params, options)
+        thinking = thinking_of(params.thinking, params.max_tokens or DEFAULT_BUDGET, is_adaptive=False)
+        config: dict[str, Any] = {"maxTokens": params.max_tokens or (DEFAULT_BUDGET if thinking else None)}
+        if thinking.get("thinking", {}).get("type") != "enabled":
+            config["temperature"] = params.temperature
+            config["topP"] = params.top_p if params.top_p != 1 else None
+        config["stopSequences"] = list(params.stop) if params.stop and is_free else None
+        system, turns = self._turns(messages)
+        body: dict[str, Any] = {"messages": turns, **form.fields}
+        body["inferenceConfig"] = {name: value for name, value in config.items() if value is not None}
+        if system:
+            body["system"] = [{"text": system}]
+        if thinking:
+            body["additionalModelRequestFields"] = thinking
+        is_repeated = "toolConfig" in body or any(turn["role"] == "assistant" for turn in turns)
+        return _marked(body) if self.prompt_cache and is_repeated else body
+
+    def budget(self, body: Mapping[str, Any]) -> int | None:
+        """Return the token budget."""
+        found = body.get("inferenceConfig", {}).get("maxTokens")
+        return found if isinstance(found, int) else None
+
+    def has_field(self, body: Mapping[str, Any], name: str) -> bool:
+        """Return True if a request has an optional field, at any place."""
+        if name == "strict":
+            return super().has_field(body, name)
+        if name == "cachePoint":
+            return bool(_unmarked(body) != body)
+        return name in body.get(_place(name), {})
+
+    def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        """Return a request without an optional field."""
+        if name == "strict":
+            return super().without_field(body, name)
+        made = dict(body)
+        if name == "cachePoint":
+            return _unmarked(made)  # type: ignore[no-any-return]
+        place = _place(name)
+        made[place] = {key: value for key, value in made.get(place, {}).items() if key != name}
+        return {key: value for key, value in made.items() if key != place or value}
+
+    def _turns(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+        """Return the system prompt and the turns; results of tools and texts of one role are one turn."""
+        messages = list(messages)
+        system: list[str] = []
+        while messages and messages[0].role == "system":
+            system.append(messages.pop(0).text)
+        turns: list[dict[str, Any]] = []
+        open_ids: list[str] = []
+        for number, message in enumerate(messages):
+            role = "assistant" if message.role == "assistant" else "user"
+            if message.role == "tool":
+                named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
+                if named in open_ids:
+                    open_ids.remove(named)
+                failed = {"status": "error"} if message.is_error else {}
+                content = _parts(message.content) or [{"text": "(nothing)"}]
+                blocks = [{"toolResult": {"toolUseId": plain_id(named), "content": content, **failed}}]
+            elif role == "assistant":
+                open_ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
+                blocks = self._said(message, open_ids)
+                open_ids = list(open_ids)
+            else:
+                blocks = _parts(message.content)
+            if blocks and turns and turns[-1]["role"] == role:
+                turns[-1]["content"] += blocks
+            elif blocks:
+                turns.append({"role": role, "content": blocks})
+        return "\n\n".join(filter(None, system)), turns
+
+    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the blocks of an earlier answer, its reasoning where it was."""
+        kept = self.blocks_of(message, "bedrock")
+        known_ids = {call.id for call in message.tool_calls}
+        blocks = [{"reasoningContent": dict(one.data)} for one in kept if one.call_id not in known_ids]
+        blocks += _parts(message.content)
+        for call, call_id in zip(message.tool_calls, ids, strict=True):
+            blocks += [{"reasoningContent": dict(one.data)} for one in kept if call.id and one.call_id == call.id]
+            made = {"toolUseId": plain_id(call_id), "name": call.name, "input": dict(call.arguments)}
+            blocks.append({"toolUse": made})
+        return blocks
+
+    # -- answers -----------------------------------------------------------------------------------------------
+
+    async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
+        # Always streamed: a long answer in one piece would look like a server that does not answer.
+        path = f"model/{quote(self.name, safe='')}/converse-stream"
+        async with aclosing(self.transport.events(path, body)) as events:
+            async for event in events:
+                yield event
+
+    def read(self, event: Any, answer: Answer) -> tuple[str, str]:
+        """Add an event of a stream, or a whole answer."""
+        answer.is_finish_sure = True
+        try:
+            if "output" in event:
+                content = event["output"]["message"]["content"]
+                pieces = [_start(index, block, answer) for index, block in enumerate(content)]
+                _end(event["stopReason"], answer)
+                answer.usage = _usage(event["usage"])
+                return "".join(thought for thought, _ in pieces), "".join(text for _, text in pieces)
+            ((kind, given),) = event.items()
+            if kind.lower().endswith("exception"):
+                said = brief(str(given.get("message") or kind))
+                raise ServerFailureError(f"the server failed while it answered ({kind}): {said}", hint="try again")
+            if kind == "contentBlockStart":
+                return _start(given["contentBlockIndex"], given["start"], answer)
+            if kind == "contentBlockDelta":
+                return _delta(given["contentBlockIndex"], given["delta"], answer)
+            if kind == "messageStop":
+                _end(given["stopReason"], answer)
+            elif kind == "metadata":
+                answer.usage = _usage(given["usage"])
+            elif kind not in ("messageStart", "contentBlockStop"):
+                raise KeyError(kind)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise _odd(event) from None
+        return "", ""
+
+
+def _place(name: str) -> str:
+    """Return the field of a request that has an optional field."""
+    return {"thinking": "additionalModelRequestFields", "toolChoice": "toolConfig"}.get(name, "inferenceConfig")
+
+
+def _tool(function: Mapping[str, Any], schemas: Mapping[str, Any], is_strict: bool) -> dict[str, Any]:
+    described = {"description": function["description"]} if function.get("description") else {}
+    made = {"name": function["name"], **described}
+    made["inputSchema"] = {"json": schemas.get(function["name"], {"type": "object"})}
+    return {"toolSpec": {**made, "strict": True} if is_strict else made}
+
+
+def _marked(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request with cache points after its tools, its system prompt and its conversation."""
+    made = dict(body)
+    if made.get("toolConfig", {}).get("tools"):
+        made["toolConfig"] = {**made["toolConfig"], "tools": [*made["toolConfig"]["tools"], _POINT]}
+    if made.get("system"):
+        made["system"] = [*made["system"], _POINT]
+    turns = made["messages"]
+    if turns and turns[-1]["role"] == "user":
+        made["messages"] = [*turns[:-1], {**turns[-1], "content": [*turns[-1]["content"], _POINT]}]
+    return made
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmarked(one) for one in value if one != _POINT]
+    return {key: _unmarked(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+
+def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
+    parts = (TextPart(content),) if isinstance(content, str) else content
+    blocks: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, ImagePart):
+            blocks.append({"image": _image(part)})
+        elif part.text.strip():
+            blocks.append({"text": part.text})
+    return blocks
+
+
+def _image(image: ImagePart) -> dict[str, Any]:
+    if image.data is None:
+        raise ModelError("Bedrock takes no address of an image", hint="give its bytes: ImagePart(data=...)")
+    kind = (image.media_type or "image/png").removeprefix("image/").replace("jpg", "jpeg")
+    if kind not in _FORMATS:
+        raise ModelError(
+            f"Bedrock takes no image of the type {image.media_type!r}", hint=f"one of {', '.join(_FORMATS)}"
+        )
+    return {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}
+
+
+def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    """Add the start of a block, or a whole one."""
+    if "toolUse" in block:
+        call = block["toolUse"]
+        given = call.get("input")
+        answer.call(index, str(call["toolUseId"]), str(call["name"]), json.dumps(given) if given else "")
+        named = call["toolUseId"]
+        answer.blocks = [replace(one, call_id=named) if one.call_id == "" else one for one in answer.blocks]
+    elif "text" in block:
+        return answer.write(text=block["text"])
+    elif "reasoningContent" in block:
+        data = _open(index, answer)
+        data.update(block["reasoningContent"])
+        return answer.write(reasoning=str(data.get("reasoningText", {}).get("text") or ""))
+    return "", ""
+
+
+def _open(index: Any, answer: Answer) -> dict[str, Any]:
+    """Return the reasoning block with a number; a new one if there is none."""
+    if index not in answer.open:
+        is_first = not answer.text and not answer.calls
+        answer.open[index] = {}
+        answer.blocks.append(ReasoningBlock("bedrock", answer.open[index], None if is_first else ""))
+    return answer.open[index]
+
+
+def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    if "text" in delta:
+        return answer.write(text=delta["text"])
+    if "toolUse" in delta and index in answer.by_index:
+        answer.call(index, arguments=delta["toolUse"]["input"])
+    elif "reasoningContent" in delta:
+        data, piece = _open(index, answer), delta["reasoningContent"]
+        if "redactedContent" in piece:
+            data["redactedContent"] = data.get("redactedContent", "") + piece["redactedContent"]
+            return "", ""
+        said = data.setdefault("reasoningText", {"text": ""})
+        if "signature" in piece:
+            said["signature"] = piece["signature"]
+        said["text"] += piece.get("text", "")
+        return answer.write(reasoning=piece.get("text", ""))
+    return "", ""
+
+
+def _end(reason: str, answer: Answer) -> None:
+    answer.blocks = [replace(one, call_id=one.call_id or None) for one in answer.blocks]
+    if reason in _MALFORMED:
+        answer.malformed = f"the answer could not be read ({reason})"
+    answer.finish = "content_filter" if reason in _WITHHELD else "stop" if reason in _MALFORMED else str(reason)
+
+
+def _usage(given: Mapping[str, Any]) -> Usage:
+    cached = count(given.get("cacheReadInputTokens"))
+    prompt = count(given.get("inputTokens")) + cached + count(given.get("cacheWriteInputTokens"))
+    return Usage(prompt_tokens=prompt, completion_tokens=count(given.get("outputTokens")), cached_tokens=cached)
+
+
+def _odd(event: Any) -> ServerError:
+    return ServerError(
+        f"the server's answer is not one of Bedrock's; received: {brief(json.dumps(event))}",
+        hint="give the address of Bedrock's runtime: https://bedrock-runtime.REGION.amazonaws.com",
+    )
