@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
+import asyncio
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
+from toolgrammar.adapters.server import create_app
+from toolgrammar.adapters.server.in_process import BASE_URL, InProcess
 from toolgrammar.core import Model
 from toolgrammar.core.models import OneOf, Scale, YesNo, load_model
 from toolgrammar.core.testing import ScriptedModel
@@ -72,14 +75,59 @@ def test_openai_decisions(model: Model, http: Callable[..., httpx.Client]) -> No
     )
 
 
-def test_the_sdk_reads_openai_decisions(model: Model, http: Callable[..., httpx.Client]) -> None:
-    """The SDK's own type takes the response, strictly."""
-    if importlib.util.find_spec("openai.types.decision") is None:
-        pytest.skip("this version of openai has no decisions (openai 3.57 has)")
-    types: Any = importlib.import_module("openai.types.decision")
-    body = {"model": "m", "input": "Pay now!", "questions": QUESTIONS}
-    made = types.Decision.model_validate(http({"m": model}).post("/v1/decisions", json=body).json(), strict=True)
+def test_the_sdk_of_openai_decides(model: Model) -> None:
+    """`client.decisions.create` gets its own types, with the model's probabilities; a wrong question is the SDK's error."""
+    pytest.importorskip("openai.types.decision", reason="this version of openai has no decisions (openai 3.57 has)")
+    openai: Any = importlib.import_module("openai")
+    ours: Any = importlib.import_module("toolgrammar.adapters.openai")
+    with ours.client({"m": model}) as client:
+        made = client.decisions.create(model="m", input="Pay now!", questions=QUESTIONS)
+        with pytest.raises(openai.BadRequestError, match="question"):
+            client.decisions.create(model="m", input="Pay now!", questions=[])
+    assert type(made).model_validate(made.model_dump(mode="json"), strict=True) == made
     assert [one.type for one in made.answers] == ["predicate", "choice", "score"]
+    wanted = model.decide("Pay now!", {"urgent": YesNo("Is it urgent?")})["urgent"]
+    assert made.answers[0].probability == pytest.approx(wanted.probabilities[True], abs=1e-4)
+
+
+def test_pydantic_ai_decides(model: Model) -> None:
+    """`SystemOneModel` takes the answers, which it checks, and reports our errors as its own."""
+    pytest.importorskip("pydantic_ai.models.system_one", reason="pydantic-ai-slim is not installed")
+    import httpx2
+    from pydantic_ai.exceptions import ModelHTTPError
+    from pydantic_ai.models.decision import ChoiceQuestion, DecisionRequest, NoulQuestion, ScoreQuestion
+    from pydantic_ai.models.system_one import SystemOneModel
+    from pydantic_ai.providers.system_one import SystemOneProvider
+
+    questions: dict[str, Any] = {
+        "urgent": NoulQuestion(instructions="Is it urgent?"),
+        "team": ChoiceQuestion(instructions="Which team?", criteria={"billing": "money", "billing disputes": None}),
+        "mood": ScoreQuestion(instructions="How angry?", criteria=["calm", "cross", "furious"]),
+    }
+    request = DecisionRequest(state={"text": "It is down!"}, questions=questions)
+
+    async def asked(name: str) -> Any:
+        http = httpx2.AsyncClient(transport=process.async_transport())
+        async with http:
+            provider = SystemOneProvider(base_url=BASE_URL, http_client=http)
+            return await SystemOneModel(name, provider=provider).decide(request, {})
+
+    process = InProcess(create_app({"m": model}), httpx2)
+    made = asyncio.run(asked("m"))
+    wanted = model.decide(
+        {"text": "It is down!"},
+        {
+            "urgent": YesNo("Is it urgent?"),
+            "team": OneOf("Which team?", {"billing": "money", "billing disputes": ""}),
+            "mood": Scale("How angry?", ["calm", "cross", "furious"]),
+        },
+    )
+    assert made.answers["urgent"].noul == pytest.approx(wanted["urgent"].probabilities[True], abs=1e-4)
+    assert made.answers["team"].probabilities == pytest.approx(dict(wanted["team"].probabilities), abs=1e-4)
+    assert made.answers["mood"].score == pytest.approx(wanted["mood"].value, abs=1e-3)
+    with pytest.raises(ModelHTTPError, match="unknown"):
+        asyncio.run(asked("unknown"))
+    process.close()
 
 
 def test_system_one(model: Model, http: Callable[..., httpx.Client]) -> None:
