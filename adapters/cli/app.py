@@ -18,6 +18,7 @@ from .match import match
 from .model import app as model
 from .models import models
 from .output import complain
+from .probe import probe
 from .repair import repair
 from .sample import sample
 from .serve import serve
@@ -51,6 +52,7 @@ add(app, models)
 add(app, chat)
 add(app, bench)
 add(app, doctor)
+add(app, probe)
 add(app, serve)
 add(app, vllm, context_settings=PASSED_ON)
 

@@ -13,7 +13,8 @@ from .transport import RefusedError, Transport
 async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
     """Return the kind of a server, and its context window if it reports one.
 
-    vLLM, SGLang and llama.cpp are named as the owners of their models; Ollama has ``/api/version``.
+    vLLM, SGLang, llama.cpp and ``toolgrammar serve`` are named as the owners of their models; Ollama has
+    ``/api/version``.
     """
     listed: Any = {}
     with suppress(RefusedError):
@@ -22,6 +23,8 @@ async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
     entries = [entry for entry in entries or () if isinstance(entry, Mapping)]
     entry = next((one for one in entries if one.get("id") == model), entries[0] if entries else {})
     owner = str(entry.get("owned_by", ""))
+    if owner == "toolgrammar":
+        return "openai", None  # it has /api/version, too
     if owner in ("vllm", "sglang"):
         return owner, _positive(entry.get("max_model_len"))
     if owner == "llamacpp":

@@ -489,3 +489,12 @@ print(next(events).text)
         check=False,
     )
     assert (result.stdout.strip(), result.stderr, result.returncode) == ("word", "", 0)
+
+
+def test_our_own_server_is_recognised(serve: Any) -> None:
+    """``toolgrammar serve`` has Ollama's version too, and takes all that Ollama does not."""
+    version = httpx.Response(200, json={"version": "0.30"})
+    listed = httpx.Response(200, json={"data": [{"id": "m", "owned_by": "toolgrammar"}]})
+    server = serve(listed, version)
+    model = server.model(server="auto")
+    assert model.context_window == 8_192 and model._protocol.kind == "openai"

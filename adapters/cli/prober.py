@@ -1,0 +1,420 @@
+"""Probe of a server with OpenAI's chat completions: what it drops, mangles or ignores.
+
+Each check sends a request that only an honest server answers as asked: its prompt asks for something else. An answer as
+the prompt asks shows that the server ignored the field. A model that does not follow its prompt shows nothing, which is
+``unclear`` where it matters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from toolgrammar.core import ToolGrammarError
+from toolgrammar.core.models.remote import RemoteModel
+from toolgrammar.core.models.remote.answer import Answer
+from toolgrammar.core.models.remote.chat_completions import read_completion
+from toolgrammar.core.models.remote.detect import detect
+from toolgrammar.core.models.remote.transport import RefusedError, Transport
+from toolgrammar.core.validation import Validator
+from toolgrammar.tools import ToolSet
+
+#: ``works``: as asked. ``ignored``: taken, without effect. ``refused``: an error. ``mangled``: the answer is damaged,
+#: or says something wrong about itself. ``unclear``: the model did nothing that would show it. ``not asked``: out of
+#: time.
+Outcome = Literal["works", "ignored", "refused", "mangled", "unclear", "not asked"]
+
+#: Maximum time in seconds of a whole probe.
+SECONDS = 60.0
+
+#: Maximum number of tokens of one answer.
+_TOKENS = 120
+
+_MARKS = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>|<\|channel\|>|<think>|</think>|<｜tool")
+
+
+def _tool(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+    return {"type": "function", "function": {"name": name, "description": f"{name} of a city.", "parameters": schema}}
+
+
+_CITY = {"city": {"type": "string"}}
+_WEATHER, _TIME = _tool("weather", _CITY), _tool("time", _CITY)
+_BOUNDED = _tool("rate", {"stars": {"type": "integer", "maximum": 5}})
+
+#: Keywords of JSON Schema: a member's schema, and a value that it forbids and the prompt asks for.
+_KEYWORDS: Mapping[str, tuple[dict[str, Any], Any]] = {
+    "type": ({"type": "integer"}, "five"),
+    "enum": ({"enum": ["red", "green"]}, "blue"),
+    "minimum": ({"type": "integer", "minimum": 100}, 5),
+    "maximum": ({"type": "integer", "maximum": 10}, 500),
+    "multipleOf": ({"type": "integer", "multipleOf": 7}, 10),
+    "minLength": ({"type": "string", "minLength": 12}, "abc"),
+    "maxLength": ({"type": "string", "maxLength": 3}, "abcdefghij"),
+    "pattern": ({"type": "string", "pattern": "^[A-Z]{3}-[0-9]{4}$"}, "hello"),
+    "format": ({"type": "string", "format": "date"}, "tomorrow"),
+    "minItems": ({"type": "array", "items": {"type": "integer"}, "minItems": 3}, [1]),
+    "maxItems": ({"type": "array", "items": {"type": "integer"}, "maxItems": 2}, [1, 2, 3, 4]),
+    "uniqueItems": ({"type": "array", "items": {"enum": [1, 2]}, "minItems": 2, "uniqueItems": True}, [1, 1]),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """The result of one check.
+
+    Attributes:
+        check: what was asked of the server.
+        outcome: what it did.
+        detail: what was seen.
+        through_us: result of the same request by this library; empty where the server itself works.
+    """
+
+    check: str
+    outcome: Outcome
+    detail: str = ""
+    through_us: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a server does.
+
+    Attributes:
+        url: address of its API.
+        model: name of the model.
+        kind: kind of the server, as ``server="auto"`` detects it.
+        seconds: duration of the probe.
+        rows: the results.
+    """
+
+    url: str
+    model: str
+    kind: str
+    seconds: float
+    rows: tuple[Row, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True if nothing was ignored or mangled; what is refused is told to a client."""
+        return not any(row.outcome in ("ignored", "mangled") for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return asdict(self)
+
+
+class _Unfit(Exception):
+    """A check that the time does not allow."""
+
+
+@dataclass
+class Prober:
+    """One probe.
+
+    Args:
+        url: address of the server's API.
+        model: name of the model; None: the first that the server lists.
+        headers: headers of every request.
+        secrets: texts that must never be shown.
+        seconds: maximum time of the probe.
+        transport: an httpx transport that replaces the network.
+    """
+
+    url: str
+    model: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    seconds: float = SECONDS
+    transport: Any = None
+
+    def run(self) -> Report:
+        """Return the report.
+
+        Raises:
+            ServerError: the server does not answer at all.
+            ModelError: it lists no model.
+        """
+        return asyncio.run(self._run())
+
+    async def _run(self) -> Report:
+        start = self._start = time.monotonic()
+        timeout = max(self.seconds / 2, 1.0)
+        self._wire = Transport(self.url, self.headers, self.secrets, timeout, resent=1, transport=self.transport)
+        self._seen: list[Answer] = []
+        self._counts: list[bool] = []
+        try:
+            name = self.model or await self._listed()
+            self.model = name
+            kind, _ = await detect(self._wire, name)
+            rows = [await self._row(*check) for check in self._checks()]
+            rows += self._of_all()
+            rows = [await self._through_us(row, kind) for row in rows]
+        finally:
+            await self._wire.aclose()
+        return Report(self.url, name, kind, round(time.monotonic() - start, 1), tuple(rows))
+
+    async def _listed(self) -> str:
+        from toolgrammar.core import ModelError
+
+        listed = await self._wire.fetch("models")
+        entries = (listed.get("data") if isinstance(listed, Mapping) else None) or ()
+        names = [str(one["id"]) for one in entries if isinstance(one, Mapping) and "id" in one]
+        if not names:
+            raise ModelError("the server lists no model", hint="name one: --model NAME")
+        return names[0]
+
+    def _left(self) -> float:
+        return self.seconds - (time.monotonic() - self._start)
+
+    # -- requests ----------------------------------------------------------------------------------------------
+
+    async def _ask(self, prompt: str, *, stream: bool = False, **fields: Any) -> tuple[Answer, int]:
+        """Return an answer, and the number of events with a piece of a call's arguments."""
+        if self._left() <= 0:
+            raise _Unfit
+        body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], "temperature": 0}
+        body |= {"max_tokens": _TOKENS, **fields}
+        answer, pieces = Answer(), 0
+        answer.budget = body["max_tokens"]
+        if stream:
+            async for event in self._wire.events("chat/completions", {**body, "stream": True}):
+                before = sum(len(call.arguments) for call in answer.calls)
+                read_completion(event, answer)
+                pieces += sum(len(call.arguments) for call in answer.calls) > before
+        else:
+            read_completion(await self._wire.fetch("chat/completions", body), answer)
+        self._seen.append(answer)
+        if not stream:  # not all servers count streams
+            self._counts.append(bool(answer.usage.completion_tokens))
+        return answer, pieces
+
+    async def _row(self, name: str, check: Callable[[], Awaitable[tuple[Outcome, str]]]) -> Row:
+        try:
+            outcome, detail = await asyncio.wait_for(check(), max(self._left(), 0.01))
+        except (_Unfit, asyncio.TimeoutError):
+            return Row(name, "not asked", "out of time")
+        except RefusedError as refusal:
+            return Row(name, "refused", self._wire.shown(f"{refusal.status}: {refusal.reason}")[:160])
+        except ToolGrammarError as error:
+            return Row(name, "mangled", self._wire.shown(error.message)[:160])
+        return Row(name, outcome, self._wire.shown(detail))
+
+    def _checks(self) -> Iterator[tuple[str, Callable[[], Awaitable[tuple[Outcome, str]]]]]:
+        yield "max_tokens", self._max_tokens
+        yield "tool_choice: required", lambda: self._choice("required")
+        yield "tool_choice: a name", lambda: self._choice("time")
+        yield "tool_choice: none", lambda: self._choice("none")
+        yield "parallel_tool_calls: false", self._parallel
+        yield "calls in a stream", self._streamed
+        yield "max_tokens inside a call", self._cut_call
+        yield "schema of a tool", self._tool_schema
+        yield "tools and response_format", self._both
+        for keyword in _KEYWORDS:
+            yield f"json_schema: {keyword}", lambda keyword=keyword: self._keyword(keyword)  # type: ignore[misc]
+
+    async def _max_tokens(self) -> tuple[Outcome, str]:
+        answer, _ = await self._ask("Count from 1 to 200, in words.", max_tokens=8)
+        written, finish = answer.usage.completion_tokens, answer.finish
+        if written > 8:
+            return "ignored", f"{written} tokens were written, 8 allowed"
+        if finish == "length":
+            return "works", "the answer ends at its budget, and says so"
+        if written == 8:
+            return "mangled", f"the answer was cut, and finish_reason says {finish!r}"
+        return "unclear", f"the answer ended before its budget ({finish!r})"
+
+    async def _choice(self, choice: str) -> tuple[Outcome, str]:
+        named = choice not in ("required", "none")
+        asked: Any = {"type": "function", "function": {"name": choice}} if named else choice
+        prompt = (
+            "What is the weather in Oslo? Use the tool weather." if choice != "required" else "Say hello. Use no tool."
+        )
+        answer, _ = await self._ask(prompt, tools=[_WEATHER, _TIME], tool_choice=asked)
+        names = [call.name for call in answer.calls]
+        if choice == "none":
+            return ("ignored", f"it called {names[0]}") if names else ("works", "no call")
+        if not names:
+            return ("mangled" if _MARKS.search(answer.text) else "ignored"), f"no call, but text: {answer.text[:80]!r}"
+        wrong = [name for name in names if name not in ("weather", "time") or (named and name != choice)]
+        return ("ignored", f"it called {wrong[0]!r}") if wrong else ("works", f"it called {names[0]}")
+
+    async def _parallel(self) -> tuple[Outcome, str]:
+        prompt = "What is the weather in Oslo, in Rome and in Lima? Call the tool three times now, once for each."
+        fields = {"tools": [_WEATHER], "tool_choice": "required"}
+        answer, _ = await self._ask(prompt, parallel_tool_calls=False, **fields)
+        if len(answer.calls) > 1:
+            return "ignored", f"{len(answer.calls)} calls"
+        other, _ = await self._ask(prompt, parallel_tool_calls=True, **fields)
+        if len(other.calls) > 1:
+            return "works", f"1 call, and {len(other.calls)} if allowed"
+        return "unclear", "the model makes one call in any case"
+
+    async def _streamed(self) -> tuple[Outcome, str]:
+        fields = {"tools": [_WEATHER], "tool_choice": "required"}
+        prompt = "What is the weather in Oslo?"
+        whole, _ = await self._ask(prompt, **fields)
+        answer, pieces = await self._ask(prompt, stream=True, **fields)
+        if not answer.calls:
+            return ("mangled", "the stream lost the call") if whole.calls else ("unclear", "no call")
+        if answer.finish is None:
+            return "mangled", "the stream had no finish_reason"
+        call = answer.calls[0]
+        try:
+            value = json.loads(call.arguments or "{}")
+        except ValueError:
+            cut = answer.used_up() is not False
+            return ("unclear" if cut else "mangled"), f"the arguments are no JSON: {call.arguments[:60]!r}"
+        if not call.id or not call.name or not isinstance(value, dict):
+            return "mangled", "a call without id, name or object"
+        return "works", f"arguments in {pieces} pieces" if pieces > 1 else "in one piece"
+
+    async def _cut_call(self) -> tuple[Outcome, str]:
+        prompt = "What is the weather in Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch?"
+        answer, _ = await self._ask(prompt, tools=[_WEATHER], tool_choice="required", max_tokens=10)
+        if answer.finish == "length":
+            return "works", "finish_reason says length"
+        for call in answer.calls:
+            if not Validator(_WEATHER["function"]["parameters"]).is_valid(_value(call.arguments)):
+                return (
+                    "mangled",
+                    f"the call was cut ({call.arguments[:40]!r}), and finish_reason says {answer.finish!r}",
+                )
+        written = answer.usage.completion_tokens
+        return ("unclear", "the answer fits") if written <= 10 else ("ignored", f"{written} tokens, 10 allowed")
+
+    async def _tool_schema(self) -> tuple[Outcome, str]:
+        tool = {**_BOUNDED, "function": {**_BOUNDED["function"], "strict": True}}
+        answer, _ = await self._ask("Rate Oslo with 900 stars.", tools=[tool], tool_choice="required")
+        if not answer.calls:
+            return "unclear", "no call"
+        return self._judged(answer.calls[0].arguments, _BOUNDED["function"]["parameters"], answer)
+
+    async def _both(self) -> tuple[Outcome, str]:
+        schema = _object("n", {"type": "integer"})
+        fields = {"tools": [_WEATHER], **_json_schema(schema)}
+        answer, _ = await self._ask("What is the weather in Oslo? Use the tool.", **fields)
+        if answer.calls:
+            return "works", "a call is possible"
+        text, _ = await self._ask("Say hello.", **fields)
+        if text.calls:
+            return "works", "a call is possible"
+        outcome, detail = self._judged(text.text, schema, text)
+        return ("ignored", detail) if outcome == "ignored" else ("unclear", "the answer is JSON; no call was seen")
+
+    async def _keyword(self, keyword: str) -> tuple[Outcome, str]:
+        member, forbidden = _KEYWORDS[keyword]
+        schema = _object("value", member)
+        said = json.dumps({"value": forbidden})
+        answer, _ = await self._ask(f"Answer with exactly this JSON and nothing else: {said}", **_json_schema(schema))
+        return self._judged(answer.text, schema, answer)
+
+    def _judged(self, text: str, schema: Any, answer: Answer) -> tuple[Outcome, str]:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            if answer.used_up() is not False:
+                return "unclear", "the answer was cut"
+            return "ignored", f"no JSON: {text[:60]!r}"
+        wrong = next(iter(Validator(schema, formats=True).violations(value)), None)
+        return ("ignored", wrong) if wrong else ("works", text[:60])
+
+    def _of_all(self) -> list[Row]:
+        """Return what all answers show together: marks of calls and reasoning in texts, and missing counts."""
+        if not self._seen:
+            return []
+        left = next((found for answer in self._seen if (found := _MARKS.search(answer.text))), None)
+        apart = any(answer.reasoning for answer in self._seen)
+        rows = []
+        if left is not None:
+            rows.append(Row("reasoning and calls are parsed", "mangled", f"{left[0]!r} is left in a text"))
+        else:
+            rows.append(
+                Row("reasoning and calls are parsed", "works", "reasoning is apart" if apart else "no marks in texts")
+            )
+        counted = all(self._counts)
+        counts: Outcome = "works" if counted else "mangled"
+        rows.append(Row("usage", counts, "" if counted else "answers without token counts"))
+        return rows
+
+    # -- through us --------------------------------------------------------------------------------------------
+
+    async def _through_us(self, row: Row, kind: str) -> Row:
+        """Return a row with the result of the same request by this library, if the server did not do as asked."""
+        if row.outcome not in ("ignored", "mangled", "refused"):
+            return row
+        request = _request(row.check)
+        if request is None or self._left() <= 0:
+            return row
+        prompt, options = request
+
+        def ask() -> str:
+            headers = {name: value for name, value in self.headers.items() if name.lower() == "authorization"}
+            model = RemoteModel(
+                self.model or "",
+                base_url=self.url,
+                server=kind,
+                headers=headers,
+                timeout=max(self._left(), 1.0),
+                transport=self.transport,
+            )
+            try:
+                answer: Any = model.generate(prompt, **{"max_tokens": _TOKENS, **options})
+            except ToolGrammarError as error:
+                return f"an error, nothing invalid: {self._wire.shown(error.message)[:100]}"
+            finally:
+                model.close()
+            many = "" if answer.attempts == 1 else f", {answer.attempts} requests"
+            what = "a cut call, marked" if any(call.cut for call in answer.tool_calls) else "valid"
+            return f"{what} (form {answer.form}{many})"
+
+        return Row(row.check, row.outcome, row.detail, await asyncio.to_thread(ask))
+
+
+def _object(name: str, member: Any) -> dict[str, Any]:
+    """Return the schema of an object with one member."""
+    return {"type": "object", "properties": {name: member}, "required": [name], "additionalProperties": False}
+
+
+def _json_schema(schema: Any) -> dict[str, Any]:
+    named = {"name": "answer", "schema": schema, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
+
+
+def _request(check: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the prompt and the options of a check for this library; None if there are none."""
+    from toolgrammar.core import JsonMode
+
+    tools = ToolSet.from_any([_WEATHER, _TIME])
+    weather = "What is the weather in Oslo?"
+    if check.startswith("json_schema: "):
+        member, forbidden = _KEYWORDS[check.removeprefix("json_schema: ")]
+        schema = _object("value", member)
+        return f"Answer with exactly this JSON: {json.dumps({'value': forbidden})}", {
+            "json_mode": JsonMode(schema=schema)
+        }
+    called: dict[str, Any] = {"tools": tools, "tool_choice": "required"}
+    found: Mapping[str, tuple[str, dict[str, Any]]] = {
+        "tool_choice: required": (weather, called),
+        "tool_choice: a name": (weather, {"tools": tools, "tool_choice": "time"}),
+        "tool_choice: none": (weather, {"tools": tools, "tool_choice": "none"}),
+        "parallel_tool_calls: false": (weather, {**called, "parallel_tool_calls": False}),
+        "calls in a stream": (weather, called),
+        "max_tokens inside a call": (weather, {**called, "max_tokens": 10}),
+        "schema of a tool": ("Rate Oslo.", {"tools": ToolSet.from_any([_BOUNDED]), "tool_choice": "required"}),
+        "tools and response_format": (weather, {"tools": tools, "response_schema": {"type": "object"}}),
+        "reasoning and calls are parsed": (weather, called),
+    }
+    return found.get(check)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
