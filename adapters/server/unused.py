@@ -38,7 +38,7 @@ UNUSED: Mapping[str, str] = {
     "truncation": "a conversation that does not fit is an error",
     "max_tool_calls": "a limit of tools that are not offered",
     "context_management": "nothing is taken out of a conversation",
-    "context_management.edits[].keep": "nothing is taken out of a conversation",
+    "context_management.edits[]": "nothing is taken out of a conversation",
     "mcp_servers": "the client runs its tools",
     "container": "there is none",
     "diagnostics": "there are none",

@@ -95,9 +95,11 @@ class Messages(Protocol):
         fields.not_offered("speed", "standard")
         context = fields.inner("context_management") or Fields({})
         for edit in context.objects("edits"):  # nothing is edited here, which is what "all" asks for
-            edit.ignore("type")
-            edit.not_offered("keep", "all")
-            edit.end()
+            if edit.take("keep") == "all":
+                edit.ignore("type")
+                edit.end()
+            else:
+                edit.skip()
         context.end()
         if fields.take("thread") is not None:
             hint = "send the whole conversation as messages"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, Field, field_validator
 
 pytest.importorskip("ag2", reason="ag2 is not installed")
 
@@ -263,7 +263,10 @@ async def test_copies_share_the_model_unless_it_differs() -> None:
 async def test_a_cancelled_request_ends_the_model(streaming: bool) -> None:
     """The task ends at once, and the model can be used again."""
     config = ToolGrammarConfig("embedded", max_tokens=100_000, temperature=1.0, max_repetition=0, streaming=streaming)
-    agent = Agent("a", config=config)
+    long = ResponseSchema(
+        Annotated[list[int], Field(min_length=1_200)]
+    )  # free text may end before the task is cancelled
+    agent = Agent("a", config=config, response_schema=long)
     task = asyncio.ensure_future(agent.ask("x"))
     await asyncio.sleep(0.3)
     task.cancel()

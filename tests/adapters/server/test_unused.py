@@ -89,10 +89,10 @@ ROWS: dict[str, tuple[str, dict[str, Any], str]] = {
     "truncation": ("responses", {**RESPONSES, "truncation": "auto"}, ""),
     "max_tool_calls": ("responses", {**RESPONSES, "max_tool_calls": 3}, ""),
     "context_management": ("responses", {**RESPONSES, "context_management": [{"type": "compaction"}]}, ""),
-    "context_management.edits[].keep": (
+    "context_management.edits[]": (
         "messages",
-        {**MESSAGES, "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": 3}]}},
-        "context_management.edits[0].keep",
+        {**MESSAGES, "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}},
+        "context_management.edits[0]",
     ),
     "mcp_servers": ("messages", {**MESSAGES, "mcp_servers": [{"name": "x", "type": "url", "url": "http://x"}]}, ""),
     "container": ("messages", {**MESSAGES, "container": "c"}, ""),
