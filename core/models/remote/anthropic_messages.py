@@ -152,8 +152,9 @@ class AnthropicMessages(StrictToolsProtocol):
 
     def has_field(self, body: Mapping[str, Any], name: str) -> bool:
         """Return True if a request has an optional field; two of them are forms of thinking."""
-        kind = body.get("thinking", {}).get("type")
-        return kind == {"budget_tokens": "enabled", "adaptive": "adaptive"}[name] if name in _THINKING else name in body
+        if name not in _THINKING:
+            return super().has_field(body, name)
+        return bool(body.get("thinking", {}).get("type") == {"budget_tokens": "enabled"}.get(name, name))
 
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Return a request without an optional field, or with the other form of thinking."""

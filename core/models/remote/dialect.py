@@ -125,7 +125,8 @@ class Descent:
                     return
                 refusal = self.refusals[-1]
                 named = named_keywords(refusal.reason, form.keywords) if number < _NAMED_STEPS else frozenset()
-                size = form.size if _TOO_LARGE.search(refusal.reason) else 0
+                # A failure without a reason, too, is more likely to be the size than a keyword.
+                size = form.size if not refusal.is_sure or _TOO_LARGE.search(refusal.reason) else 0
                 leave = frozenset() if size else named or form.keywords
                 is_named = bool(named) and not size
                 self._steps.append(_Step(form.name, request, leave, is_named, refusal.is_sure, size))

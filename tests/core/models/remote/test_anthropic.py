@@ -571,3 +571,34 @@ def test_a_lying_server_passes_nothing_invalid(data: Any) -> None:
     for one in answer.tool_calls:
         if not one.cut:
             jsonschema.validate(dict(one.arguments), {**schemas[one.name], "additionalProperties": False})
+
+
+def test_strict_tools_that_fail_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that fails (500) on strict tools is asked with ever fewer, and then without."""
+
+    async def sleep(seconds: float) -> None:
+        pass
+
+    monkeypatch.setattr(transport.asyncio, "sleep", sleep)
+
+    def reply(body: dict[str, Any]) -> Any:
+        failed = refusal("Internal server error", 500, "api_error")
+        return failed if strict_names(body) else [call("tool0", {"member0": "x"})]
+
+    server = Anthropic(reply)
+    model = server.model(max_retries=0)
+    answer = model.generate("Go", tools=tools_of(4))
+    assert (answer.form, len(server.asked)) == ("tools", 4)  # 4, 2, 1 and no strict ones
+
+
+def test_strict_mode_that_a_server_does_not_know() -> None:
+    """A compatible server that refuses ``strict`` by name is asked without it, in the same form, and no more later."""
+
+    def reply(body: dict[str, Any]) -> Any:
+        refused = refusal("tools.0.custom.strict: Extra inputs are not permitted")
+        return refused if strict_names(body) else [call("tool0", {"member0": "x"})]
+
+    server = Anthropic(reply)
+    model = server.model()
+    assert "strict" in model.generate("Go", tools=tools_of(4)).left_out
+    assert model.generate("Go", tools=tools_of(5)).form == "tools" and len(server.asked) == 3
