@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,3 +26,20 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("tiny")
     maker.noise(path)
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def start_engine() -> Iterator[Callable[..., Any]]:
+    """Starts engines, and ends their processes: vLLM leaves that to the garbage collector, and Python waits for them."""
+    made: list[Any] = []
+
+    def start(model: str, **options: Any) -> Any:
+        from vllm import LLM
+
+        sizes = {"dtype": "float32", "max_model_len": 512, "max_num_seqs": 8, "enforce_eager": True}
+        made.append(LLM(model, structured_outputs_config={"backend": "outlines"}, **sizes, **options))
+        return made[-1]
+
+    yield start
+    for engine in made:
+        engine.llm_engine.engine_core.shutdown()

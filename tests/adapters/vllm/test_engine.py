@@ -7,6 +7,7 @@ wrongly, so answers are greedy there.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -43,25 +44,14 @@ TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": 
 
 
 @pytest.fixture(scope="module")
-def engine(model_path: str) -> Any:
+def engine(model_path: str, start_engine: Callable[..., Any]) -> Any:
     """The engine, with forced text as drafts."""
-    from vllm import LLM
-
     drafts = {
         "method": "custom_class",
         "model": "toolgrammar.adapters.vllm.drafts.ForcedText",
         "num_speculative_tokens": 8,
     }
-    return LLM(
-        model_path,
-        dtype="float32",
-        max_model_len=512,
-        max_num_seqs=8,
-        enforce_eager=True,
-        structured_outputs_config={"backend": "outlines"},
-        speculative_config=drafts,
-        disable_log_stats=False,
-    )
+    return start_engine(model_path, speculative_config=drafts, disable_log_stats=False)
 
 
 def answers(engine: Any, asked: list[dict[str, Any]], max_tokens: int) -> list[Any]:

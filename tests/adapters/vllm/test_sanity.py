@@ -7,6 +7,7 @@ one of noise.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,23 +43,16 @@ def folder(model_path: str, tmp_path_factory: pytest.TempPathFactory, request: A
     return str(path)
 
 
-def test_text_is_sampled_from_the_model(folder: str) -> None:
+def test_text_is_sampled_from_the_model(folder: str, start_engine: Callable[..., Any]) -> None:
     """At temperature 1 the log-probabilities of the tokens, by transformers, keep the law of sampling; seeds reproduce,
     and the second of two equal prompts is read from the cache."""
     import torch
     from transformers import AutoModelForCausalLM
-    from vllm import LLM, SamplingParams
+    from vllm import SamplingParams
 
     command = start.server_command(folder, environment={})
     assert "--speculative-config" not in command or start.installed_distribution()[0] == "vllm"
-    engine = LLM(
-        folder,
-        dtype="float32",
-        max_model_len=512,
-        max_num_seqs=8,
-        enforce_eager=True,
-        structured_outputs_config={"backend": "outlines"},
-    )
+    engine = start_engine(folder)
     prompt = "The history of Norway began " * 40  # more than a block of the cache, which has 128 tokens on a CPU
     params = [SamplingParams(temperature=1.0, seed=seed, max_tokens=60) for seed in (0, 1, 2, 3, 0)]
     outputs = engine.generate([prompt] * len(params), params, use_tqdm=False)
