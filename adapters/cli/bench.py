@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .engines import Encode
 
 #: Packages of the engines that may be missing.
-PACKAGES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "glrmask": "glrmask"}
+PACKAGES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "glrmask": "glrmask", "outlines-core": "outlines_core"}
 
 
 @dataclass

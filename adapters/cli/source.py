@@ -253,9 +253,10 @@ def _imported(name: str) -> Any:
 
 def line_of(error: Exception, path: Path) -> str:
     """Return the last line of a Python file on the way to an error, as ``, line N``; empty if it is not on it."""
-    if isinstance(error, SyntaxError) and error.lineno is not None and Path(error.filename or "") == path:
+    path = path.resolve()
+    if isinstance(error, SyntaxError) and error.lineno is not None and Path(error.filename or "").resolve() == path:
         return f", line {error.lineno}"
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).resolve() == path]
     return f", line {lines[-1]}" if lines else ""
 
 

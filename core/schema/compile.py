@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from time import thread_time
 from typing import Any, TypeVar
 
@@ -268,6 +269,8 @@ def _meant(given: Any) -> str:
     """Return how to give what is no schema as one."""
     if isinstance(given, str) and given.lstrip()[:1] == "{":
         return "json.loads(...) gives the schema of a JSON text"
+    if isinstance(given, (str, Path)):
+        return "give a dict, or a Pydantic class; json.loads(Path(...).read_text()) gives the schema of a file"
     if isinstance(given, (list, tuple)):
         return "one of some values is {'enum': [...]}"
     return "give a dict, or a Pydantic class"

@@ -30,6 +30,15 @@ from .tokens import Tokens, tokens_of
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _NAME = re.compile(r"[A-Za-z_.\-][\w.\-]*", re.ASCII)
 _DEFINITION = re.compile(r"([A-Za-z_.\-][\w.\-]*)(\[[^\]\n]*\])?[ \t\r\n]*::=", re.ASCII)
+_SLIPS = {
+    "=": "a rule is: name ::= ...",
+    ":": "a rule is: name ::= ...",
+    "'": "a string is in double quotes",
+    "//": "a comment begins with '#'",
+    "/": "there are no regular expressions: write [a-z]+ and the like",
+    ",": "items follow each other without a comma",
+    ";": "a rule ends without a ';'",
+}
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _OPTION = re.compile(r'[ \t]*(\w+)[ \t]*(?:=[ \t]*("[^"\\\n]*"|[^\s,\]]+))?[ \t]*(,|$)')
 
@@ -121,7 +130,7 @@ def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Ru
 
 class _Reader(RuleReader):
     def __init__(self, text: str, root: str, tokens: Tokens) -> None:
-        super().__init__(text, root, tokens)
+        super().__init__(text, root, tokens, _SLIPS)
         self._restricted: dict[str, int] = {}
 
     def read(self) -> Rules:

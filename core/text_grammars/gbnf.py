@@ -18,6 +18,16 @@ _SPACE_AND_LINES = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
 _NAME = re.compile(r"[A-Za-z0-9\-]+")
 _INTEGER = re.compile(r"[0-9]+")
 _TOKEN = re.compile(r"<(?:\[([0-9]+)\]|([^>\r\n]+))>")
+_SLIPS = {
+    "_": "a name has letters, digits and '-', and no '_'",
+    ":": "a rule is: name ::= ...",
+    "=": "a rule is: name ::= ...",
+    "'": "a string is in double quotes",
+    "//": "a comment begins with '#'",
+    "/": "there are no regular expressions: write [a-z]+ and the like",
+    ",": "items follow each other without a comma",
+    ";": "a rule ends with its line, without a ';'",
+}
 _ESCAPES = {"t": "\t", "r": "\r", "n": "\n", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-"}
 _CODES = (
     re.compile(r"\\x([0-9a-fA-F]{2})"),
@@ -44,7 +54,7 @@ def read_gbnf(text: str, root: str = "root", tokens: Tokens | None = None, *, is
 
 class _Reader(RuleReader):
     def __init__(self, text: str, root: str, tokens: Tokens, is_exact: bool) -> None:
-        super().__init__(text, root, tokens)
+        super().__init__(text, root, tokens, _SLIPS)
         self._is_exact = is_exact
         self.narrowed: list[UnsupportedSchemaError] = []
 

@@ -54,6 +54,13 @@ _RULE = re.compile(r"_?[a-z][_a-z0-9\-]*")
 _TERMINAL = re.compile(r"_?[A-Z][_A-Z0-9\-]*")
 _NAME = re.compile(r"_?(?:[a-z][_a-z0-9\-]*|[A-Z][_A-Z0-9\-]*)")
 _PRIORITY = re.compile(r"\.-?[0-9]+")
+_SLIPS = {
+    "=": "a rule is: name: ...",
+    ":": "a rule is: name: ...",
+    "'": "a string is in double quotes",
+    ",": "items follow each other without a comma",
+    ";": "a rule ends with its line, without a ';'",
+}
 _INTEGER = re.compile(r"[0-9]+")
 _NUMBER = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 _REGEX = re.compile(r"/(?![/*])((?:\\.|[^/\\\n])+)/([imslux]*)")
@@ -160,7 +167,7 @@ def read_lark(
     Raises:
         GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
-    reader = _Reader(Source(text), start, tokens or tokens_of(None), compile_json, is_exact=is_exact)
+    reader = _Reader(Source(text, _SLIPS), start, tokens or tokens_of(None), compile_json, is_exact=is_exact)
     reader.statements()
     return ReadGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
 

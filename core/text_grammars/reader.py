@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .expressions import Expression
 from .rules import Rules
 from .source import Source
@@ -18,10 +20,11 @@ class RuleReader:
         text: the grammar.
         root: the name of the rule that texts are of.
         tokens: returns the expression of a token.
+        slips: see `Source`.
     """
 
-    def __init__(self, text: str, root: str, tokens: Tokens) -> None:
-        self._source = Source(text)
+    def __init__(self, text: str, root: str, tokens: Tokens, slips: Mapping[str, str]) -> None:
+        self._source = Source(text, slips)
         self._root = root
         self._tokens = tokens
         self._named: list[Expression] = []  # by tokens

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NoReturn
 
 from ..errors import GrammarError, Place
@@ -20,12 +22,17 @@ _HALF = re.compile("[\ud800-\udfff]")
 class Source:
     """The text of a grammar, and a position in it.
 
+    Args:
+        text: the text.
+        slips: the hint for each text that is right in another notation, where this one expects something else.
+
     Attributes:
         text: the text.
         position: index of the next character.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, slips: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._slips = slips
         if not isinstance(text, str):
             raise GrammarError(f"a grammar is text, not {type(text).__name__}", hint="pass the source as a str")
         self.text = text
@@ -85,6 +92,10 @@ class Source:
         shown = _HALF.sub("\ufffd", self.text[start:].partition("\n")[0].rstrip("\r"))
         cut = max(0, column - MAX_SHOWN // 2)
         found = f", found {self.text[at]!r}" if at < len(self.text) else ", found the end of the text"
-        found = found if message.startswith("expected") else ""
+        if not message.startswith("expected"):
+            found = ""
+        elif hint is None:
+            rest = self.text[at : at + MAX_SHOWN].lstrip(" ")
+            hint = next((said for slip, said in self._slips.items() if rest.startswith(slip)), None)
         caret = f"\n{shown[cut : cut + MAX_SHOWN]}\n{' ' * (column - cut)}^\n"
         raise GrammarError(message + found + caret, hint=hint, place=self.place(at))

@@ -206,15 +206,21 @@ def test_a_declined_call_is_told_to_the_person(model: ScriptedModel, tools: str,
     assert code == 0 and "--yes" in err
 
 
+@pytest.mark.parametrize("path", ["absolute", "relative"])
 @pytest.mark.parametrize(
     ("text", "line"),
     [("a = 1\n\nraise KeyError('closed')", 3), ("a = 1\ndef f(:\n    pass", 2)],
     ids=["raises", "syntax"],
 )
-def test_errors_of_tool_files_name_the_line(model: ScriptedModel, tmp_path: Path, text: str, line: int) -> None:
+def test_errors_of_tool_files_name_the_line(
+    model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: int, path: str
+) -> None:
     """A file of tools that raises, or is no Python, is refused with the line."""
     file = tmp_path / "broken_tools_of_tests.py"
     file.write_text(text, encoding="utf-8")
+    if path == "relative":
+        monkeypatch.chdir(tmp_path)
+        file = Path(file.name)
     code, _, err = invoke("chat", "m", "--tools", str(file), "-m", "x")
     assert code == 2 and f", line {line} cannot be executed" in err and "Traceback" not in err
     sys.modules.pop("broken_tools_of_tests", None)

@@ -12,7 +12,7 @@ from inspect import isfunction
 from types import ModuleType
 from typing import Any
 
-from toolgrammar.core.errors import GrammarError, LimitError, SchemaError, ToolGrammarError
+from toolgrammar.core.errors import GrammarError, InvalidSchemaError, LimitError, Place, SchemaError, ToolGrammarError
 
 from ..tool import Tool, ToolList, warn_of_skipped
 from . import classes, openapi, python, tool_dicts, tool_objects
@@ -96,12 +96,22 @@ def _module(source: Any) -> _Parts | None:
 
 
 def _json_text(source: Any) -> _Parts | None:
-    """Return what a JSON text of tools holds."""
+    """Return what a JSON text of tools holds.
+
+    Raises:
+        InvalidSchemaError: it begins as JSON, and is none.
+    """
     if not isinstance(source, str) or source.lstrip()[:1] not in ("{", "["):
         return None
     try:
         return _Parts([json.loads(source)])
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError as error:
+        raise InvalidSchemaError(
+            f"the text begins as JSON, and is not: {error.msg}",
+            hint="correct it; a Python dict or list of tools may be given as it is",
+            place=Place(line=error.lineno, column=error.colno),
+        ) from None
+    except (ValueError, RecursionError):  # a number too long, brackets too deep
         return None
 
 

@@ -419,5 +419,6 @@ def not_built(error: Exception, tool: str) -> InvalidArgumentsError:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an exception says, or its type."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    """Return the first line of what an exception says, or its type, without advice of Pydantic."""
+    lines = str(error).strip().splitlines()
+    return lines[0].partition(". Set `arbitrary_types_allowed")[0] if lines else type(error).__name__

@@ -158,7 +158,22 @@ class ObjectLowering:
         """Return the node of the rest of an object from a state on: expanded when a text reaches it."""
         rule = _Rest(self, plan, state)
         shorter = rule.in_order if self.any_order else None
+        if self._may_end(plan, state):
+            shorter = self._closed
         return self.nodes.lazy(rule, rule, as_empty_as=self._witness_from(plan, state), as_short_as=shorter)
+
+    def _closed(self) -> int:
+        """Return the end of an object."""
+        return self._closing
+
+    def _may_end(self, plan: ObjectPlan, state: _State) -> bool:
+        """Return True if an object is complete in a state."""
+        if state.start is not None and state.start < plan.size:
+            return False
+        done = not plan.required & ~state.at if self.any_order else plan.following[state.at] == plan.size
+        if not done or state.members < plan.least or self._unmet(plan, state, plan.size):
+            return False
+        return all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
 
     def in_order(self, plan: ObjectPlan, state: _State) -> int:
         """Return the rest of an object, in any order, with members from ``start`` on only, in the order of the numbers.
@@ -329,7 +344,7 @@ class ObjectLowering:
         entries: list[tuple[bytes, int]] = []
         allowed = plan.most is None or state.members < plan.most
         skipped = nodes.EMPTY
-        done = False
+        done = False  # all required members are written
         if state.start is not None and state.start < size:
             number = state.start
             if not plan.required >> number & 1:
@@ -362,11 +377,8 @@ class ObjectLowering:
             keys = nodes.seq(self._loose_comma, keys)
         if state.start is not None:
             keys = nodes.alt([keys, skipped])
-        if not done or self._unmet(plan, state, size) or state.members < plan.least:
+        if not self._may_end(plan, state):
             return keys
-        for other in state.excluded:
-            if len(value_of_key(other)) == len(state.names):
-                return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
     def _add(self, entries: list[tuple[bytes, int]], plan: ObjectPlan, state: _State, number: int) -> None:

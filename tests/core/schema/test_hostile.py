@@ -18,6 +18,7 @@ from toolgrammar.core import (
     UnsupportedSchemaError,
 )
 from toolgrammar.core.schema import check
+from toolgrammar.core.schema.lower.objects import ObjectLowering
 from toolgrammar.core.validation import is_valid
 
 from ...bombs import count_bombs, reference_bombs
@@ -512,3 +513,24 @@ def test_names_that_are_values_of_their_object(schema: dict[str, Any]) -> None:
     grammar = Grammar.from_json_schema(schema, property_order="any")
     for value in ({}, {"a": 1}, {"b": 1}, {"a": True}, "b", 2, "a"):
         assert grammar.matches(json.dumps(value)) == is_valid(value, schema)
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_the_end_of_an_object_needs_none_of_its_names(order: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shortest completion within one of 500 names expands no rest of the object with all names that may follow."""
+    names = {f"p{number}": {"type": "string", "pattern": f"^[a-z]+x{number}$"} for number in range(500)}
+    expanded: list[Any] = []
+    expand = ObjectLowering.expand
+
+    def counted(self: ObjectLowering, plan: Any, state: Any) -> int:
+        expanded.append(state)
+        return expand(self, plan, state)
+
+    monkeypatch.setattr(ObjectLowering, "expand", counted)
+    grammar = Grammar.from_json_schema({"type": "object", "properties": names}, property_order=order)
+    matcher = grammar.bind(BYTES).matcher()
+    assert matcher.accept_bytes(b'{"p')
+    assert matcher.shortest_completion() == b'": 0}'
+    assert matcher.accept_bytes(b"4")
+    assert matcher.shortest_completion() == b'a": 0}'
+    assert len(expanded) < 3

@@ -223,6 +223,36 @@ def test_errors(dialect: str, text: str, line: int, column: int, message: str) -
     assert shown == "".join(text.split("\n")[line - 1 : line]) and caret == " " * (column - 1) + "^"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "text", "hint"),
+    [
+        ("gbnf", 'root ::= a_b\na_b ::= "x"', "no '_'"),
+        ("gbnf", 'my_root ::= "x"', "no '_'"),
+        ("gbnf", 'root := "x"', "name ::= ..."),
+        ("gbnf", 'root = "x"', "name ::= ..."),
+        ("gbnf", "root ::= 'x'", "double quotes"),
+        ("gbnf", '// x\nroot ::= "x"', "begins with '#'"),
+        ("gbnf", 'root ::= "x" // y', "begins with '#'"),
+        ("gbnf", "root ::= /x/", "no regular expressions"),
+        ("gbnf", 'root ::= "x", "y"', "without a comma"),
+        ("gbnf", 'root ::= "x";', "without a ';'"),
+        ("ebnf", 'root = "x"', "name ::= ..."),
+        ("ebnf", 'root: "x"', "name ::= ..."),
+        ("ebnf", "root ::= 'x'", "double quotes"),
+        ("ebnf", 'root ::= "x" // y', "begins with '#'"),
+        ("lark", 'start = "x"', "name: ..."),
+        ("lark", 'start ::= "x"', "name: ..."),
+        ("lark", "start: 'x'", "double quotes"),
+        ("lark", 'start: "x" ;', "without a ';'"),
+    ],
+)
+def test_the_spelling_of_another_notation_is_named(dialect: str, text: str, hint: str) -> None:
+    """What is right in another notation gets a hint at how this one writes it."""
+    with pytest.raises(GrammarError) as caught:
+        getattr(Grammar, f"from_{dialect}")(text)
+    assert hint in (caught.value.hint or "")
+
+
 def test_rules_without_end() -> None:
     """A grammar whose texts would all be endless is refused."""
     for read in (Grammar.from_gbnf, Grammar.from_ebnf):

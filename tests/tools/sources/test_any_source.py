@@ -251,3 +251,18 @@ def test_a_list_that_holds_itself() -> None:
     sources: list[Any] = [{"title": "w", **SCHEMA}]
     sources.append(sources)
     assert ToolSet.from_any(sources).names == ("w",)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ('{"name": "f", "parameters": {"type": "object"}', 1, 47),
+        ('[\n  {"name": "f",}\n]', 2, 16),
+        ("{'name': 'f'}", 1, 2),
+    ],
+)
+def test_a_text_that_begins_as_json_is_not_read_as_typescript(text: str, line: int, column: int) -> None:
+    """The error has the place at which the JSON ends to be JSON."""
+    with pytest.raises(SchemaError, match="begins as JSON") as caught:
+        ToolSet(text)
+    assert (caught.value.place.line, caught.value.place.column) == (line, column)

@@ -285,3 +285,17 @@ def test_whatever_the_code_of_a_type_raises_is_told_as_our_error(source: Any) ->
         ToolSet.from_any([source])
     assert (caught.value.place.tool, caught.value.place.parameter) == (source.__name__, "odd")
     assert caught.value.hint
+
+
+def test_the_advice_of_pydantic_is_left_out() -> None:
+    """The error for a parameter of an ordinary class has our hint, and not that of Pydantic."""
+
+    class Plain:
+        def __init__(self, a: int) -> None:
+            self.a = a
+
+    def draw(shape: Plain) -> None: ...
+
+    with pytest.raises(SchemaError, match="Plain") as caught:
+        ToolSet(draw)
+    assert "arbitrary_types_allowed" not in str(caught.value) and caught.value.hint
