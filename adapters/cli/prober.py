@@ -33,7 +33,7 @@ Outcome = Literal["works", "ignored", "refused", "mangled", "unclear", "not aske
 SECONDS = 60.0
 
 #: Maximum number of tokens of one answer.
-_TOKENS = 120
+_TOKENS = 64
 
 _MARKS = re.compile(r"<tool_call>|\[TOOL_CALLS\]|<function=|<\|python_tag\|>|<\|channel\|>|<think>|</think>|<｜tool")
 
@@ -152,9 +152,8 @@ class Prober:
             name = self.model or await self._listed()
             self.model = name
             kind, _ = await detect(self._wire, name)
-            rows = [await self._row(*check) for check in self._checks()]
-            rows += self._of_all()
-            rows = [await self._through_us(row, kind) for row in rows]
+            rows = [await self._through_us(await self._row(*check), kind) for check in self._checks()]
+            rows += [await self._through_us(row, kind) for row in self._of_all()]
         finally:
             await self._wire.aclose()
         return Report(self.url, name, kind, round(time.monotonic() - start, 1), tuple(rows))
@@ -178,7 +177,11 @@ class Prober:
         """Return an answer, and the number of events with a piece of a call's arguments."""
         if self._left() <= 0:
             raise _Unfit
-        body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], "temperature": 0}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "temperature": 0,
+        }
         body |= {"max_tokens": _TOKENS, **fields}
         answer, pieces = Answer(), 0
         answer.budget = body["max_tokens"]
@@ -246,17 +249,19 @@ class Prober:
 
     async def _parallel(self) -> tuple[Outcome, str]:
         prompt = "What is the weather in Oslo, in Rome and in Lima? Call the tool three times now, once for each."
-        fields = {"tools": [_WEATHER], "tool_choice": "required"}
+        fields: dict[str, Any] = {"tools": [_WEATHER], "tool_choice": "required"}
         answer, _ = await self._ask(prompt, parallel_tool_calls=False, **fields)
         if len(answer.calls) > 1:
             return "ignored", f"{len(answer.calls)} calls"
+        if not answer.calls:
+            return "unclear", "no call"
         other, _ = await self._ask(prompt, parallel_tool_calls=True, **fields)
         if len(other.calls) > 1:
             return "works", f"1 call, and {len(other.calls)} if allowed"
         return "unclear", "the model makes one call in any case"
 
     async def _streamed(self) -> tuple[Outcome, str]:
-        fields = {"tools": [_WEATHER], "tool_choice": "required"}
+        fields: dict[str, Any] = {"tools": [_WEATHER], "tool_choice": "required"}
         prompt = "What is the weather in Oslo?"
         whole, _ = await self._ask(prompt, **fields)
         answer, pieces = await self._ask(prompt, stream=True, **fields)
@@ -297,7 +302,7 @@ class Prober:
 
     async def _both(self) -> tuple[Outcome, str]:
         schema = _object("n", {"type": "integer"})
-        fields = {"tools": [_WEATHER], **_json_schema(schema)}
+        fields: dict[str, Any] = {"tools": [_WEATHER], **_json_schema(schema)}
         answer, _ = await self._ask("What is the weather in Oslo? Use the tool.", **fields)
         if answer.calls:
             return "works", "a call is possible"
@@ -366,7 +371,8 @@ class Prober:
             try:
                 answer: Any = model.generate(prompt, **{"max_tokens": _TOKENS, **options})
             except ToolGrammarError as error:
-                return f"an error, nothing invalid: {self._wire.shown(error.message)[:100]}"
+                reason = error.message.rpartition("no answer was valid: ")[2].partition("; received")[0]
+                return f"an error, nothing invalid: {self._wire.shown(reason)[:100]}"
             finally:
                 model.close()
             many = "" if answer.attempts == 1 else f", {answer.attempts} requests"

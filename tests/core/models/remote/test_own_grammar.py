@@ -237,7 +237,8 @@ def llama_server(smollm2_file: Path) -> Iterator[str]:
     xllamacpp = pytest.importorskip("xllamacpp", reason="xllamacpp is not installed, which has llama.cpp's server")
     params = xllamacpp.CommonParams()
     params.model.path = str(smollm2_file)
-    params.n_ctx, params.n_parallel, params.port, params.cpu = 2_048, 1, 0, 2
+    params.n_ctx, params.n_parallel, params.port = 2_048, 1, 0
+    params.cpuparams.n_threads = 2
     server = xllamacpp.Server(params)
     yield f"{server.listening_address}/v1"
     del server
