@@ -205,7 +205,7 @@ class RemoteModel(Model):
         """Maximum number of tokens of a sequence: the argument, the number reported by the server, or 8,192.
 
         Raises:
-            ModelError: the server does not answer a request for it (``server="auto"``).
+            ModelError: the server does not answer a request for it (``server="auto"``, and providers).
         """
         if self._window is None and not self._protocol.is_found:
             self._loop.run(self._protocol.find())
