@@ -114,7 +114,7 @@ class Clerk(ScriptedModel):
             if called and result not in said:
                 return _call(called, arguments)
         for name, tool in tools.items():
-            if name.startswith("transfer_to_") and PRICE not in said:
+            if name.startswith("transfer_to_") and PRICE not in said and ANSWER not in said:
                 return _call(name, {})
             if name == "final_answer":
                 return _call(name, {"answer": ANSWER})
