@@ -8,7 +8,6 @@ from langgraph_swarm import create_handoff_tool, create_swarm
 from toolgrammar.adapters.langchain import ChatToolGrammar
 
 from . import shop
-from .langgraph_supervisor_agents import told
 from .shop import Clerk, Done
 
 
@@ -18,4 +17,4 @@ def work(url: str, stream: bool) -> Done:
     porter = create_agent(model, [create_handoff_tool(agent_name="clerk")], name="porter")
     clerk = create_agent(model, [shop.count_stock, shop.price_of], name="clerk")
     graph = create_swarm([porter, clerk], default_active_agent="porter").compile()
-    return told(graph, model, stream)
+    return shop.told(graph, model, stream)

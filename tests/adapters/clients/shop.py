@@ -129,6 +129,22 @@ def _call(name: str, arguments: dict[str, Any]) -> Message:
     return Message("assistant", tool_calls=(ToolCall("", name, arguments),))
 
 
+def told(graph: Any, model: Any, stream: bool) -> Done:
+    """Run a graph of LangChain's agents, then ask its model for the object."""
+    asked = {"messages": [{"role": "user", "content": TASK}]}
+    writer = model.with_structured_output(Offer)
+    if not stream:
+        return Done(str(graph.invoke(asked)["messages"][-1].content), writer.invoke(ASK_OFFER))
+    pieces, state = 0, {}
+    for path, mode, found in graph.stream(asked, stream_mode=["messages", "values"], subgraphs=True):
+        if mode == "values" and not path:
+            state = found
+        elif mode == "messages":
+            pieces += type(found[0]).__name__ == "AIMessageChunk"
+    offers = list(writer.stream(ASK_OFFER))
+    return Done(str(state["messages"][-1].content), offers[-1], pieces)
+
+
 @contextmanager
 def open_shop() -> Iterator[Seen]:
     """Serve the model while the block runs; its ``url`` is without a path."""
