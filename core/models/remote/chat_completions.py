@@ -24,7 +24,7 @@ from .answer_judge import Task
 from .detect import detect
 from .enforced import has_plugin, is_enforceable
 from .form import GRAMMAR, Form
-from .own_grammar import completion_pieces, grammar_form, template_of
+from .own_grammar import completion_pieces, grammar_form, tag_form, template_of
 from .protocol import Protocol
 from .servers import forms, sampling
 
@@ -85,8 +85,8 @@ def _address(image: ImagePart) -> str:
 class ChatCompletions(Protocol):
     """OpenAI's chat completions, on any kind of server.
 
-    vLLM with our plug-in enforces whole requests, and llama.cpp's server our exported grammar. The kind ``"auto"`` is
-    detected. Arguments as of `Protocol`.
+    vLLM with our plug-in enforces whole requests; llama.cpp's server, vLLM and SGLang our exported grammar. The kind
+    ``"auto"`` is detected. Arguments as of `Protocol`.
     """
 
     own_fields = MappingProxyType(
@@ -100,7 +100,8 @@ class ChatCompletions(Protocol):
 
     def __init__(self, kind: str, *args: Any, **options: Any) -> None:
         super().__init__(kind, *args, **options)
-        self._is_probed = False
+        self._is_probed = False  # for our plug-in
+        self._is_asked = False  # for its template
         self._template: ChatTemplate | None = None  # of a server that enforces our grammars
         self.is_found = kind != "auto"
 
@@ -117,18 +118,25 @@ class ChatCompletions(Protocol):
         if enforced and not self._is_probed:
             self.has_plugin = self.kind == "vllm" and await has_plugin(self.transport, self.name)
             self._is_probed = True
-        if self.takes_grammar is None:
-            self._template = await template_of(self.transport) if self.kind == "llama.cpp" else None
-            self.takes_grammar = self._template is not None
+        if self.kind == "llama.cpp" and not self._is_asked:
+            self._template = await template_of(self.transport)
+            self._is_asked = True
         return enforced and self.has_plugin
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
         """Return the forms for the kind of the server."""
-        own = None
-        if self.takes_grammar and self._template is not None:
-            own = grammar_form(task, self.planner, self._template, messages)
-        weaker = self._standard_forms(task, unknown, enforced)
-        return weaker if own is None else [own, *weaker]
+        found = self._standard_forms(task, unknown, enforced)
+        if enforced:
+            return found
+        tag = tag_form(self.kind, task, self.planner)
+        if tag is not None:
+            # Native tools have the format of the model; nothing else enforces a schema beside them, or a grammar.
+            native = ("strict tools", "json_schema") if task.tools is None or task.schema is None else ()
+            place = 1 if found[0].name in native else 0
+            found.insert(place, tag)
+        if self._template is not None and (own := grammar_form(task, self.planner, self._template, messages)):
+            found.insert(0, own)
+        return [form for form in found if form.name not in self.ignored]
 
     def _standard_forms(self, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
         if task.tools is not None:

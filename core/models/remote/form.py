@@ -15,6 +15,12 @@ ENFORCED = "toolgrammar"
 #: Name of the form with our exported grammar.
 GRAMMAR = "grammar"
 
+#: Name of the form with our exported grammar in a structural tag.
+STRUCTURAL_TAG = "structural tag"
+
+#: Name of the form with a JSON Schema of calls, for a server that knows no tool choice.
+CALLS = "json_schema of calls"
+
 
 @dataclass(frozen=True)
 class Form:
@@ -28,6 +34,7 @@ class Form:
         schema_in_prompt: the schema of the answer is in the prompt, because no field has it.
         tools_in_prompt: the tools are in the prompt, and calls are text.
         plan: the language of the answer, if ``fields`` have its exported grammar.
+        exported: this grammar, as ``fields`` have it.
         schemas: the schemas in ``fields``.
         instruction: a text for the system turn, for what no field says.
         size: size of what the server compiles to one grammar: a refusal because of it is followed by the next form,
@@ -40,6 +47,7 @@ class Form:
     schema_in_prompt: bool = False
     tools_in_prompt: bool = False
     plan: Plan | None = None
+    exported: str = ""
     schemas: tuple[Any, ...] = ()
     instruction: str = ""
     size: int = 0

@@ -48,7 +48,7 @@ from .enforced import EnforcedReader, is_enforceable
 from .form import Form
 from .gemini import Gemini
 from .instructions import correction, schema_text, with_system
-from .own_grammar import ignores_grammar
+from .own_grammar import ignores
 from .protocol import Protocol
 from .stream_state import RemoteFinish, remaining_events, remote_generation
 from .transport import MAX_RESENT, RefusedError, Transport
@@ -316,9 +316,9 @@ class RemoteModel(Model):
                         built.add(certain)
                         yield certain
             usage += answer.usage
-            is_ignored = ignores_grammar(form, answer.text, answer.used_up(self._protocol.window))
+            is_ignored = ignores(form, answer, verdict, answer.used_up(self._protocol.window))
             if is_ignored:
-                self._protocol.distrust()
+                self._protocol.distrust(form)
                 form = replace(form, left_out=("the grammar, which the server ignored",))
             if not verdict.wrong:
                 rest = remaining_events(built.text, verdict)

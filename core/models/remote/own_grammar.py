@@ -1,12 +1,17 @@
-"""Our grammar on llama.cpp's server: the prompt is rendered here, and ``/completion`` enforces the exported GBNF.
+"""Our grammar on servers without our plug-in.
 
-``/v1/chat/completions`` of this server refuses a grammar beside tools, and translates schemas itself, incompletely.
+llama.cpp's server: the prompt is rendered here, and ``/completion`` enforces the exported GBNF. Its
+``/v1/chat/completions`` refuses a grammar beside tools, and translates schemas itself, incompletely. vLLM and SGLang:
+the tools are in the prompt, and a structural tag has the grammar of the turn as EBNF.
 
-Source: the README of llama.cpp's server (``/props``, ``/tokenize``, ``/completion``).
+Sources: the README of llama.cpp's server (``/props``, ``/tokenize``, ``/completion``); vLLM's
+``StructuredOutputsParams.structural_tag``, which is JSON text; SGLang's ``StructuralTagResponseFormat``; the format
+``grammar`` of xgrammar 0.2.8, which both use.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache
@@ -20,8 +25,9 @@ from ...generation.plan import Planner
 from ...grammar import Grammar
 from ..chat_template import ChatTemplate
 from ..history import message_shape
-from .answer_judge import Task
-from .form import GRAMMAR, Form
+from .answer import Answer
+from .answer_judge import Task, Verdict
+from .form import CALLS, GRAMMAR, STRUCTURAL_TAG, Form
 from .instructions import schema_text, with_system
 from .transport import RefusedError, Transport
 
@@ -104,18 +110,62 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
         return None
     fields = {"prompt": prompt, "grammar": exported.text, "preserved_tokens": list(getattr(wire, "call_markers", ()))}
     unsaid = (*exported.unsaid, *(str(problem) for problem in plan.grammar.unenforced))
-    return Form(GRAMMAR, fields, unsaid, plan=plan)
+    return Form(GRAMMAR, fields, unsaid, plan=plan, exported=exported.text)
 
 
-def ignores_grammar(form: Form, text: str, used_up: bool | None) -> bool:
-    """Return True if a text proves that the server did not enforce the grammar of a form.
+def tag_form(kind: str, task: Task, planner: Planner) -> Form | None:
+    """Return the form of a request that vLLM or SGLang enforces by our grammar in a structural tag; None if there is
+    none.
+
+    There is none for other servers, free text, stop strings (which may end a text inside the grammar), and a grammar
+    with control tokens or above `MAX_GBNF`.
+    """
+    params, tools = task.params, task.tools
+    if kind not in ("vllm", "sglang") or task.free or params.stop:
+        return None
+    if tools is None and not task.is_json and task.grammar is None:
+        return None
+    try:
+        wire = None if tools is None else tools.wire_format(params.tool_format, "", ())
+        plan = planner.plan(task.plannable, wire)
+        if plan.grammar.specials:
+            return None
+        exported = _ebnf(plan.grammar)
+    except (GrammarError, LimitError, ModelError, SchemaError) as error:
+        _LOG.info("the request has no grammar for the server: %s", error)
+        return None
+    if len(exported.text) > MAX_GBNF:
+        return None
+    tag = {"type": "structural_tag", "format": {"type": "grammar", "grammar": exported.text}}
+    fields = {"structured_outputs": {"structural_tag": json.dumps(tag)}} if kind == "vllm" else {"response_format": tag}
+    unsaid = (*exported.unsaid, *(str(problem) for problem in plan.grammar.unenforced))
+    return Form(
+        STRUCTURAL_TAG,
+        fields,
+        unsaid,
+        schema_in_prompt=task.schema is not None,
+        tools_in_prompt=tools is not None,
+        plan=plan,
+        exported=exported.text,
+    )
+
+
+def ignores(form: Form, answer: Answer, verdict: Verdict, used_up: bool | None) -> bool:
+    """Return True if an answer proves that the server did not enforce a form.
 
     Args:
         form: the form.
-        text: the text that the server sent.
-        used_up: the result of `Answer.used_up`; a truncated text proves nothing.
+        answer: the answer.
+        verdict: its judgement.
+        used_up: the result of `Answer.used_up`; a truncated answer proves nothing.
     """
-    return form.plan is not None and not form.plan.grammar.matches(text) and used_up is not True
+    if used_up is True:
+        return False
+    if form.plan is not None:
+        # The server knows only what the exported text says.
+        grammar = _read(form.name, form.exported) if form.left_out else form.plan.grammar
+        return not grammar.matches(answer.text)
+    return form.name == CALLS and bool(verdict.wrong) and not verdict.cut and not answer.calls
 
 
 async def completion_pieces(
@@ -171,3 +221,13 @@ def _chunk(event: Any) -> Any:
 @lru_cache(maxsize=16)
 def _exported(grammar: Grammar) -> Exported:
     return grammar.to_gbnf()
+
+
+@lru_cache(maxsize=16)
+def _ebnf(grammar: Grammar) -> Exported:
+    return grammar.to_ebnf()
+
+
+@lru_cache(maxsize=16)
+def _read(form: str, exported: str) -> Grammar:
+    return Grammar.from_gbnf(exported) if form == GRAMMAR else Grammar.from_ebnf(exported)

@@ -44,7 +44,7 @@ class Protocol(ABC):
         window: context window that the server reports; None if it is unknown.
         is_found: the server has been asked what it is, or need not be.
         has_plugin: the server is known to enforce what `prepare` returns True for.
-        takes_grammar: the server enforces our exported grammars; None: unknown.
+        ignored: names of the forms that the server takes without enforcing them.
     """
 
     own_fields: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -64,7 +64,7 @@ class Protocol(ABC):
         self.window: int | None = None
         self.is_found = True
         self.has_plugin = False
-        self.takes_grammar: bool | None = None
+        self.ignored: set[str] = set()
         self._refused: dict[str, None] = {}  # optional fields, in the order of the refusals
         self._blocks: dict[str, tuple[ReasoningBlock, ...]] = {}  # by the ids of the calls that they belong to
 
@@ -90,11 +90,11 @@ class Protocol(ABC):
             await self.find()
         return False
 
-    def distrust(self) -> None:
-        """Send no more grammars to a server that has ignored one."""
-        if self.takes_grammar:
-            self.takes_grammar = False
-            _LOG.warning("the server of %s ignored a grammar; it is sent none from now on", self.name)
+    def distrust(self, form: Form) -> None:
+        """Send no more requests in a form that the server has ignored."""
+        if form.name not in self.ignored:
+            self.ignored.add(form.name)
+            _LOG.warning("the server of %s ignored the form %r; it is not sent from now on", self.name, form.name)
 
     # -- requests ----------------------------------------------------------------------------------------------
 

@@ -239,11 +239,11 @@ def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
     left_out: list[str] = []
     schema = of_today(schema)
     reduced = _reduce(keep, left_out, "", schema)
-    if left_out and _refers(reduced):  # the target of a reference may have become wider
+    if left_out and refers(reduced):  # the target of a reference may have become wider
         left_out = []
 
         def keep_closed(key: str, value: Any) -> bool:
-            return keep(key, value) and not (key in _INVERTING and _refers(value))
+            return keep(key, value) and not (key in _INVERTING and refers(value))
 
         reduced = _reduce(keep_closed, left_out, "", schema)
     return reduced, tuple(left_out)
@@ -361,11 +361,11 @@ def _is_recursive(root: Mapping[str, Any]) -> bool:
     return visit(root, ())
 
 
-def _refers(value: Any) -> bool:
+def refers(value: Any) -> bool:
     """Return True if a schema contains a reference."""
     if isinstance(value, list):
-        return any(map(_refers, value))
-    return isinstance(value, Mapping) and (any(key in value for key in REFERENCES) or any(map(_refers, value.values())))
+        return any(map(refers, value))
+    return isinstance(value, Mapping) and (any(key in value for key in REFERENCES) or any(map(refers, value.values())))
 
 
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:

@@ -13,8 +13,8 @@ from typing import Any
 from ...errors import ModelError
 from ...generation.params import GenerateParams
 from .enforced import envelope
-from .form import ENFORCED, Form
-from .schema_dialects import anchored_schema, plain_schema, strict_schema, without
+from .form import CALLS, ENFORCED, Form
+from .schema_dialects import anchored_schema, plain_schema, refers, strict_schema, without
 
 
 def forms(
@@ -93,6 +93,12 @@ def _forms(
             )
             for form in _json_forms(kind, reduced)[:1]
         ]
+    if kind == "ollama" and not beside and (call := _call_schema(params, sent)) is not None:
+        named = {"name": "call", "schema": call, "strict": True}
+        given = {"tools": sent, "response_format": {"type": "json_schema", "json_schema": named}}
+        shape = '{"name": <function-name>, "arguments": <args-json-object>}'
+        how = f"a JSON array of calls: [{shape}]" if call["type"] == "array" else f"one call as JSON: {shape}"
+        possible.append(Form(CALLS, given, places, instruction=f"Answer with {how}"))
     if is_strict:
         possible.append(Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside))
     possible.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
@@ -115,6 +121,32 @@ def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
     if not params.parallel_tool_calls or kind == "llama.cpp":  # its default is one call
         fields["parallel_tool_calls"] = params.parallel_tool_calls
     return fields
+
+
+def _call_schema(params: GenerateParams, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the JSON Schema of an answer that has to be calls; None if it need not, or if a schema has references,
+    which are relative to its root."""
+    if params.tool_choice == "auto":
+        return None
+    calls = []
+    for tool in tools:
+        function = tool["function"]
+        if params.tool_choice not in ("required", function["name"]):
+            continue
+        if refers(function["parameters"]):
+            return None
+        calls.append(
+            {
+                "type": "object",
+                "properties": {"name": {"const": function["name"]}, "arguments": function["parameters"]},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+        )
+    call = calls[0] if len(calls) == 1 else {"type": "object", "anyOf": calls}
+    if params.parallel_tool_calls and params.tool_choice == "required":
+        return {"type": "array", "items": call, "minItems": 1}
+    return call
 
 
 def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], tuple[str, ...], bool]:

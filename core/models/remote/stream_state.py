@@ -9,7 +9,7 @@ from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
 from .answer_judge import Verdict
-from .form import ENFORCED, GRAMMAR
+from .form import ENFORCED, GRAMMAR, STRUCTURAL_TAG
 
 Guarantee = Literal["constrained", "validated"]
 
@@ -22,8 +22,8 @@ class RemoteGeneration(Generation):
         form: the form of the request that the server accepted, for example ``"strict tools"``, ``"json_schema"`` or,
             for instructions only, ``"prompt"``.
         left_out: keywords that were removed from schemas, because the server does not support them: the tool's name, or
-            ``response``, and a JSON pointer; for the form ``"grammar"``, each constraint in words. All of them were
-            validated here.
+            ``response``, and a JSON pointer; for the forms ``"grammar"`` and ``"structural tag"``, each constraint in
+            words. All of them were validated here.
         attempts: number of requests for an answer.
     """
 
@@ -53,7 +53,7 @@ class RemoteFinish(Finish):
 
 
 def _guarantee(form: str, left_out: tuple[str, ...]) -> Guarantee:
-    return "constrained" if form == ENFORCED or (form == GRAMMAR and not left_out) else "validated"
+    return "constrained" if form == ENFORCED or (form in (GRAMMAR, STRUCTURAL_TAG) and not left_out) else "validated"
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:

@@ -267,7 +267,8 @@ def test_each_kind_is_asked_in_its_own_way(serve: Any, complete: Any, kind: str)
     assert lamp.get("strict") == (True if kind in ("openai", "vllm", "sglang") else None)
     assert weather.get("strict") == (True if kind in ("vllm", "sglang") else None)
     assert body.get("tool_choice") == (None if kind == "ollama" else "required")
-    assert answer.form == ("tools" if kind in ("llama.cpp", "ollama") else "strict tools")
+    forms = {"llama.cpp": "tools", "ollama": "json_schema of calls"}
+    assert answer.form == forms.get(kind, "strict tools")
 
 
 def test_what_is_not_sent_is_recorded_and_checked(serve: Any, complete: Any) -> None:
