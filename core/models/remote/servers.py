@@ -93,7 +93,7 @@ def _forms(
             )
             for form in _json_forms(kind, reduced)[:1]
         ]
-    if kind == "ollama" and not beside and (call := _call_schema(params, sent)) is not None:
+    if kind == "ollama" and not beside and (call := _call_schema(params, sent, unknown)) is not None:
         named = {"name": "call", "schema": call, "strict": True}
         given = {"tools": sent, "response_format": {"type": "json_schema", "json_schema": named}}
         shape = '{"name": <function-name>, "arguments": <args-json-object>}'
@@ -123,7 +123,9 @@ def _choice(kind: str, params: GenerateParams) -> dict[str, Any]:
     return fields
 
 
-def _call_schema(params: GenerateParams, tools: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _call_schema(
+    params: GenerateParams, tools: Sequence[Mapping[str, Any]], unknown: Collection[str]
+) -> dict[str, Any] | None:
     """Return the JSON Schema of an answer that has to be calls; None if it need not, or if a schema has references,
     which are relative to its root."""
     if params.tool_choice == "auto":
@@ -145,7 +147,7 @@ def _call_schema(params: GenerateParams, tools: Sequence[Mapping[str, Any]]) -> 
         )
     call = calls[0] if len(calls) == 1 else {"type": "object", "anyOf": calls}
     if params.parallel_tool_calls and params.tool_choice == "required":
-        return {"type": "array", "items": call, "minItems": 1}
+        return known({"type": "array", "items": call, "minItems": 1}, unknown)[0]
     return call
 
 

@@ -116,6 +116,16 @@ def test_streams_are_read(serve: Any) -> None:
     assert isinstance(end, RemoteFinish) and end.guarantee == "constrained" and end.reason == "tool_calls"
 
 
+def test_a_constraint_that_gbnf_cannot_express_is_no_lie(serve: Any) -> None:
+    """The server could not know it: the answer is asked for again, and the grammar is still sent."""
+    schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+    native = Llama("[1, 1]", "[1, 2]")
+    model = serve("never asked", native=native).model(server="llama.cpp", retries=1)
+    answer = model.generate("Go", json_mode=JsonMode(schema=schema, strict=False))
+    assert (answer.text, answer.form, answer.attempts, len(native.asked)) == ("[1, 2]", "grammar", 2, 2)
+    assert "differ" in answer.left_out[0] and answer.guarantee == "validated"
+
+
 LIES = {
     "text": "Sure, I can look for you.",
     "an invented name": CALL.replace("look", "cook"),

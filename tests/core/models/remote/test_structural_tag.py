@@ -188,6 +188,19 @@ def test_an_ollama_that_ignores_the_schema_is_told_once(
     assert sum("ignored the form 'json_schema of calls'" in record.message for record in caplog.records) == 1
 
 
+def test_an_ollama_that_does_not_know_a_keyword_is_asked_without_it(serve: Any) -> None:
+    """No request is sent twice."""
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "minItems" in json.dumps(body):
+            return httpx.Response(400, json={"error": {"message": "schema: minItems is not supported"}})
+        return json.dumps([{"name": "look", "arguments": {"city": "Bergen"}}])
+
+    server = serve(reply)
+    answer = server.model(server="ollama").generate("Go", tools=TOOLS, tool_choice="required")
+    assert answer.form == "json_schema of calls" and answer.tool_calls and len(server.asked) == 2
+
+
 def test_ollama_keeps_native_tools_where_no_schema_can_say_the_calls(serve: Any, complete: Any) -> None:
     """A free choice, and references, which are relative to the root of their own schema."""
     server = serve(complete(None, ("look", {"city": "Bergen"})))
