@@ -35,6 +35,8 @@ class Form:
         tools_in_prompt: the tools are in the prompt, and calls are text.
         plan: the language of the answer, if ``fields`` have its exported grammar.
         exported: this grammar, as ``fields`` have it.
+        promises: names of the tools of which the server writes a well-formed call, if it does what ``fields`` say;
+            empty: it promises nothing.
         schemas: the schemas in ``fields``.
         instruction: a text for the system turn, for what no field says.
         size: size of what the server compiles to one grammar: a refusal because of it is followed by the next form,
@@ -48,6 +50,7 @@ class Form:
     tools_in_prompt: bool = False
     plan: Plan | None = None
     exported: str = ""
+    promises: tuple[str, ...] = ()
     schemas: tuple[Any, ...] = ()
     instruction: str = ""
     size: int = 0

@@ -319,7 +319,7 @@ class RemoteModel(Model):
             is_ignored = ignores(form, answer, verdict, answer.used_up(self._protocol.window))
             if is_ignored:
                 self._protocol.distrust(form)
-                form = replace(form, left_out=("the grammar, which the server ignored",))
+                form = replace(form, left_out=("what the server was told to enforce, and ignored",))
             if not verdict.wrong:
                 rest = remaining_events(built.text, verdict)
                 for event in rest if unequal is None else unequal.feed(rest):

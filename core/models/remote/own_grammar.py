@@ -25,9 +25,9 @@ from ...generation.plan import Planner
 from ...grammar import Grammar
 from ..chat_template import ChatTemplate
 from ..history import message_shape
-from .answer import Answer
+from .answer import Answer, RawCall
 from .answer_judge import Task, Verdict
-from .form import CALLS, GRAMMAR, STRUCTURAL_TAG, Form
+from .form import GRAMMAR, STRUCTURAL_TAG, Form
 from .instructions import schema_text, with_system
 from .transport import RefusedError, Transport
 
@@ -165,7 +165,17 @@ def ignores(form: Form, answer: Answer, verdict: Verdict, used_up: bool | None) 
         # The server knows only what the exported text says.
         grammar = _read(form.name, form.exported) if form.left_out else form.plan.grammar
         return not grammar.matches(answer.text)
-    return form.name == CALLS and bool(verdict.wrong) and not verdict.cut and not answer.calls
+    if not form.promises or not verdict.wrong or verdict.cut:
+        return False
+    # Arguments outside of their schema prove nothing: the server may not know a keyword.
+    return not answer.calls or any(call.name not in form.promises or not _is_object(call) for call in answer.calls)
+
+
+def _is_object(call: RawCall) -> bool:
+    try:
+        return isinstance(json.loads(call.arguments), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 async def completion_pieces(

@@ -81,6 +81,7 @@ def _forms(
     possible = []
     strict, left_out, is_strict = _strict_tools(kind, sent)
     rest = _choice(kind, params)
+    names = tuple(tool["function"]["name"] for tool in sent)
     if beside and kind == "openai" and params.tool_choice == "auto":
         # On other servers, a response format together with tools forbids calls, or is an error.
         reduced, gone = known(schema, unknown)
@@ -98,9 +99,12 @@ def _forms(
         given = {"tools": sent, "response_format": {"type": "json_schema", "json_schema": named}}
         shape = '{"name": <function-name>, "arguments": <args-json-object>}'
         how = f"a JSON array of calls: [{shape}]" if call["type"] == "array" else f"one call as JSON: {shape}"
-        possible.append(Form(CALLS, given, places, instruction=f"Answer with {how}"))
+        possible.append(Form(CALLS, given, places, instruction=f"Answer with {how}", promises=names))
     if is_strict:
-        possible.append(Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside))
+        promised = names if kind in ("vllm", "sglang") else ()
+        possible.append(
+            Form("strict tools", {**strict, **rest}, places + left_out, schema_in_prompt=beside, promises=promised)
+        )
     possible.append(Form("tools", {"tools": sent, **rest}, places, schema_in_prompt=beside))
     return [*possible, Form("prompt", schema_in_prompt=beside, tools_in_prompt=True)]
 
@@ -145,9 +149,9 @@ def _call_schema(
                 "additionalProperties": False,
             }
         )
-    call = calls[0] if len(calls) == 1 else {"type": "object", "anyOf": calls}
+    call: dict[str, Any] = calls[0] if len(calls) == 1 else {"type": "object", "anyOf": calls}
     if params.parallel_tool_calls and params.tool_choice == "required":
-        return known({"type": "array", "items": call, "minItems": 1}, unknown)[0]
+        call = {"type": "array", "items": call} | ({} if "minItems" in unknown else {"minItems": 1})
     return call
 
 

@@ -156,6 +156,36 @@ def test_a_server_that_ignores_the_tag_is_told_once_and_asked_otherwise(
     assert sum("ignored the form 'structural tag'" in record.message for record in caplog.records) == 1
 
 
+@KINDS
+@pytest.mark.parametrize("lie", ["cook", "not JSON", "no call"])
+def test_strict_tools_that_are_not_strict_are_followed_by_our_grammar(
+    serve: Any, complete: Any, caplog: pytest.LogCaptureFixture, kind: str, lie: str
+) -> None:
+    """A parser of calls without a grammar writes what the model likes, although the tools are strict."""
+    native = {
+        "cook": complete(None, ("cook", {"city": "Bergen"})),
+        "not JSON": complete(None, ("look", '{"city": Bergen')),
+        "no call": complete("Sure!"),
+    }[lie]
+    server = serve(lambda body: native if "tools" in body else CALL)
+    model = server.model(server=kind, retries=0, repair=False)
+    with caplog.at_level(logging.WARNING, "toolgrammar"):
+        for _ in range(2):
+            answer = model.generate("Go", tools=TOOLS, tool_choice="required")
+            assert [call.arguments for call in answer.tool_calls] == [{"city": "Bergen"}]
+            assert (answer.form, answer.guarantee) == ("structural tag", "constrained")
+    assert ["tools" in body for body in server.asked] == [True, False, False]
+    assert sum("ignored the form 'strict tools'" in record.message for record in caplog.records) == 1
+
+
+@KINDS
+def test_a_keyword_that_strict_tools_do_not_enforce_is_no_lie(serve: Any, complete: Any, kind: str) -> None:
+    """The model is told, and asked again in its own format."""
+    server = serve(complete(None, ("look", {"city": "Bergenhusgate"})), complete(None, ("look", {"city": "Bergen"})))
+    answer = server.model(server=kind, retries=1).generate("Go", tools=TOOLS, tool_choice="required")
+    assert (answer.form, answer.attempts, answer.tool_calls[0].arguments) == ("strict tools", 2, {"city": "Bergen"})
+
+
 @pytest.mark.parametrize("choice", ["required", "look"])
 def test_ollama_gets_a_schema_of_the_calls_that_it_has_to_make(serve: Any, choice: str) -> None:
     """Ollama knows no tool choice, but its ``format``, to which its OpenAI endpoint maps ``json_schema``."""
