@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
 
-from toolgrammar.core import ArgumentsDelta, BudgetError, load_model
+from toolgrammar.core import ArgumentsDelta, BudgetError, Grammar, load_model
 from toolgrammar.tools import ToolSet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -39,22 +40,26 @@ WEATHER = {
     "required": ["city", "days"],
     "additionalProperties": False,
 }
+LOOK = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 9}, "n": {"type": "integer", "minimum": 3, "maximum": 99}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
 TOOLS = ToolSet.from_any([{"name": "get_weather", "parameters": WEATHER}, {"name": "now", "parameters": {}}])
 
 
-@pytest.fixture(scope="module")
-def url(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of the server."""
+@contextmanager
+def serving(model_path: str, log: Path, *options: str, **environment: str) -> Iterator[str]:
+    """Start a server, and give its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log"
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model_path]
     command += ["--served-model-name", "noise", "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
-    command += ["--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", "--enable-auto-tool-choice"]
-    command += ["--tool-call-parser", "toolgrammar-hermes"]
-    command += ["--structured-outputs-config", '{"backend": "outlines"}']
-    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output, env=os.environ) as server:
+    command += ["--max-model-len", "1024", "--max-num-seqs", "8", "--enforce-eager", *options]
+    settings = {**os.environ, **environment}
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output, env=settings) as server:
         try:
             for _ in range(1000):
                 assert server.poll() is None, log.read_text()[-4000:]
@@ -66,6 +71,32 @@ def url(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.terminate()
+
+
+@pytest.fixture(scope="module")
+def url(model_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the server."""
+    options = ["--enable-auto-tool-choice", "--tool-call-parser", "toolgrammar-hermes"]
+    options += ["--structured-outputs-config", '{"backend": "outlines"}']
+    with serving(model_path, tmp_path_factory.mktemp("server") / "log", *options) as address:
+        yield address
+
+
+def test_a_stock_server_is_constrained_by_a_structural_tag(model_path: str, tmp_path: Path) -> None:
+    """No plug-in of ours, no parser of calls, random weights: the first answer is valid."""
+    with (
+        serving(model_path, tmp_path / "log", VLLM_PLUGINS="") as address,
+        load_model(f"vllm:noise@{address}", retries=0) as model,
+    ):
+        tools = ToolSet.from_any([{"name": "look", "parameters": LOOK}, {"name": "go", "parameters": LOOK}])
+        for seed in range(5):
+            given = {"seed": seed, "temperature": 1.5, "max_tokens": 200}
+            for choice in ("required", "go"):
+                answer = model.generate("Go", tools=tools, tool_choice=choice, parallel_tool_calls=False, **given)
+                assert (answer.form, answer.guarantee, answer.attempts) == ("structural tag", "constrained", 1)
+                assert len(answer.tool_calls) == 1 and choice in ("required", answer.tool_calls[0].name)
+            answer = model.generate("Go", grammar=Grammar.from_regex("yes|no|[0-9]{3,9}"), **given)
+            assert (answer.form, answer.guarantee) == ("structural tag", "constrained")
 
 
 class Counted(httpx.AsyncBaseTransport):
