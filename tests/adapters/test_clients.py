@@ -22,6 +22,7 @@ NEEDS = {
     "agno_agent": "agno",
     "anthropic_sdk": "anthropic",
     "deepagents_agent": "deepagents",
+    "dspy_agent": "dspy",
     "google_adk": "google.adk",
     "haystack_agent": "haystack",
     "instructor_sdk": "instructor",

@@ -60,6 +60,11 @@ SAID = {
         "Plan(beds={'east': 12})",
         "in pieces:  True",
     ],
+    "langchain_deep_agent.py": [
+        "water_of('Plau')",
+        "/report.md Lake Plau is 27 metres deep.",
+        "agent says: The report",
+    ],
     "pydantic_ai_agent.py": ["soil_of('east', {'ph': 6})", "Plan(beds={'east': 12})", "in pieces:"],
     "openai_smolagents.py": ["Sail at nine.", "called tide({'harbour': 'Husum', 'hour': 9})"],
     "litellm_dspy.py": ["False bills"],
@@ -76,6 +81,7 @@ SAID = {
 
 # Frameworks that are not among the packages of the tests; their examples run where they are installed.
 NEEDS = {
+    "langchain_deep_agent.py": "deepagents",
     "ag2_agent.py": "ag2",
     "openai_agents_sdk.py": "agents",
     "openai_haystack.py": "haystack",
