@@ -69,14 +69,15 @@ def make_server() -> Any:
 
     server: Server[Any, Any] = Server("test")
 
-    @server.list_tools()
-    async def listed_1(request: types.ListToolsRequest) -> types.ListToolsResult:
-        return list_tools(request.params.cursor if request and request.params else None)
+    # Without the decorators, whose functions have other arguments in older versions.
+    async def listed_1(request: types.ListToolsRequest) -> types.ServerResult:
+        return types.ServerResult(list_tools(request.params.cursor if request.params else None))
 
-    @server.call_tool(validate_input=False)
-    async def called_1(name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-        return await call_tool(name, arguments)
+    async def called_1(request: types.CallToolRequest) -> types.ServerResult:
+        return types.ServerResult(await call_tool(request.params.name, request.params.arguments or {}))
 
+    server.request_handlers[types.ListToolsRequest] = listed_1
+    server.request_handlers[types.CallToolRequest] = called_1
     return server
 
 
