@@ -96,7 +96,8 @@ def jamba() -> Any:
     return transformers.JambaForCausalLM(config)
 
 
-SHARED = [llama, gpt2, qwen2, qwen3, mistral]
+# With transformers 4.56, a shared pass of GPT-2 gives other logits: the library warns, and shares none.
+SHARED = [llama, *([gpt2] if int(transformers.__version__.split(".")[0]) >= 5 else []), qwen2, qwen3, mistral]
 APART = [mamba, gpt_neo, jamba]
 Loaded = Callable[[Callable[[], Any]], Any]
 
