@@ -27,9 +27,8 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-PAGES = tuple(
-    DOCS / f"{name}.md" for name in ("performance", "evidence", "decisions", "formats", "repair", "text-grammars")
-)
+_PAGES = ("performance", "evidence", "adapters", "decisions", "formats", "repair", "text-grammars")
+PAGES = tuple(DOCS / f"{name}.md" for name in _PAGES)
 PICTURE = DOCS / "images" / "growth.svg"
 COSTS = DOCS / "images" / "costs.svg"
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
@@ -501,6 +500,17 @@ def decisions_table(result: Result) -> str:
     return table([*head, *FAMILIES], rows)
 
 
+def matrix(result: Result) -> str:
+    """The rows of `.ci/matrix`: versions, tests and days."""
+    pythons = sorted({row["python"] for row in result["rows"].values()})
+    rows = [
+        (f"`{name}`", row["package"], row["passed"], row["failed"], row["skipped"], row["date"])
+        for name, row in result["rows"].items()
+    ]
+    shown = table(["row", "version", "tests passed", "failed", "skipped", "date"], rows)
+    return f"Python {', '.join(pythons)}.\n\n{shown}"
+
+
 def mask_verifier(result: Result) -> str:
     """What the verifier of masks has compared."""
     counts = ("cases", "finite cases", "masks", "tokens in masks", "texts judged", "differences")
@@ -696,6 +706,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "gpu_steps": gpu_steps,
     "over_constraint": over_constraint,
     "verdicts": below_machine(verdicts_by_family),
+    "matrix": matrix,
     "mask_verifier": mask_verifier,
     "decisions": below_machine(decisions_table),
     "text_grammars": text_grammars,

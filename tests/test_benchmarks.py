@@ -8,6 +8,7 @@ import importlib
 import json
 import random
 import re
+import runpy
 import sys
 import time
 from collections import Counter
@@ -91,6 +92,17 @@ def test_every_kept_result_is_shown(bench: Any) -> None:
     assert names <= set(report.TABLES)
     shown = {match[2]: match[3] for match in report.BLOCK.finditer(pages)}
     assert {name for name in names if "ython 3." not in shown[name] or "| --" in shown[name]} == set()
+
+
+def test_every_row_of_the_matrix_has_a_result(bench: Any) -> None:
+    """A row of `.ci/matrix` that has never run is not shown as tested, and no row is shown that is gone."""
+    shown = runpy.run_path(str(ROOT / ".ci" / "matrix"), run_name="matrix")
+    rows = (
+        {f"{name}-{end}" for name in shown["FRAMEWORKS"] for end in ("lowest", "highest")}
+        | set(shown["EXAMPLES"])
+        | set(shown["NODE"])
+    )
+    assert set(bench("report").kept("matrix")["rows"]) == rows
 
 
 def test_results_name_no_place_of_the_machine(bench: Any) -> None:
