@@ -161,7 +161,8 @@ class MergedObjects:
             bits, first = groups.get(meaning(formula), (0, formula))
             groups[meaning(formula)] = bits | 1 << index, first
         exact = len(groups) > MAX_SUBSETS or self.lowering.options.property_order == "any"
-        ways: list[tuple[_Met, Goal]] = [((), goal)]  # and all that is known
+        known = goal if not exact else self._alternatives(goal)
+        ways: list[tuple[_Met, Goal]] = [((), known)]  # and all that is known, as one formula once it was expanded
         for bits, formula in groups.values():
             if formula == TRUE:  # to meet more loses nothing
                 ways = [((*way, (bits, True, TRUE)), facts) for way, facts in ways]
@@ -170,10 +171,13 @@ class MergedObjects:
             unmet = denied if denied is not None and self._is_simple(denied) else TRUE
             more = []
             for way, facts in ways:
-                if not exact or self.lowering.branches((*facts, formula)):
-                    more.append(((*way, (bits, True, formula)), (*facts, formula)))
-                if denied is None or self.lowering.branches((*facts, denied)):
-                    more.append(((*way, (bits, False, unmet)), facts if denied is None else (*facts, denied)))
+                met = self._alternatives((*facts, formula)) if exact else (*facts, formula)
+                if not exact or met != (FALSE,):
+                    more.append(((*way, (bits, True, formula)), met))
+                if denied is None:
+                    more.append(((*way, (bits, False, unmet)), facts))
+                elif (rest := self._alternatives((*facts, denied))) != (FALSE,):
+                    more.append(((*way, (bits, False, unmet)), rest))
             ways = more
             if len(ways) > MAX_WAYS:
                 raise LimitError(
@@ -181,6 +185,11 @@ class MergedObjects:
                     hint="give each alternative of oneOf a property with its own const, or use anyOf",
                 )
         return [way for way, _ in ways]
+
+    def _alternatives(self, goal: Goal) -> Goal:
+        """Return the alternatives of a goal as a goal, which is expanded only once."""
+        found = self.lowering.branches(goal)
+        return (FALSE,) if not found else (found[0],) if len(found) == 1 else (AnyOf(tuple(found)),)
 
     def _is_simple(self, formula: Formula) -> bool:
         return len(self.lowering.branches((formula,))) <= MAX_SIMPLE

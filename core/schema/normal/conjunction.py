@@ -595,9 +595,10 @@ def same_value(left: Any, right: Any) -> bool:
 
 def is_among(value: Any, listed: Sequence[Any]) -> bool:
     """Return True if a value is equal to one of a list as `same_value` has it."""
-    if not isinstance(value, (dict, list, tuple)) and value not in listed:  # quick: scalars that differ for Python do
-        return False
-    return any(same_value(value, other) for other in listed)
+    kind = type_of(value)
+    if kind in ("array", "object"):
+        return any(same_value(value, other) for other in listed)
+    return any(value == other and type_of(other) == kind for other in listed)  # `==` first: most differ for Python too
 
 
 def flat(goal: Iterable[Formula]) -> Goal:
