@@ -639,6 +639,27 @@ def engine_rows(report: Result) -> str:
     return table(("batch", "texts", "invalid", *times), rows)
 
 
+def other_spellings(report: Result) -> str:
+    """Calls in another family's spelling, with the option and without."""
+    columns = {
+        "requests": "requests",
+        "calls": "with a call",
+        "valid": "valid",
+        "right": "right",
+        "spelled": "in another spelling",
+        "unanswerable": "no tool fits",
+        "called_anyway": "called all the same",
+        "shown": "asked for text with code",
+        "shown_called": "called instead",
+        "passes": "forward passes",
+    }
+    rows = [
+        [f"`other_spellings={name == 'on'}`", *(found.get(key, 0) for key in columns)]
+        for name, found in report["ways"].items()
+    ]
+    return table((report["model"], *columns.values()), rows)
+
+
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
@@ -718,6 +739,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "memory": memory,
     "engines": below_machine(engines),
     "engine_rows": below_machine(engine_rows),
+    "other_spellings": below_machine(other_spellings),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
     "vocabulary_cost": vocabulary,

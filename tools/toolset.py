@@ -54,6 +54,7 @@ from .formats import (
 )
 from .formats.bare_json import BareJsonParser
 from .formats.leniencies import lenient
+from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
 from .repair import repair_call
 from .sources.any_source import tools_from_any
@@ -257,6 +258,7 @@ class ToolSet:
         max_calls: int | None = None,
         distinct: bool = False,
         reasoning: Reasoning = "none",
+        other_spellings: bool = False,
     ) -> Grammar:
         """Return the union grammar of the assistant's turn.
 
@@ -277,6 +279,8 @@ class ToolSet:
                 ``"optional"``, or ``"opened"``, where the prompt has opened it. For those who run the grammar
                 themselves, under a processor say; a `Model` keeps reasoning apart (``GenerateParams.thinking``), with
                 a budget of its own.
+            other_spellings: text that begins as a call in the spelling of another family (JSON, a tag, Python; in a
+                code fence or not) is held to that call; `parser` needs the same.
 
         Raises:
             UnknownToolError: ``tool_choice`` is neither a known word nor the name of a tool; lists the names.
@@ -292,15 +296,18 @@ class ToolSet:
         turn = tools._turn(tool_choice, parallel, whitespace, schema)
         if turn.tools:
             turn = self._counted(turn, min_calls, max_calls, distinct)
+        other_spellings = other_spellings and bool(turn.tools) and turn.text and schema is None
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
         is_dated = any(tool.names_a_day for tool in turn.tools)
         day = dates.today() if is_dated else None
-        key += (min_calls, max_calls, distinct, reasoning, day)  # type: ignore[assignment]
+        key += (min_calls, max_calls, distinct, reasoning, day, other_spellings)  # type: ignore[assignment]
         with self._lock:
             made = self._grammars.get(key)
         if made is None:
             if is_dated:
                 turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
+            if other_spellings and (others := OtherSpellings.beside(wire, turn.tools)).rows:
+                turn = replace(turn, other=others)
             made = wire.with_reasoning(wire.grammar(turn), reasoning)
             with self._lock:
                 made = self._grammars.setdefault(key, made)
@@ -386,6 +393,7 @@ class ToolSet:
         new_id: Callable[[], str] = new_call_id,
         reasoning: Reasoning = "none",
         bare_json: bool = False,
+        other_spellings: bool = False,
     ) -> FormatParser:
         """Return a fresh streaming parser for that wire format; it checks each call as `parse` does.
 
@@ -399,9 +407,14 @@ class ToolSet:
                 `grammar`, a `Model` needs none of it.
             bare_json: no grammar held the text: JSON that names a tool and has arguments, at the beginning of a line or
                 in a code fence, is a call too, unless the format has markup around text.
+            other_spellings: the grammar had them, as `grammar` says.
         """
         wire = get_format(format)
         parser: FormatParser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)
+        if other_spellings and response_schema is None:
+            spellings = OtherSpellings.beside(wire, tuple(self))
+            if spellings.rows:
+                parser = OtherSpellingsParser(parser, spellings, self._checked, new_id)
         if wire.thinking is not None:
             parser = ThinkingParser(
                 parser,

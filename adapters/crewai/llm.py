@@ -47,7 +47,7 @@ __all__ = ["ToolGrammarLLM"]
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
     *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    *("grammar", "equal_calls"),
+    *("grammar", "equal_calls", "other_spellings"),
 )
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
@@ -79,7 +79,7 @@ class ToolGrammarLLM(BaseLLM):
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
             ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``, ``equal_calls``; and ``grammar``, for answers without tools and without a shape of
+            ``max_repetition``, ``equal_calls``, ``other_spellings``; and ``grammar``, for answers without tools and without a shape of
             their own; see `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
             ``max_retries``, which go to its loader.
 
@@ -105,6 +105,7 @@ class ToolGrammarLLM(BaseLLM):
     max_repetition: int | None = None
     draft: int | None = None
     equal_calls: bool | None = None
+    other_spellings: bool | None = None
     grammar: Any = None
 
     _loaded: _shared.LoadedModel = PrivateAttr()

@@ -42,6 +42,7 @@ _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
     *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
     "equal_calls",
+    "other_spellings",
 )
 _IDENTITY = ("options", "parallel_tool_calls", "reasoning_effort", *_shared.TELLING, *_SAMPLING)
 _PER_CALL = frozenset(
@@ -107,6 +108,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
             ``response_metadata["masses"]`` (`GenerateParams`).
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
         equal_calls: they may be equal to each other (`GenerateParams`).
+        other_spellings: text that begins as a call of another family is a call (`GenerateParams`).
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
@@ -149,6 +151,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
     masses: bool | None = None
     parallel_tool_calls: bool | None = None
     equal_calls: bool | None = None
+    other_spellings: bool | None = None
 
     loaded: Any = Field(default=None, exclude=True, repr=False)
 

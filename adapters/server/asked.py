@@ -30,6 +30,7 @@ OWN: Mapping[str, type] = {
     "draft": int,
     "max_repetition": int,
     "equal_calls": bool,
+    "other_spellings": bool,
 }
 
 #: Fields of requests that hold schemas, grammars and tools, in any protocol.

@@ -103,8 +103,9 @@ class Message:
         name: the speaker's or the tool's name.
         is_error: the tool failed and ``content`` says how (tool only).
         reasoning_blocks: the reasoning in its provider's own form, if that has one (assistant only).
-        leniencies: what a parser put up with to read the turn, for text that no grammar held; ``why`` of each is one
-            of the names in `toolgrammar.tools.formats.LENIENCIES` (assistant only).
+        leniencies: what a parser put up with to read the turn: text that no grammar held, or a call in the spelling of
+            another family; ``why`` of each is one of the names in `toolgrammar.tools.formats.LENIENCIES` (assistant
+            only).
     """
 
     role: Role

@@ -150,8 +150,13 @@ class Output:
             tokens: the tokens with their log-probabilities, if requested.
         """
         token_ids = tuple(self._decoding.token_ids)
+        message = self._built.message()
+        if self._parser is not None and (found := self._parser.leniencies):
+            at = self._answer_from
+            moved = (replace(edit, start=edit.start + at, end=edit.end + at) for edit in found)
+            message = replace(message, leniencies=tuple(moved))
         return Generation(
-            self._built.message(),
+            message,
             finish.reason,
             finish.usage,
             finish.cut,

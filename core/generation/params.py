@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..conversation.events import Event
     from ..conversation.messages import Message, ToolCall
     from ..grammar import Grammar
+    from ..repair import Edit
 
 
 class OutputParser(Protocol):
@@ -30,6 +31,11 @@ class OutputParser(Protocol):
 
     def close(self) -> list[Event]:
         """End the text; return the remaining events. An incomplete call has an error."""
+        ...
+
+    @property
+    def leniencies(self) -> Sequence[Edit]:
+        """What the text so far has that the wire format does not write (`Message.leniencies`)."""
         ...
 
 
@@ -50,13 +56,22 @@ class ToolInterface(Protocol):
         parallel: bool = True,
         whitespace: Whitespace = "single",
         response_schema: Any = None,
+        other_spellings: bool = False,
     ) -> Grammar:
-        """Return the union grammar of the assistant's turn."""
+        """Return the union grammar of the assistant's turn; with ``other_spellings``, text that begins as a call in the
+        spelling of another family is held to that call."""
         ...
 
-    def parser(self, format: Any = "hermes", *, response_schema: Any = None, bare_json: bool = False) -> OutputParser:
+    def parser(
+        self,
+        format: Any = "hermes",
+        *,
+        response_schema: Any = None,
+        bare_json: bool = False,
+        other_spellings: bool = False,
+    ) -> OutputParser:
         """Return a new streaming parser for a wire format; with a response schema, text is JSON; with ``bare_json``,
-        JSON that names a tool is a call."""
+        JSON that names a tool is a call; with ``other_spellings``, the grammar had them."""
         ...
 
     def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
@@ -150,6 +165,9 @@ class GenerateParams:
         parallel_tool_calls: several calls in one turn are allowed.
         equal_calls: calls may repeat earlier ones of the same turn (same tool, same arguments as written). False: such
             a call is dropped, and the answer ends there (that of a remote model continues).
+        other_spellings: with ``tool_choice="auto"``, a text that begins as a call of a tool in the spelling of another
+            family (JSON, ``<function=...>``, a call of Python; in a code fence or not) is held to the tool's schema and
+            is a call, with a leniency in ``Message.leniencies``. False: it is text.
         response_schema: with tools: a text answer must be JSON of this schema.
         tool_format: wire format of calls; None: detect it from the model's tokenizer.
         on_budget: near the budget, complete the output validly and list the truncated values (``"close"``), or raise
@@ -194,6 +212,7 @@ class GenerateParams:
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
     equal_calls: bool = False
+    other_spellings: bool = True
     response_schema: Mapping[str, Any] | bool | None = None
     tool_format: str | None = None
     on_budget: Literal["close", "error"] = "close"
@@ -231,6 +250,7 @@ class GenerateOptions(TypedDict, total=False):
     tool_choice: str
     parallel_tool_calls: bool
     equal_calls: bool
+    other_spellings: bool
     response_schema: Mapping[str, Any] | bool | type[Any] | None
     tool_format: str | None
     on_budget: Literal["close", "error"]

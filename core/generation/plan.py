@@ -142,11 +142,16 @@ class Planner:
             if params.json_mode.grammar is not None or not params.json_mode.constrained_decoding:
                 raise _excluded("tools", "this json_mode")
             schema = schema_of_mode(params.json_mode, is_written=True)
+        others = params.other_spellings and params.tool_choice == "auto" and schema is None
         grammar = tools.grammar(
-            tool_format, tool_choice=params.tool_choice, parallel=params.parallel_tool_calls, response_schema=schema
+            tool_format,
+            tool_choice=params.tool_choice,
+            parallel=params.parallel_tool_calls,
+            response_schema=schema,
+            other_spellings=others,
         )
         is_json = schema is not None
-        make_parser = partial(tools.parser, tool_format, response_schema=schema)
+        make_parser = partial(tools.parser, tool_format, response_schema=schema, other_spellings=others)
         barred = getattr(tool_format, "call_markers", ()) if params.tool_choice == "none" else ()
         return Plan(grammar, make_parser, barred, () if is_json else tuple(params.stop), is_json, params=params)
 

@@ -88,6 +88,7 @@ RANGES: Ranges = {
     "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required' (or 'any'), 'none' or a tool's name"),
     "parallel_tool_calls": FLAG,
     "equal_calls": FLAG,
+    "other_spellings": FLAG,
     "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
     "max_repetition": (lambda value: value is None or (is_whole(value) and value >= 0), "a number of bytes, or None"),
     "jump_forward": FLAG,

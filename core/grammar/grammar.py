@@ -470,11 +470,44 @@ class Grammar:
         return cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True, specials=(name,))
 
     @classmethod
-    def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0) -> Grammar:
-        """Return free text of at least ``min_chars`` characters that contains none of the strings of ``excluding``."""
+    def text(
+        cls,
+        *,
+        excluding: Sequence[str] = (),
+        min_chars: int = 0,
+        excluding_starts: Sequence[tuple[str, Sequence[str], str]] = (),
+    ) -> Grammar:
+        """Return free text.
+
+        Args:
+            excluding: strings that it does not contain.
+            min_chars: its minimum number of characters.
+            excluding_starts: what it does not begin with: each a regular expression, one of several words, and a
+                regular expression, one after the other.
+
+        Raises:
+            GrammarError: the number is negative, or a word is no string.
+            PatternError: an expression is malformed, or not regular (back-references).
+        """
+        from ..regex.compile import regex_term
+
         words = checked_words(excluding)
         checked_bounds(min_chars, None, "characters")
-        return cls(lambda nodes: nodes.text(free_text(nodes.terms, words, min_chars)), ("text", words, min_chars))
+        starts = tuple((before, checked_words(between), after) for before, between, after in excluding_starts)
+
+        def build(nodes: Nodes) -> int:
+            terms = nodes.terms
+            excluded = []
+            for before, between, after in starts:
+                ends = [regex_term(terms, pattern, whole=True) for pattern in (before, after)]
+                excluded.append(terms.seq(terms.seq(ends[0], terms.words(between)), terms.seq(ends[1], terms.ALL)))
+            free = free_text(terms, words, min_chars)
+            return nodes.text(terms.and_([free, *map(terms.not_, excluded)]) if excluded else free)
+
+        for before, _, after in starts:  # errors now, not at first use
+            for pattern in (before, after):
+                regex_term(Nodes().terms, pattern, whole=True)
+        return cls(build, ("text", words, min_chars, *([starts] if starts else [])))
 
     @classmethod
     def until(cls, marker: str, *, excluding: Sequence[str] = ()) -> Grammar:

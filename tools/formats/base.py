@@ -35,6 +35,23 @@ Strictness = Literal["closed", "open", "object"]
 Reasoning = Literal["none", "optional", "opened"]
 
 
+#: Beginnings of calls: a regular expression, one of several words, and a regular expression.
+Head = tuple[str, Sequence[str], str]
+
+
+class OtherCalls(Protocol):
+    """Calls in the spelling of other families."""
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The beginnings of a text that make it such a call."""
+        ...
+
+    def grammars(self, turn: TurnSpec) -> Sequence[Grammar]:
+        """Return the grammars of such calls of a turn."""
+        ...
+
+
 @dataclass(frozen=True)
 class TurnSpec:
     """Specification of one assistant turn: made by `ToolSet`, followed by the formats.
@@ -53,6 +70,7 @@ class TurnSpec:
         least_calls: minimum number of calls in a turn with calls.
         grammars: cache of the grammars of single tools.
         property_order: the order of the members of JSON arguments (see `toolgrammar.core.Grammar.from_json_schema`).
+        other: calls in the spelling of other families, as which a text may begin; None: such a text is text.
     """
 
     tools: tuple[Tool, ...]
@@ -67,6 +85,7 @@ class TurnSpec:
     least_calls: int = 1
     grammars: CallGrammars = field(default=CALL_GRAMMARS, repr=False, compare=False)
     property_order: PropertyOrder = "schema"
+    other: OtherCalls | None = None
 
     def schema(self, tool: Tool) -> tuple[Any, bool]:
         """Return the schema of a tool's arguments, and the default of its ``additionalProperties``."""

@@ -21,6 +21,7 @@ Leniency = Literal[
     "python_literal",
     "xml_entity",
     "bare_json",
+    "other_spelling",
     "repaired",
 ]
 
@@ -41,6 +42,7 @@ LENIENCIES: dict[Leniency, float] = {
     "python_literal": 0.1,  # a value is written as Python writes it
     "xml_entity": 0.1,  # a value is written with entities of XML
     "bare_json": 0.5,  # a call of a known tool is JSON in the text, without the markup of the format
+    "other_spelling": 0.5,  # a turn begins as a call in the spelling of another family, and is held to that call
     "repaired": 0.5,  # ``parse(repair=True)`` made the call valid
 }
 

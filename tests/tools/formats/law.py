@@ -21,7 +21,7 @@ from typing import Any
 import jsonschema
 
 from toolgrammar.core import CallEnd, ReasoningDelta, TextDelta, ToolGrammarError, Vocabulary
-from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.language.json_text import dump_json, read_json
 from toolgrammar.tools import Tool, ToolSet, close_objects
 from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
@@ -131,7 +131,8 @@ def judge(name: str, seed: int) -> str:
         constraint = tools.grammar(wire, **options).bind(vocabulary)
     except ToolGrammarError as error:
         return f"refused: {type(error).__name__}"
-    text = _walk(constraint, vocabulary, _pieces(wire), rng)
+    begun = _head(rng, tools) if options.get("other_spellings") and rng.random() < 0.8 else ""
+    text = _walk(constraint, vocabulary, _pieces(wire), rng, begun)
     where = f"{name}, seed {seed}: {options}\n{text!r}\n{[(tool.name, tool.parameters) for tool in tools]}"
     _check(text, wire, tools, options, rng, where)
     return "written"
@@ -192,7 +193,28 @@ def _options(rng: random.Random, tools: ToolSet) -> dict[str, Any]:
         options["reasoning"] = rng.choice(("optional", "opened"))
     if options["tool_choice"] == "auto" and rng.random() < 0.3:
         options["response_schema"] = {"type": "object", "properties": {"say": {"type": "string"}}, "required": ["say"]}
+    elif options["tool_choice"] == "auto" and rng.random() < 0.6:
+        options["other_spellings"] = True
     return options
+
+
+def _head(rng: random.Random, tools: ToolSet) -> str:
+    """The beginning of a turn that another family would write: of a call of a tool, or of what is nearly one."""
+    name = rng.choice([*tools.names, "nobody"])
+    fence = rng.choice(("", "", "```json\n", "```\n", "``` \r\n \n", "```tool_code\n", "```python\n", "```rust\n"))
+    head = rng.choice(
+        (
+            f'{{"name": {dump_json(name)}, "arguments": ',
+            f'{{\n  "name": {dump_json(name)},\n  "parameters":',
+            f'[{{"type": "function", "name": {dump_json(name)}, "arguments":',
+            f'{{"name": {dump_json(name)}, "description": ',
+            f"<function={name}>{{",
+            f"<function={name}>\n<parameter=",
+            f"[{name}(",
+            f"{name}(",
+        )
+    )
+    return rng.choice(("", "", " ", "\n\n")) + fence + head[: rng.choice((None, None, None, rng.randint(1, len(head))))]
 
 
 def _pieces(wire: WireFormat) -> Sequence[str]:
@@ -205,11 +227,15 @@ def _pieces(wire: WireFormat) -> Sequence[str]:
     return [*marks, *(mark[:-1] for mark in marks if len(mark) > 1), *HOSTILE]
 
 
-def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: random.Random) -> str:
-    """Return a random turn, control tokens as their names."""
+def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: random.Random, begun: str) -> str:
+    """Return a random turn, control tokens as their names; as far as it may, it begins with a text."""
     matcher = constraint.matcher()
     spelled = {number: name.encode() for name, number in vocabulary.special.items()}
     written: list[bytes] = []
+    for byte in begun.encode():
+        if not matcher.accept(byte):
+            break
+        written.append(bytes((byte,)))
     for step in range(rng.choice((5, 20, MAX_WALK))):
         if step in (0, 3, 12):
             _check_mask(matcher, vocabulary)
@@ -255,7 +281,7 @@ def _check(
     rng: random.Random,
     where: str,
 ) -> None:
-    reading = {key: options[key] for key in ("response_schema",) if key in options}
+    reading = {key: options[key] for key in ("response_schema", "other_spellings") if key in options}
     if options.get("reasoning") == "opened":
         reading["reasoning"] = "opened"
     try:
@@ -269,7 +295,8 @@ def _check(
     parser = tools.parser(wire, **reading)
     parser.feed(text)
     parser.close()
-    if parser.leniencies:
+    is_other = [edit.why for edit in parser.leniencies] == ["other_spelling"]
+    if parser.leniencies and not (is_other and "other_spellings" in options):
         raise LawError(f"read leniently: {parser.leniencies}\n{where}")
     calls = [event.call for event in whole if isinstance(event, CallEnd)]
     said = "".join(event.text for event in whole if isinstance(event, TextDelta))
@@ -279,6 +306,8 @@ def _check(
         ):
             raise LawError(f"{call.error}\n{where}")
         _check_against_jsonschema(tools, call, where)
+    if is_other and (not calls or said.strip()):
+        raise LawError(f"another spelling: calls {calls}, text {said!r}\n{where}")
     choice = options["tool_choice"]
     if choice != "auto" and (not calls or said.strip()):
         raise LawError(f"calls {calls}, text {said!r}\n{where}")
@@ -304,6 +333,7 @@ def _check(
         and options.get("whitespace", "single") == "single"
         and "reasoning" not in options
         and not is_written_apart
+        and not is_other
     ):
         _check_rendered(calls, wire, tools, options, where)
 

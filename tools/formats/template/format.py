@@ -33,6 +33,11 @@ WORD = r"[A-Za-z0-9_.\-]+"
 _HOLE = re.compile(r"(\$name|\$quoted|\$args|\$id)")
 
 
+def quoted(text: str) -> str:
+    """Return the regular expression of a text: `re.escape` escapes more than ECMA-262 permits."""
+    return re.sub(r"[\\^$.*+?()\[\]{}|/]", r"\\\g<0>", text)
+
+
 @dataclass(frozen=True)
 class TemplateFormat(WireFormat):
     """A format as data.
@@ -181,6 +186,8 @@ class TemplateFormat(WireFormat):
             if self.trail and self.text_start:
                 said += Grammar.choice(Grammar.literal(""), self.markup(self.trail))
             alternatives.append(said)
+            if turn.other is not None and calls_allowed:
+                alternatives += turn.other.grammars(turn)
         if calls_allowed:
             if not self.parallel and max(turn.min_calls, turn.least_calls) > 1:
                 raise GrammarError(
@@ -251,9 +258,14 @@ class TemplateFormat(WireFormat):
 
     def _prose(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of text before calls."""
-        text = Grammar.text(excluding=self.markers, min_chars=1)
+        text = self._free_text(turn)
         start, end = self._around_prose
         return self.markup(start) + text + self.markup(end)
+
+    def _free_text(self, turn: TurnSpec) -> Grammar:
+        """Return the grammar of text that holds no call."""
+        heads = () if turn.other is None else turn.other.heads
+        return Grammar.text(excluding=self.markers, min_chars=1, excluding_starts=heads)
 
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
@@ -268,11 +280,13 @@ class TemplateFormat(WireFormat):
                     hint="leave out response_schema or the tools, or choose a format with markers",
                 )
         elif not self.anchored:
-            text = Grammar.text(excluding=self.markers, min_chars=1)
+            text = self._free_text(turn)
         else:
             # The first character that is not white space does not begin a trigger. (White space alone is no text.)
             begun = "|".join(re.escape(trigger.lstrip(SPACE)) for trigger in self.triggers)
             without = f"(?![\\s\\S]*(?:{'|'.join(map(re.escape, self.markers))}))" if self.markers else ""
+            for before, names, after in () if turn.other is None else turn.other.heads:
+                without += f"(?!{before}(?:{'|'.join(map(quoted, names))}){after})"
             text = Grammar.from_regex(rf"{without}[ \t\n\r]*(?!{begun})[^ \t\n\r][\s\S]*")
         return self.markup(self.text_start) + text + self.markup(self.text_end)
 

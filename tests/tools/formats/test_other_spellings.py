@@ -1,0 +1,211 @@
+"""Turns that begin as a call in the spelling of another family: held to the call, and read as one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from toolgrammar.core import CallEnd, TextDelta
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import format_names, get_format
+
+from .common import EVERY
+
+
+def get_weather(city: str, days: int = 1) -> str:
+    """Get the weather."""
+    return f"{city}, {days}"
+
+
+def ping() -> str:
+    """Ping."""
+    return "pong"
+
+
+TOOLS = ToolSet([get_weather, ping])
+PARIS = ("get_weather", {"city": "Paris", "days": 2})
+PING: tuple[str, dict[str, Any]] = ("ping", {})
+
+#: Texts of other families, and their calls.
+SPELLED = (
+    (
+        '```json\n{\n  "name": "get_weather",\n  "arguments": {\n    "city": "Paris",\n    "days": 2\n  }\n}\n```',
+        [PARIS],
+    ),
+    ('{"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}', [PARIS]),
+    ('{"type": "function", "name": "get_weather", "parameters": {"city": "Paris", "days": 2}}', [PARIS]),
+    ('```\n{"name": "ping", "arguments": {}}\n```\n```\n{"name": "ping", "arguments": {}}\n```', [PING, PING]),
+    (
+        '[{"name": "ping", "arguments": {}}, {"name": "get_weather", "arguments": {"city": "Paris", "days": 2}}]',
+        [PING, PARIS],
+    ),
+    ('<function=get_weather>{"city": "Paris", "days": 2}</function>', [PARIS]),
+    (
+        "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>",
+        [PARIS],
+    ),
+    ('[get_weather(city="Paris", days=2), ping()]', [PARIS, PING]),
+    ('```tool_code\nget_weather(city="Paris", days=2)\n```', [PARIS]),
+    ("ping()", [PING]),
+)
+
+#: Texts that are no calls, although they begin alike.
+PLAIN = (
+    "Hello.",
+    '{"name": "Paris", "arguments": {"a": 1}}',
+    '{"name": "get_weather", "description": "Get the weather.", "parameters": {"type": "object"}}',
+    '```json\n{"answer": "get_weather"}\n```',
+    '```rust\n{"name": "ping", "arguments": {}}\n```',
+    'An example:\n```json\n{"name": "get_weather", "arguments": {"town": 1}}\n```',
+    'get_weather("Paris") is a function.',
+    "ping is a tool.",
+    "<function=other>{}</function>",
+)
+
+#: Texts that begin as a call and are no valid one.
+REFUSED = (
+    '{"name": "get_weather", "arguments": {"town": "Paris"}}',
+    '```json\n{"name": "get_weather", "arguments": {"city": 7}}\n```',
+    '{"name": "get_weather", "arguments": "Paris"}',
+    '{"name": "get_weather", "arguments": {"city": "Paris"}} is a call.',
+    '<function=get_weather>{"city": 7}</function>',
+    'get_weather(city="Paris", town=1)',
+)
+
+
+def _read(text: str, format: str = "hermes") -> tuple[list[tuple[str, dict[str, Any]]], str, list[str]]:
+    """Return the calls in a text, what is text, and the names of the leniencies; the same in pieces."""
+    found = []
+    for pieces in ([text], list(text)):
+        parser = TOOLS.parser(format, other_spellings=True)
+        events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+        calls = [event.call for event in events if isinstance(event, CallEnd)]
+        assert [call.error for call in calls] == [None] * len(calls)
+        said = "".join(event.text for event in events if isinstance(event, TextDelta))
+        found.append(([(call.name, dict(call.arguments)) for call in calls], said, [e.why for e in parser.leniencies]))
+    assert found[0] == found[1]
+    return found[0]
+
+
+@pytest.mark.parametrize(("text", "calls"), SPELLED)
+def test_a_call_in_another_spelling_is_a_call(text: str, calls: list[Any]) -> None:
+    """The grammar has it, and the parser reads it, in any pieces."""
+    assert TOOLS.grammar("hermes", other_spellings=True).matches(text)
+    assert _read(text) == (calls, "", ["other_spelling"])
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_any_other_text_is_text(text: str) -> None:
+    """JSON that names no tool, a tool's declaration and code are text, as without the option."""
+    assert TOOLS.grammar("hermes", other_spellings=True).matches(text)
+    assert TOOLS.grammar("hermes").matches(text)
+    assert _read(text) == ([], text, [])
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_from_its_head_on_it_is_held_to_the_call(text: str) -> None:
+    """Invalid arguments cannot be written, nor text after the call."""
+    assert not TOOLS.grammar("hermes", other_spellings=True).matches(text)
+    assert TOOLS.grammar("hermes").matches(text)
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_every_format_reads_what_its_grammar_has(name: str) -> None:
+    """A text of the grammar is the format's own calls, calls in another spelling, or text, for every format."""
+    wire = EVERY[name]
+    grammar = TOOLS.grammar(wire, other_spellings=True)
+    held = 0
+    for text, calls in SPELLED:
+        if not grammar.matches(text):
+            continue
+        parser = TOOLS.parser(wire, other_spellings=True)
+        events = [*parser.feed(text), *parser.close()]
+        read = [(event.call.name, dict(event.call.arguments)) for event in events if isinstance(event, CallEnd)]
+        if parser.leniencies:
+            assert read == calls
+            held += 1
+        else:  # the format's own, or text
+            assert read in (calls, []), text
+    assert held or get_format(name).text_marker or any(mark.startswith("```") for mark in wire.triggers)  # type: ignore[attr-defined]
+
+
+def test_the_format_wins_where_it_writes_the_same() -> None:
+    """Without a fence, JSON that a format writes itself has no leniency."""
+    text = '{"name": "get_weather", "parameters": {"city": "Paris", "days": 2}}'
+    assert _read(text, "llama-json") == ([PARIS], "", [])
+    assert _read(f"```json\n{text}\n```", "llama-json") == ([PARIS], "", ["other_spelling"])
+
+
+def test_a_model_that_writes_another_spelling_calls() -> None:
+    """The answer is the call, with the leniency; the text is as it was written."""
+    text = SPELLED[0][0]
+    out = ScriptedModel([text]).generate("Weather?", tools=TOOLS)
+    assert [(call.name, dict(call.arguments), call.error) for call in out.message.tool_calls] == [(*PARIS, None)]
+    assert (out.text, out.raw, out.finish_reason) == ("", text, "tool_calls")
+    assert [(edit.why, edit.start) for edit in out.message.leniencies] == [("other_spelling", 0)]
+
+
+def test_what_it_gets_wrong_is_made_right() -> None:
+    """From the head on, the model can write nothing but the call."""
+    out = ScriptedModel(['{"name": "get_weather", "arguments": {"town": "Paris"}}']).generate("Weather?", tools=TOOLS)
+    (call,) = out.message.tool_calls
+    assert call.name == "get_weather" and "town" not in call.arguments and call.error is None
+
+
+def test_it_can_be_turned_off() -> None:
+    """Then it is text."""
+    text = SPELLED[1][0]
+    out = ScriptedModel([text]).generate("Weather?", tools=TOOLS, other_spellings=False)
+    assert (out.text, out.message.tool_calls) == (text, ())
+
+
+@pytest.mark.parametrize("options", [{"tool_choice": "none"}, {"response_schema": True}])
+def test_where_no_call_may_be_it_is_no_call(options: dict[str, Any]) -> None:
+    """With ``tool_choice="none"``, and where text is JSON of a schema, JSON is text."""
+    out = ScriptedModel([SPELLED[1][0]]).generate("Weather?", tools=TOOLS, **options)
+    assert out.message.tool_calls == () and json.loads(out.text)["name"] == "get_weather"
+
+
+def test_at_every_budget_the_call_is_whole() -> None:
+    """Once it is certainly a call, it is completed; before, it is text."""
+    text = SPELLED[0][0]
+    seen = set()
+    for budget in range(1, 130):
+        out = ScriptedModel([text]).generate("Weather?", tools=TOOLS, max_tokens=budget)
+        assert len(out.token_ids) <= budget
+        calls = out.message.tool_calls
+        assert [call.error for call in calls] == [None] * len(calls)
+        seen.add(bool(calls))
+    assert seen == {False, True}
+
+
+def test_a_stop_string_ends_no_call() -> None:
+    """Stop strings are looked for in text."""
+    out = ScriptedModel([SPELLED[0][0]]).generate("Weather?", tools=TOOLS, stop=["Paris", "```"])
+    assert [dict(call.arguments) for call in out.message.tool_calls] == [PARIS[1]]
+
+
+def test_many_tools_have_the_json_spellings() -> None:
+    """The others compile each schema, so they are for few tools; the head does not grow the parser."""
+    tools = ToolSet([{"name": f"tool_{number}", "parameters": {"type": "object"}} for number in range(100)])
+    grammar = tools.grammar("hermes", other_spellings=True)
+    assert grammar.matches('{"name": "tool_77", "arguments": {}}')
+    assert not grammar.matches('{"name": "tool_77", "arguments": []}')
+    assert grammar.matches("tool_77()")  # text
+    parser = tools.parser("hermes", other_spellings=True)
+    assert not any(isinstance(event, CallEnd) for event in [*parser.feed("tool_77()"), *parser.close()])
+
+
+def test_the_grammar_survives_its_json() -> None:
+    """The beginnings that are excluded are in the data of the grammar, and in its source."""
+    from toolgrammar.core import Grammar
+
+    grammar = TOOLS.grammar("hermes", other_spellings=True)
+    again = Grammar.loads(grammar.dumps())
+    for text, _ in SPELLED:
+        assert again.matches(text)
+    for text in REFUSED:
+        assert not again.matches(text)

@@ -1,0 +1,318 @@
+"""Calls in the spelling of another family: small models write them although their template shows another format.
+
+Where the text of a turn begins as a call of a known tool in one of these spellings (JSON, a tag ``<function=NAME>``, a
+call of Python; each in a code fence or not), the grammar of a turn holds the rest to that call, and the parser reads it
+as one. The heads of `Spelling` say where that is for both, so they agree on what is a call. Any other text stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+
+from toolgrammar.core.conversation import Event, TextDelta, ToolCall
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.repair import Edit
+
+from ..tool import Tool
+from .base import FormatParser, Head, TurnSpec, WireFormat, dump_name
+from .leniencies import lenient
+from .pythonic.calls import PythonicCalls
+from .pythonic.parser import ARGUMENT_NAME
+from .registry import get_format
+from .template.format import TemplateFormat, quoted
+
+_SPACE = r"[ \t\r\n]*"
+
+#: Words after the backticks that open a code fence around a call.
+_FENCE_WORDS = ("json", "tool_call", "tool_calls", "tool_code", "tool", "python", "xml")
+_FENCE = rf"```(?:{'|'.join(_FENCE_WORDS)})?[ \t]*\r?\n{_SPACE}"
+_FENCE_END = rf"{_SPACE}(?:```{_SPACE})?"
+_STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrtu])*"'
+_FENCES = (*(f"```{word}" for word in sorted(_FENCE_WORDS, key=len, reverse=True)), "```")
+
+#: Maximum number of tools for which there are calls of Python and a tag for each argument: these notations compile the
+#: schema of each tool anew, and JSON does not.
+MAX_COMPILED = 24
+
+#: Undecided characters up to which each piece of text is examined; beyond, only growth by a quarter is.
+_ALWAYS = 512
+
+
+def _keys(tool: Tool) -> tuple[str, ...]:
+    """Return the names of a tool's arguments that can be written as Python's keywords."""
+    return tuple(name for name in tool.parameters.get("properties", {}) if re.fullmatch(ARGUMENT_NAME, name))
+
+
+@dataclass(frozen=True)
+class Spelling(ABC):
+    """One spelling of calls.
+
+    Attributes:
+        wire: the format whose parser reads the calls.
+        start: how each of them begins, outside of a fence.
+        added: text that the parser gets first.
+        is_json: arguments are one JSON object.
+    """
+
+    wire: TemplateFormat
+    start: str
+    added: str = ""
+    is_json: bool = False
+
+    def is_native(self, wire: WireFormat) -> bool:
+        """Return True if text that begins so, outside of a fence, may be a call in a format."""
+        if not self.start:
+            return isinstance(wire, PythonicCalls)
+        marks = wire.triggers if isinstance(wire, TemplateFormat) else wire.call_markers
+        return any(mark.startswith(self.start) or self.start.startswith(mark) for mark in marks)
+
+    def spelled(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
+        """Return the tools whose names can be written."""
+        return tuple(tool for tool in tools if re.fullmatch(self.wire.name_pattern, tool.name))
+
+    @abstractmethod
+    def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
+        """Yield the beginnings of the calls of tools, up to where they are certainly calls."""
+
+    @property
+    @abstractmethod
+    def any_head(self) -> str:
+        """The regular expression of a head for any tool; groups: its ``name``, and the ``key`` of an argument."""
+
+    @abstractmethod
+    def is_call(self, head: re.Match[str], tools: Sequence[Tool]) -> bool:
+        """Return True if a text that `any_head` matches is the head of a call of one of the tools."""
+
+    @abstractmethod
+    def calls(self, turn: TurnSpec) -> Grammar:
+        """Return the grammar of the calls of a turn."""
+
+
+class Objects(Spelling):
+    """An object with the name of the tool and the arguments, or a list of such objects."""
+
+    _type = rf'"type"{_SPACE}:{_SPACE}"function"{_SPACE},{_SPACE}'
+    _to_name = rf'\{{{_SPACE}(?:{_type})?"name"{_SPACE}:{_SPACE}'
+    _to_arguments = rf'{_SPACE},{_SPACE}"(?:arguments|parameters)"{_SPACE}:'
+
+    def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
+        """Yield the heads: the last character is the colon before the arguments."""
+        yield rf"(?:\[{_SPACE})?{self._to_name}", tuple(dump_name(tool.name) for tool in tools), self._to_arguments
+
+    @property
+    def any_head(self) -> str:
+        """The head with any string as the name."""
+        return rf"(?:\[{_SPACE})?{self._to_name}(?P<name>{_STRING}){self._to_arguments}"
+
+    def is_call(self, head: re.Match[str], tools: Sequence[Tool]) -> bool:
+        """Return True if the string is written as the grammar writes the name of a tool."""
+        return any(head["name"] == dump_name(tool.name) for tool in tools)
+
+    def calls(self, turn: TurnSpec) -> Grammar:
+        """Return the grammar of the objects, with any white space."""
+        turn = replace(turn, whitespace="flexible")
+        form = turn.grammars.number(self)
+        calls = {
+            tool.name: (dump_name(tool.name), turn.part(tool, form, partial(self._rest, tool, turn)))
+            for tool in turn.tools
+        }
+        head, comma = map(Grammar.from_regex, (self._to_name, rf"{_SPACE},{_SPACE}"))
+        begun, ended = map(Grammar.from_regex, (rf"\[{_SPACE}", rf"{_SPACE}\]"))
+        apart = self.wire.several(turn, calls, head, Grammar.from_regex(rf"{_FENCE_END}(?:{_FENCE})?"))
+        return Grammar.choice(apart, Grammar.sequence(begun, self.wire.several(turn, calls, head, comma), ended))
+
+    def _rest(self, tool: Tool, turn: TurnSpec) -> Grammar:
+        to_arguments, end = map(Grammar.from_regex, (self._to_arguments + _SPACE, rf"{_SPACE}\}}"))
+        return Grammar.sequence(to_arguments, turn.arguments(tool), end)
+
+
+@dataclass(frozen=True)
+class OfFormat(Spelling):
+    """The calls of another format.
+
+    Attributes:
+        closing: what follows the name, a regular expression.
+        keyed: the name of an argument and ``=`` must follow, or ``)``.
+    """
+
+    closing: str = ""
+    keyed: bool = False
+
+    def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
+        """Yield the heads: the start, a name, and what follows it."""
+        begun = quoted(self.start)
+        if not self.keyed:
+            yield begun, tuple(tool.name for tool in tools), self.closing
+            return
+        yield begun, tuple(tool.name for tool in tools), rf"{self.closing}\)"
+        for tool in tools:
+            yield rf"{begun}{quoted(tool.name)}{self.closing}", _keys(tool), "="
+
+    @property
+    def any_head(self) -> str:
+        """The head with any name that the format can write, and any key."""
+        closing = self.closing + (rf"(?:\)|(?P<key>{ARGUMENT_NAME})=)" if self.keyed else "")
+        return rf"{quoted(self.start)}(?P<name>{self.wire.name_pattern}){closing}"
+
+    def is_call(self, head: re.Match[str], tools: Sequence[Tool]) -> bool:
+        """Return True if the name is that of a tool, and the key that of one of its arguments."""
+        key = head.groupdict().get("key")
+        named = (tool for tool in tools if tool.name == head["name"])
+        return any(key is None or key in _keys(tool) for tool in named)
+
+    def calls(self, turn: TurnSpec) -> Grammar:
+        """Return the grammar of the calls of the format."""
+        return self.wire.grammar(turn)
+
+
+@lru_cache(maxsize=1)
+def _spellings() -> tuple[Spelling, ...]:
+    """Return all spellings."""
+    wire = replace(get_format("json"), name="objects", begin="", separator="\n", finish="", end_tokens=())
+    objects = replace(wire, triggers=("{", "[", *_FENCES), skips=(",", "[", "]", *_FENCES), names="")
+    tag = get_format("functionary-v3.1")
+    json_tag = replace(tag, skips=(*tag.skips, *_FENCES), end_tokens=(), special=(), thinking=None)
+    tags = replace(
+        get_format("qwen3-coder"),
+        call="<function=$name>\n$args</function>",
+        triggers=("<function=",),
+        skips=_FENCES,
+        special=(),
+        end_tokens=(),
+        thinking=None,
+    )
+    python = get_format("pythonic")
+    listed = replace(python, triggers=("[", *_FENCES), skips=(*python.skips, *_FENCES), end_tokens=())
+    lines = replace(listed, begin="", separator="\n", finish="")
+    return (
+        Objects(objects, "{", is_json=True),
+        OfFormat(json_tag, "<function=", is_json=True, closing=r">\{"),
+        OfFormat(tags, "<function=", closing=r">\n<parameter="),
+        OfFormat(listed, "[", closing=r"\(", keyed=True),
+        OfFormat(lines, "", "[", closing=r"\(", keyed=True),
+    )
+
+
+@dataclass(frozen=True)
+class OtherSpellings:
+    """The spellings that are not a format's own, for the tools of a turn.
+
+    Attributes:
+        rows: the spellings, each with the tools that it can call, and the regular expression of what stands before.
+    """
+
+    rows: tuple[tuple[Spelling, tuple[Tool, ...], str], ...]
+
+    @classmethod
+    def beside(cls, wire: WireFormat, tools: Sequence[Tool]) -> OtherSpellings:
+        """Return the spellings for calls of some tools; none if the format has markup around text, or code fences."""
+        marks = wire.triggers if isinstance(wire, TemplateFormat) else ()
+        if wire.text_marker or any(mark.startswith("```") for mark in marks):
+            return cls(())
+        found = (
+            (spelling, spelling.spelled(tools), _FENCE if spelling.is_native(wire) else f"(?:{_FENCE})?")
+            for spelling in _spellings()
+            if spelling.is_json or len(tools) <= MAX_COMPILED
+        )
+        return cls(tuple(row for row in found if row[1]))
+
+    @cached_property
+    def heads(self) -> tuple[Head, ...]:
+        """The beginnings of a text that make it a call."""
+        return tuple(
+            (_SPACE + fence + before, names, after)
+            for spelling, tools, fence in self.rows
+            for before, names, after in spelling.heads(tools)
+            if names
+        )
+
+    def grammars(self, turn: TurnSpec) -> list[Grammar]:
+        """Return the grammars of the calls of a turn, one for each spelling."""
+        turn = replace(turn, min_calls=max(turn.min_calls, 1), text=False)
+        end = Grammar.from_regex(_FENCE_END)
+        return [
+            Grammar.sequence(Grammar.from_regex(_SPACE + before), spelling.calls(replace(turn, tools=tools)), end)
+            for spelling, tools, before in self.rows
+        ]
+
+
+@lru_cache(maxsize=32)
+def _any_head(spelling: Spelling, before: str) -> tuple[Grammar, re.Pattern[str]]:
+    """Return the beginnings of calls of any tool: with them, no expression has the names of the tools."""
+    pattern = rf"(?P<before>{_SPACE}{before}){spelling.any_head}"
+    return Grammar.from_regex(re.sub(r"\?P<\w+>", "?:", pattern)), re.compile(pattern)
+
+
+class OtherSpellingsParser:
+    """Reads a turn that begins as a call in another spelling; passes any other to the format's own parser.
+
+    Args:
+        inner: the format's parser.
+        spellings: the spellings that the grammar of the turn has.
+        finish: applied to each call.
+        new_id: makes the ids of calls.
+    """
+
+    def __init__(
+        self,
+        inner: FormatParser,
+        spellings: OtherSpellings,
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._parser: FormatParser | None = None  # known once the text has decided
+        self._inner = inner
+        self._finish, self._new_id = finish, new_id
+        self._open = [(*row, *_any_head(row[0], row[2])) for row in spellings.rows]
+        self._held = ""
+        self._examined = 0
+        self._own: list[Edit] = []
+
+    @property
+    def leniencies(self) -> Sequence[Edit]:
+        """What the text has that the format does not write, as edits of the text."""
+        return self._own or self._inner.leniencies
+
+    def feed(self, text: str) -> list[Event]:
+        """Take the next piece; return the events that are certain."""
+        if self._parser is not None:
+            return self._without_markup(self._parser.feed(text))
+        self._held += text
+        if len(self._held) > _ALWAYS and len(self._held) < self._examined + self._examined // 4:
+            return []
+        self._examined = len(self._held)
+        for spelling, tools, _, _, head in self._open:
+            if (match := head.match(self._held)) is not None and spelling.is_call(match, tools):
+                self._own.append(lenient("other_spelling", 0, match.group()))
+                self._parser = spelling.wire.parser(tools, self._finish, self._new_id)
+                if spelling.added:
+                    self._parser.feed(spelling.added)
+                self._held = self._held[match.end("before") :]
+                return self._give()
+        self._open = [row for row in self._open if row[3].begins(self._held)]
+        if self._open:
+            return []
+        self._parser = self._inner
+        return self._give()
+
+    def close(self) -> list[Event]:
+        """End the text; return the rest."""
+        events = []
+        if self._parser is None:
+            self._parser = self._inner
+            events = self._give()
+        return [*events, *self._without_markup(self._parser.close())]
+
+    def _give(self) -> list[Event]:
+        """Pass on the held text."""
+        assert self._parser is not None
+        held, self._held = self._held, ""
+        return self._without_markup(self._parser.feed(held))
+
+    def _without_markup(self, events: list[Event]) -> list[Event]:
+        """Return the events of calls in another spelling without text: it is the end of a fence, or of the turn."""
+        return [event for event in events if not isinstance(event, TextDelta)] if self._own else events
