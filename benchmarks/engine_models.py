@@ -2,8 +2,8 @@
 
     python benchmarks/engine_models.py smollm2|noise|thinking FOLDER
 
-- ``smollm2``: SmolLM2-135M-Instruct, its weights taken out of the GGUF file that ``toolgrammar model pull smollm2`` fetches
-  (float32), and a chat template that shows tools in the Hermes format, which its own does not.
+- ``smollm2``: SmolLM2-135M-Instruct, its weights (float32) of the GGUF file that ``toolgrammar model pull smollm2``
+  fetches, and a chat template that shows tools in the Hermes format, which its own does not.
 - ``noise``: a Llama of two layers with random weights, and the embedded model's 4,096 tokens.
 - ``thinking``: a Qwen3 likewise, with tokens for ``<think>`` and ``</think>``, for vLLM's reasoning parser ``qwen3``.
 """

@@ -79,9 +79,9 @@ class ToolGrammarLLM(BaseLLM):
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
             ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``, ``equal_calls``, ``other_spellings``; and ``grammar``, for answers without tools and without a shape of
-            their own; see `GenerateParams`); and for a model on a server ``api_key``, ``base_url`` and
-            ``max_retries``, which go to its loader.
+            ``max_repetition``, ``equal_calls``, ``other_spellings``; and ``grammar``, for answers without tools and
+            without a shape of their own; see `GenerateParams`); and for a model on a server ``api_key``,
+            ``base_url`` and ``max_retries``, which go to its loader.
 
     Raises:
         ModelError: the model cannot be loaded, or a field is not known, has a wrong value or is not for this model.

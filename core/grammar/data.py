@@ -313,7 +313,7 @@ class _Reader:
         if kind == "builtin" and rest[0] in ("csv", "markdown_table", "xml", "yaml", "python_literal", "sql_select"):
             return getattr(make, rest[0])(**json.loads(rest[1]))
         if kind == "text":
-            return make.text(excluding=rest[0], min_chars=rest[1], excluding_starts=rest[2] if rest[2:] else ())
+            return make.text(excluding=rest[0], min_chars=rest[1], excluding_starts=(*rest[2:], ())[0])
         if kind == "until":
             return make.until(rest[0], excluding=rest[1])
         if kind in ("special", "format"):

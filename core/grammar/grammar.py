@@ -20,9 +20,10 @@ from ..errors import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from ..language.free_text import free_text, text_until
+from ..language.free_text import text_until
 from ..language.nodes import Nodes
 from ..masks.matcher import Constraint
+from ..regex.starts import Starts, checked_starts, free_text_without
 from .firsts import first_terms, schema_compiler
 from .rules import Rule, bodies_of, check_rules, content_of, once, reached_from
 from .source import source
@@ -470,44 +471,12 @@ class Grammar:
         return cls(lambda nodes: nodes.special(name), ("special", name), sure=lambda: True, specials=(name,))
 
     @classmethod
-    def text(
-        cls,
-        *,
-        excluding: Sequence[str] = (),
-        min_chars: int = 0,
-        excluding_starts: Sequence[tuple[str, Sequence[str], str]] = (),
-    ) -> Grammar:
-        """Return free text.
-
-        Args:
-            excluding: strings that it does not contain.
-            min_chars: its minimum number of characters.
-            excluding_starts: what it does not begin with: each a regular expression, one of several words, and a
-                regular expression, one after the other.
-
-        Raises:
-            GrammarError: the number is negative, or a word is no string.
-            PatternError: an expression is malformed, or not regular (back-references).
-        """
-        from ..regex.compile import regex_term
-
-        words = checked_words(excluding)
+    def text(cls, *, excluding: Sequence[str] = (), min_chars: int = 0, excluding_starts: Starts = ()) -> Grammar:
+        """Return free text of at least ``min_chars`` characters that has no string of ``excluding`` in it, and none of
+        ``excluding_starts`` (a regular expression, one of some words, another expression) at its beginning."""
+        key = checked_words(excluding), min_chars, checked_starts(excluding_starts)
         checked_bounds(min_chars, None, "characters")
-        starts = tuple((before, checked_words(between), after) for before, between, after in excluding_starts)
-
-        def build(nodes: Nodes) -> int:
-            terms = nodes.terms
-            excluded = []
-            for before, between, after in starts:
-                ends = [regex_term(terms, pattern, whole=True) for pattern in (before, after)]
-                excluded.append(terms.seq(terms.seq(ends[0], terms.words(between)), terms.seq(ends[1], terms.ALL)))
-            free = free_text(terms, words, min_chars)
-            return nodes.text(terms.and_([free, *map(terms.not_, excluded)]) if excluded else free)
-
-        for before, _, after in starts:  # errors now, not at first use
-            for pattern in (before, after):
-                regex_term(Nodes().terms, pattern, whole=True)
-        return cls(build, ("text", words, min_chars, *([starts] if starts else [])))
+        return cls(lambda nodes: nodes.text(free_text_without(nodes.terms, *key)), ("text", *key))
 
     @classmethod
     def until(cls, marker: str, *, excluding: Sequence[str] = ()) -> Grammar:
@@ -922,10 +891,8 @@ class Grammar:
 
 
 def _name(key: tuple[Hashable, ...], parts: Iterable[Grammar]) -> Hashable:
-    """Return a name for the nodes of a grammar with that key: equal for equal grammars, unless they have rules.
-
-    It is not the grammar, which would hold itself through its ``build``.
-    """
+    """Return a name for the nodes of a grammar with that key: equal for equal grammars, unless they have rules. (It is
+    not the grammar, which would hold itself through its ``build``.)"""
     return object() if any(part._has_rules for part in parts) else Grammar(lambda nodes: nodes.EPSILON, key)
 
 

@@ -71,7 +71,7 @@ def _calls(grammar: Any, schema_defaults: Mapping[str, Any]) -> list[Any]:
         shown = [repr(rest[0])] if kind == "until" else []
         shown += [f"excluding={list(words)!r}"] if words else []
         shown += [f"min_chars={rest[1]!r}"] if kind == "text" and rest[1] else []
-        shown += [f"excluding_starts={rest[2]!r}"] if kind == "text" and rest[2:] else []
+        shown += [f"excluding_starts={rest[2]!r}"] if kind == "text" and rest[2] else []
         return [f"Grammar.{kind}({', '.join(shown)})"]
     if kind == "cases":
         arguments = [piece for word, part in rest for piece in (f", {word!r}: ", part)]

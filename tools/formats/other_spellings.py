@@ -169,15 +169,21 @@ class OfFormat(Spelling):
         return self.wire.grammar(turn)
 
 
+def _row(name: str) -> TemplateFormat:
+    wire = get_format(name)
+    assert isinstance(wire, TemplateFormat)
+    return wire
+
+
 @lru_cache(maxsize=1)
 def _spellings() -> tuple[Spelling, ...]:
     """Return all spellings."""
-    wire = replace(get_format("json"), name="objects", begin="", separator="\n", finish="", end_tokens=())
+    wire = replace(_row("json"), name="objects", begin="", separator="\n", finish="", end_tokens=())
     objects = replace(wire, triggers=("{", "[", *_FENCES), skips=(",", "[", "]", *_FENCES), names="")
-    tag = get_format("functionary-v3.1")
+    tag = _row("functionary-v3.1")
     json_tag = replace(tag, skips=(*tag.skips, *_FENCES), end_tokens=(), special=(), thinking=None)
     tags = replace(
-        get_format("qwen3-coder"),
+        _row("qwen3-coder"),
         call="<function=$name>\n$args</function>",
         triggers=("<function=",),
         skips=_FENCES,
@@ -185,7 +191,7 @@ def _spellings() -> tuple[Spelling, ...]:
         end_tokens=(),
         thinking=None,
     )
-    python = get_format("pythonic")
+    python = _row("pythonic")
     listed = replace(python, triggers=("[", *_FENCES), skips=(*python.skips, *_FENCES), end_tokens=())
     lines = replace(listed, begin="", separator="\n", finish="")
     return (

@@ -435,6 +435,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "tool_choice": [None, True, {"x": 1}],
     "parallel_tool_calls": [None, 1],
     "equal_calls": [None, 1],
+    "other_spellings": [None, 1],
     "on_budget": ["stop", None],
     "jump_forward": [None, "no"],
     "logprobs": [-1, True, 1.5, "3"],
