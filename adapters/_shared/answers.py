@@ -80,11 +80,17 @@ def require_ended(finish: Finish) -> None:
 def server_details(end: Finish | Generation) -> dict[str, Any]:
     """Return how an answer of a server came to be; empty for a local model.
 
-    ``form``, ``left_out``, ``attempts`` and ``guarantee``, which is known for certain only now that it has ended.
+    ``form``, ``left_out``, ``attempts``, ``enforced`` and ``guarantee``, which is certain only now that it has ended.
     """
     if not isinstance(end, (RemoteFinish, RemoteGeneration)):
         return {}
-    return {"form": end.form, "left_out": list(end.left_out), "attempts": end.attempts, "guarantee": end.guarantee}
+    return {
+        "form": end.form,
+        "left_out": list(end.left_out),
+        "attempts": end.attempts,
+        "enforced": dict(end.enforced),
+        "guarantee": end.guarantee,
+    }
 
 
 def forced_share(usage: Usage) -> float:

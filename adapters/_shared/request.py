@@ -216,5 +216,5 @@ def events_of(generation: Generation) -> list[Event]:
     if not isinstance(generation, RemoteGeneration):
         told = {name: getattr(generation, name) for name in ("choices", "masses", "repeated")}
         return [*events, Finish(reason, usage, cut, **told)]
-    form, left_out, attempts = generation.form, generation.left_out, generation.attempts
-    return [*events, RemoteFinish(reason, usage, cut, form=form, left_out=left_out, attempts=attempts)]
+    told = {name: getattr(generation, name) for name in ("form", "left_out", "attempts", "enforced")}
+    return [*events, RemoteFinish(reason, usage, cut, **told)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ...generation.plan import Plan
 from .schema_dialects import extra_keywords
@@ -20,6 +20,16 @@ STRUCTURAL_TAG = "structural tag"
 
 #: Name of the form with a JSON Schema of calls, for a server that knows no tool choice.
 CALLS = "json_schema of calls"
+
+
+#: The forms whose tokens the server chooses under our grammar.
+_BY_GRAMMAR = (ENFORCED, GRAMMAR, STRUCTURAL_TAG)
+
+#: The forms in which the server gets the schema of the answer to constrain it.
+_JSON_FORMS = ("json_schema", "structured_outputs", "json_object with schema")
+
+#: Who enforced a constraint: the server, by constrained decoding, or the library, by validating the answer.
+EnforcedBy = Literal["server", "validation"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +69,32 @@ class Form:
     def keywords(self) -> frozenset[str]:
         """Keywords in the schemas of the form that some servers do not support."""
         return frozenset().union(*map(extra_keywords, self.schemas))
+
+    def enforced(self, tools: Collection[str], *, has_schema: bool) -> dict[str, EnforcedBy]:
+        """Return who enforces each schema of a request, and each constraint in `left_out`.
+
+        Args:
+            tools: names of the tools that may be called.
+            has_schema: a text answer has a schema or a grammar, named ``response``.
+        """
+        found: dict[str, EnforcedBy] = dict.fromkeys(tools, "validation")
+        if has_schema:
+            found["response"] = "validation"
+        name, _, beside = self.name.partition(" + ")
+        if name in _BY_GRAMMAR:
+            found = dict.fromkeys(found, "server")
+        elif name == CALLS:
+            found |= dict.fromkeys(tools, "server")
+        elif name.startswith("strict tools"):
+            found |= dict.fromkeys(self._strict(tools), "server")
+        if has_schema and not self.schema_in_prompt and (beside or name).startswith(_JSON_FORMS):
+            found["response"] = "server"
+        return found | dict.fromkeys(self.left_out, "validation")
+
+    def _strict(self, tools: Collection[str]) -> set[str]:
+        """Return the tools that are strict: those with the mark of the protocol, or all if it has no mark."""
+        marks = {}
+        for tool in self.fields.get("tools", ()):
+            inner = tool.get("function", tool)
+            marks[inner.get("name")] = bool(inner.get("strict"))
+        return {name for name in tools if marks.get(name)} if any(marks.values()) else set(tools)

@@ -337,8 +337,17 @@ class RemoteModel(Model):
                 if cut:
                     what = "a call" if verdict.calls else "an answer"
                     _LOG.warning("the server cut %s of %s at its token budget", what, self._name)
+                names = task.tools.names if task.tools is not None else ()
+                has_schema = task.schema is not None or task.grammar is not None
+                by = form.enforced(names, has_schema=has_schema)
                 finish = RemoteFinish(
-                    reason, usage, verdict.places, form=form.name, left_out=form.left_out, attempts=attempt
+                    reason,
+                    usage,
+                    verdict.places,
+                    form=form.name,
+                    left_out=form.left_out,
+                    attempts=attempt,
+                    enforced=dict.fromkeys(by, "validation") if is_ignored else by,
                 )
                 yield finish
                 yield remote_generation(

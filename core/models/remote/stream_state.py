@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
 from .answer_judge import Verdict
-from .form import ENFORCED, GRAMMAR, STRUCTURAL_TAG
+from .form import ENFORCED, GRAMMAR, STRUCTURAL_TAG, EnforcedBy
 
 Guarantee = Literal["constrained", "validated"]
 
@@ -25,11 +26,15 @@ class RemoteGeneration(Generation):
             ``response``, and a JSON pointer; for the forms ``"grammar"`` and ``"structural tag"``, each constraint in
             words. All of them were validated here.
         attempts: number of requests for an answer.
+        enforced: for each tool, for ``response`` (the schema of a text answer) and for each entry of ``left_out``:
+            ``"server"`` if the server was told to constrain its tokens by it, ``"validation"`` if only the complete
+            answer was checked. (Everything is validated, in any case.)
     """
 
     form: str = "text"
     left_out: tuple[str, ...] = ()
     attempts: int = 1
+    enforced: Mapping[str, EnforcedBy] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -45,6 +50,7 @@ class RemoteFinish(Finish):
     form: str = "text"
     left_out: tuple[str, ...] = ()
     attempts: int = 1
+    enforced: Mapping[str, EnforcedBy] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -85,4 +91,5 @@ def remote_generation(message: Message, finish: RemoteFinish, raw: str) -> Remot
         form=finish.form,
         left_out=finish.left_out,
         attempts=finish.attempts,
+        enforced=finish.enforced,
     )

@@ -258,6 +258,7 @@ def test_the_smallest_tools_stay_strict(most: int, kept: int) -> None:
     tools = tools_of(13)
     answer = model.generate("Go", tools=tools)
     assert strict_names(server.asked[-1]) == [f"tool{index}" for index in range(kept)]
+    assert sorted(answer.enforced.values()) == ["server"] * kept + ["validation"] * (13 - kept)
     assert answer.form == ("strict tools" if kept == 13 else f"strict tools ({kept} of 13)" if kept else "tools")
     assert answer.left_out == (tuple(f"tool{index}" for index in range(kept, 13)) if kept else ())
     asked = len(server.asked)

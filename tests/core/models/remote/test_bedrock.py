@@ -150,6 +150,7 @@ def test_the_ladder() -> None:
         return refusal(TOO_LARGE) if len(strict_names(body)) > 5 else [call("tool0", {"member0": "x"})]
 
     answer = Bedrock(too_large).model().generate("Go", tools=tools_of(13))
+    assert [name for name, by in answer.enforced.items() if by == "server"] == ["tool0", "tool1", "tool2"]
     assert answer.form == "strict tools (3 of 13)" and answer.left_out == tuple(f"tool{at}" for at in range(3, 13))
 
     def no_strict(body: dict[str, Any]) -> Any:
