@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from .conversation.messages import ImagePart, Message, Part, ReasoningBlock, Role, TextPart, ToolCall
     from .conversation.trace import ForbiddenToken, Trace, TracedToken
+    from .dependent.live import LiveValues, Values
     from .errors import (
         AuthenticationError,
         BudgetError,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         InvalidArgumentsError,
         InvalidSchemaError,
         LimitError,
+        LiveValuesError,
         MissingDependencyError,
         ModelError,
         NotFoundError,
@@ -117,6 +119,8 @@ __all__ = [
     "InvalidSchemaError",
     "JsonMode",
     "LimitError",
+    "LiveValues",
+    "LiveValuesError",
     "MaskTable",
     "Matcher",
     "Message",
@@ -161,6 +165,7 @@ __all__ = [
     "UnsupportedSchemaError",
     "Usage",
     "ValueMass",
+    "Values",
     "Vocabulary",
     "VocabularyError",
     "Whitespace",
@@ -172,6 +177,7 @@ __all__ = [
 
 #: Names that are not in ``errors``, by their module.
 _HOME = {
+    "dependent.live": ("LiveValues", "Values"),
     "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "grammar.constraint_cache": ("CacheStatistics", "ConstraintCache"),
     "conversation.events": (

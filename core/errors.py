@@ -15,6 +15,7 @@
     ├── DecodingError               generation could not continue
     │   ├── BudgetError                 the shortest valid output does not fit in the budget
     │   │   └── CutAnswerError              the budget closed values of an answer before their end
+    │   ├── LiveValuesError             the values of a parameter that a callable gives are not there
     │   ├── ContextOverflowError        the prompt does not fit in the model's context window
     │   └── CancelledError              the caller asked to stop
     │       └── GenerationTimeoutError      the ``timeout`` of the answer is over    (TimeoutError)
@@ -194,6 +195,11 @@ class CutAnswerError(BudgetError, code="cut_answer"):
         super().__init__(message, hint=hint, place=place)
         self.value = value
         self.cut = cut
+
+
+class LiveValuesError(DecodingError, code="live_values"):
+    """The values that a callable gives a parameter are not there: it failed or took too long, or there are none for a
+    required parameter."""
 
 
 class ContextOverflowError(DecodingError, code="context_overflow"):

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from toolgrammar.core import GenerateParams, Grammar, JsonMode, Message, Model, ToolCall, Vocabulary, errors, load_model
+from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
@@ -46,6 +47,7 @@ def ask(status: int = 200, body: object = None, error: type[httpx.TransportError
 
 
 FILTERED = {"choices": [{"message": {"content": "x"}, "finish_reason": "content_filter"}]}
+LIVE = {"properties": {"a": {"x-values": "ids"}}, "required": ["a"]}
 NESTED = {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(20)]}
 
 #: The shortest way to each error, by code; the classes that only group others have none.
@@ -59,6 +61,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "vocabulary": lambda: Vocabulary([], eos=[]),
     "limit": lambda: Grammar.from_json_schema(NESTED).program,
     "budget": lambda: load_model("embedded").generate("x", json_mode=JsonMode({"const": "a" * 99}), max_tokens=2),
+    "live_values": lambda: Grammar.from_json_schema(LIVE).bind(single_bytes()).matcher().accept_bytes(b"{"),
     "cut_answer": lambda: ScriptedModel(['"a long text"']).generate_json("x", {"type": "string"}, max_tokens=8),
     "context_overflow": lambda: load_model("embedded", context_window=8).generate("a long prompt, too long by far"),
     "cancelled": lambda: ScriptedModel(["x"]).generate("x", GenerateParams(cancel=lambda: True)),

@@ -16,6 +16,7 @@ from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, Tool
 from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
+from toolgrammar.core.schema.read.live import has_values, in_order, named_values, without_values
 from toolgrammar.core.text_grammars.strings import string_grammar
 
 from .dialects import to_json_schema
@@ -43,6 +44,8 @@ class Tool:
         title: a name for people, or empty.
         output_schema: JSON Schema of what the tool returns, where its source says it (MCP), or None.
         annotations: what its source says of its behaviour (MCP's ``readOnlyHint`` and so on): claims, not facts.
+        values: the callables that ``x-values`` in the parameters names, each a `Values` or another callable. One that
+            stands in the parameters themselves gets a name.
         optional: a `ToolSet` leaves it out, with a warning, if its arguments have no grammar, instead of refusing all
             tools. So are the tools of documents and servers, which are listed by somebody else.
 
@@ -62,10 +65,13 @@ class Tool:
     output_schema: dict[str, Any] | None = field(default=None, repr=False, compare=False)
     annotations: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     optional: bool = field(default=False, repr=False, compare=False)
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        object.__setattr__(self, "parameters", _as_object_schema(self.parameters, self.name))
+        parameters, values = named_values(self.parameters)
+        object.__setattr__(self, "values", {**self.values, **values})
+        object.__setattr__(self, "parameters", in_order(_as_object_schema(parameters, self.name)))
 
     @classmethod
     def custom(
@@ -139,6 +145,14 @@ class Tool:
         """True if the parameters hold a date that must be past or still to come."""
         return self._data()[1] and names_a_day(self.parameters)
 
+    @property
+    def has_values(self) -> bool:
+        """True if the parameters have live values."""
+        known = self.__dict__.get("_has_values")
+        if known is None:
+            known = self.__dict__["_has_values"] = has_values(self.parameters)
+        return bool(known)
+
     def of_today(self) -> Tool:
         """Return the same tool with formats of past or future dates as bounds by today's date; itself, if it has
         none."""
@@ -151,7 +165,7 @@ class Tool:
             "function": {
                 "name": self.name,
                 "description": self.description,
-                "parameters": copy.deepcopy(self.parameters),
+                "parameters": copy.deepcopy(without_values(self.parameters)),
             },
         }
 
@@ -170,6 +184,7 @@ class Tool:
         made = copy.copy(self)
         made.__dict__.update(fields)
         made.__dict__.pop("_kept_data", None)
+        made.__dict__.pop("_has_values", None)
         return made
 
 

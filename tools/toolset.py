@@ -14,6 +14,7 @@ from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.basics.options import Whitespace, require_word
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.builder import MessageBuilder
+from toolgrammar.core.dependent.live import LiveValues
 from toolgrammar.core.errors import (
     LimitError,
     Place,
@@ -31,6 +32,7 @@ from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
+from toolgrammar.core.schema.read.live import without_values
 from toolgrammar.core.schema.read.reasoning_order import reasoning_first
 from toolgrammar.core.schema.scalars import dates
 
@@ -56,6 +58,7 @@ from .formats.bare_json import BareJsonParser
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
+from .live_values import CallReader, check_values, ending_of
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, warn_of_skipped, with_tool
@@ -354,6 +357,26 @@ class ToolSet:
             )
         return replace(turn, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
 
+    def live_values(
+        self, format: str | WireFormat = "hermes", *, response_schema: Any = None, other_spellings: bool = False
+    ) -> LiveValues | None:
+        """Return the callables of the tools' live values, for one text: ``constraint.matcher(tools.live_values(...))``;
+        None if no tool has any.
+
+        Args:
+            format: as for `grammar`.
+            response_schema: as for `grammar`.
+            other_spellings: as for `grammar`.
+        """
+        if not self._has_values:
+            return None
+        wire, whole_text = get_format(format), response_schema is not None
+
+        def make_parser() -> FormatParser:
+            return self._parser(wire, lambda call: call, new_call_id, whole_text, other_spellings=other_spellings)
+
+        return LiveValues(self._sources, CallReader(make_parser, ending_of(wire)))
+
     def to_structural_tag(
         self,
         format: str | WireFormat = "hermes",
@@ -394,6 +417,7 @@ class ToolSet:
         reasoning: Reasoning = "none",
         bare_json: bool = False,
         other_spellings: bool = False,
+        values: LiveValues | None = None,
     ) -> FormatParser:
         """Return a fresh streaming parser for that wire format; it checks each call as `parse` does.
 
@@ -408,24 +432,39 @@ class ToolSet:
             bare_json: no grammar held the text: JSON that names a tool and has arguments, at the beginning of a line or
                 in a code fence, is a call too, unless the format has markup around text.
             other_spellings: the grammar had them, as `grammar` says.
+            values: the live values of the text (`live_values`), so that what was asked is not asked again.
         """
         wire = get_format(format)
-        parser: FormatParser = wire.parser(tuple(self), self._checked, new_id, whole_text=response_schema is not None)
-        if other_spellings and response_schema is None:
+        finish = partial(self._checked, values=values)
+        whole_text = response_schema is not None
+        parser = self._parser(wire, finish, new_id, whole_text, reasoning, other_spellings)
+        if bare_json and response_schema is None and not wire.text_marker:
+            parser = BareJsonParser(parser, self._tools.keys(), finish, new_id)
+        return parser
+
+    def _parser(
+        self,
+        wire: WireFormat,
+        finish: Callable[[ToolCall], ToolCall],
+        new_id: Callable[[], str],
+        whole_text: bool,
+        reasoning: Reasoning = "none",
+        other_spellings: bool = False,
+    ) -> FormatParser:
+        parser: FormatParser = wire.parser(tuple(self), finish, new_id, whole_text=whole_text)
+        if other_spellings and not whole_text:
             spellings = OtherSpellings.beside(wire, tuple(self))
             if spellings.rows:
-                parser = OtherSpellingsParser(parser, spellings, self._checked, new_id)
-        if wire.thinking is not None:
-            parser = ThinkingParser(
-                parser,
-                wire.thinking,
-                opened=reasoning == "opened",
-                calls=() if response_schema is not None else wire.call_markers,
-                text=wire.text_marker,
-            )
-        if bare_json and response_schema is None and not wire.text_marker:
-            parser = BareJsonParser(parser, self._tools.keys(), self._checked, new_id)
-        return parser
+                parser = OtherSpellingsParser(parser, spellings, finish, new_id)
+        if wire.thinking is None:
+            return parser
+        return ThinkingParser(
+            parser,
+            wire.thinking,
+            opened=reasoning == "opened",
+            calls=() if whole_text else wire.call_markers,
+            text=wire.text_marker,
+        )
 
     def parse(
         self,
@@ -497,7 +536,7 @@ class ToolSet:
         """
         wire = get_format(format)
         turn = replace(self._turn("required", True, "flexible", None), property_order="any")
-        turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
+        turn = replace(turn, tools=tuple(_readable(tool.of_today()) for tool in turn.tools))
         grammar = wire.grammar(turn)
         started = monotonic()
         repaired = repair_text(text, grammar, most=most, invent=invent, seconds=seconds)
@@ -513,20 +552,23 @@ class ToolSet:
         Raises:
             UnknownToolError: no such tool; lists the names.
         """
-        return PartialReader.of_schema(close_objects(self[name].parameters))
+        return PartialReader.of_schema(close_objects(without_values(self[name].parameters)))
 
     # -- calls -------------------------------------------------------------------------------------------------
 
-    def validate(self, call: ToolCall | Mapping[str, Any]) -> ToolCall:
+    def validate(self, call: ToolCall | Mapping[str, Any], *, values: LiveValues | None = None) -> ToolCall:
         """Return a call if it is valid.
 
         Args:
             call: a `ToolCall`, or a dict of it: with ``name`` and ``arguments``, or as OpenAI, Anthropic or LangChain
                 write it.
+            values: the live values of the text in which it was written; None: their callables are asked now.
 
         Raises:
             UnknownToolError: no such tool; lists the names.
-            InvalidArgumentsError: the arguments do not match the tool's schema, read as the grammar reads it.
+            InvalidArgumentsError: the arguments do not match the tool's schema, read as the grammar reads it, or an
+                argument is none of its live values.
+            LiveValuesError: a callable that gives live values failed.
             ToolCallError: the call was malformed as it was written.
         """
         call = as_call(call)
@@ -536,6 +578,8 @@ class ToolSet:
         if call.error is not None and malformed:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
+        if self._has_values:
+            check_values(self[call.name], call.arguments, values or LiveValues(self._sources))
         return call if call.error is None else replace(call, error=None)
 
     def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:
@@ -653,7 +697,7 @@ class ToolSet:
 
     def prompt(self, format: str | WireFormat = "hermes") -> str:
         """Return the text that tells a model without its own template about the tools and the format."""
-        return get_format(format).prompt(tuple(self))
+        return get_format(format).prompt(tuple(map(_readable, self)))
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -680,10 +724,20 @@ class ToolSet:
                     found.append((tool.name, with_tool(error, tool.name)))
         return found
 
-    def _checked(self, call: ToolCall) -> ToolCall:
+    @property
+    def _sources(self) -> dict[tuple[str, str], Any]:
+        """The callables of live values, by tool and name."""
+        return {(tool.name, name): source for tool in self for name, source in tool.values.items()}
+
+    @property
+    def _has_values(self) -> bool:
+        """True if a tool has live values."""
+        return any(tool.has_values for tool in self)
+
+    def _checked(self, call: ToolCall, values: LiveValues | None = None) -> ToolCall:
         """Return the call, with ``error`` set if it is not valid."""
         try:
-            return self.validate(call)
+            return self.validate(call, values=values)
         except ToolGrammarError as error:
             return replace(call, error=str(error))
 
@@ -728,10 +782,16 @@ class ToolSet:
         return unknown_tool(name, self.names)
 
 
+def _readable(tool: Tool) -> Tool:
+    """Return a tool without live values, for texts that are only read: their calls are checked afterwards."""
+    parameters = without_values(tool.parameters)
+    return tool if parameters is tool.parameters else tool.changed(parameters=parameters)
+
+
 def _merged(first: Tool, second: Tool) -> Tool:
     """Return one tool for two of the same name, if they allow the same calls and do not disagree on what to run."""
     runs = first.function is None or second.function is None or first.function == second.function
-    if first.fingerprint != second.fingerprint or not runs:
+    if first.fingerprint != second.fingerprint or not runs or dict(first.values) != dict(second.values):
         raise SchemaError(
             "two different tools have the same name",
             hint="rename one of them",

@@ -174,7 +174,7 @@ class LazyAutomaton:
 
     # -- dependent nodes -------------------------------------------------------------------------------------------
 
-    def static(self, node: int, rest: int) -> tuple[int, bool]:
+    def static(self, node: int, rest: int) -> tuple[int, int]:
         """See `Resolution.static`."""
         return self.resolution.static(node, rest)
 
@@ -203,7 +203,8 @@ class LazyAutomaton:
         )
 
     def shortest_completion(self, state: int, before: Written) -> list[bytes | str]:
-        """Return a short completion of the text: the shortest, unless a dependent node forbids it.
+        """Return a short completion of the text: the shortest, unless a dependent node forbids it. In the place of a
+        live value that is not known yet it has a text of the length that is reserved for it.
 
         Args:
             state: the state of the text.
@@ -221,10 +222,9 @@ class LazyAutomaton:
                 f"the shortest text that ends here has at least {plan.length:,} bytes",
                 hint="ask for fewer members and items: lower required, minItems and minProperties",
             )
-        text = before.text()
-        found = self._completed(state, Written(text), FEW_ROUNDS * plan.length + MANY_BYTES)
+        found = self._completed(state, before.planned(), FEW_ROUNDS * plan.length + MANY_BYTES)
         if found is None:
-            found = self._completed(state, Written(text), None)
+            found = self._completed(state, before.planned(), None)
             assert found is not None
         return found
 

@@ -135,8 +135,8 @@ class Detours:
         before.suppose(data)
         try:
             after = nodes.alt([source.resolution.resolve(thread, before) for thread in threads])
-            if nodes.is_empty(after):
-                return REFUSED
+            if nodes.is_empty(after):  # of no thread at a dependent node; others may go on
+                return source.advance(state, data, before)
             return source.resolution.close(source.automaton.start(after), before)
         finally:
             before.suppose(b"")

@@ -93,7 +93,8 @@ class Candidates(Protocol):
         """Return True if ``data`` leads to the end of a name and nowhere else (see `Resolution.ends_a_name`)."""
 
     def refuses(self, data: bytes) -> bool:
-        """Return True if no text continues with ``data``: an exact step."""
+        """Return True if no text continues with ``data``: an exact step. False if live values are not there: the step
+        raises the error if it is taken."""
 
 
 class Doubts:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..automaton.encoding import OPENED, REFUSED
-from ..language.node_kinds import DYNAMIC
+from ..language.node_kinds import DYNAMIC, REPEATED_NAMES
 from ..language.nodes import Nodes
 from .written import Written
 
@@ -23,10 +23,10 @@ ENTRY_BYTES = 250
 Thread = tuple[int, int]
 
 
-def bound(nodes: Nodes, node: int) -> tuple[int, bool]:
-    """Return the static language of a dependent node, and True if the node only forbids a repeated name."""
-    static, _, names_only = nodes.args(node)
-    return static, names_only
+def bound(nodes: Nodes, node: int) -> tuple[int, int]:
+    """Return the static language of a dependent node, and the continuations that it may forbid (see `node_kinds`)."""
+    static, _, forbids = nodes.args(node)
+    return static, forbids
 
 
 def static_language(nodes: Nodes, node: int) -> int:
@@ -80,11 +80,11 @@ class Resolution:
 
     # -- the three questions -----------------------------------------------------------------------------------
 
-    def static(self, node: int, rest: int) -> tuple[int, bool]:
-        """Return the static language of a dependent node, followed by ``rest``, as a node; and True if the dependent
-        node only forbids a repeated name."""
-        static, names_only = bound(self._nodes, node)
-        return self._nodes.seq(static, rest), names_only
+    def static(self, node: int, rest: int) -> tuple[int, int]:
+        """Return the static language of a dependent node, followed by ``rest``, as a node; and the continuations that
+        the dependent node may forbid (see `node_kinds`)."""
+        static, forbids = bound(self._nodes, node)
+        return self._nodes.seq(static, rest), forbids
 
     def resolve(self, thread: Thread, before: Written) -> int:
         """Return the node of a thread's language after a text; EMPTY if it has no text."""
@@ -116,7 +116,7 @@ class Resolution:
         return (
             len(threads) == states.thread_count(end)
             and not states.accepts(end)
-            and all(self._nodes.args(node)[2] for node, _ in threads)
+            and all(self._nodes.args(node)[2] == REPEATED_NAMES for node, _ in threads)
         )
 
     # -- open states -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..language.node_kinds import REPEATED_NAMES
 from ..language.nodes import Nodes
 from .written import Written
 
@@ -18,4 +19,4 @@ def unless_repeated(nodes: Nodes) -> int:
         last, others = before.last_name()
         return nodes.EMPTY if last in others else nodes.EPSILON
 
-    return nodes.dynamic("unless repeated", nodes.EPSILON, check, names_only=True)
+    return nodes.dynamic("unless repeated", nodes.EPSILON, check, REPEATED_NAMES)

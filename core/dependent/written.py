@@ -158,8 +158,15 @@ class Written:
     Args:
         text: the text.
 
-    Law: results depend on the text alone, not on the pieces in which it was written.
+    Attributes:
+        live: the live values of the text (`live.LiveValues`); None: it has none.
+        is_plan: the text is a completion that nobody has written yet.
+
+    Law: results depend on the text, and on its live values, but not on the pieces in which it was written.
     """
+
+    live = cython.declare(object, visibility="public")
+    is_plan = cython.declare(cython.bint, visibility="public")
 
     _data: bytearray
     _size: cython.Py_ssize_t
@@ -179,6 +186,8 @@ class Written:
         self._bytes = None
         #: Names by offset: several tokens in a row need the same.
         self._named = {}
+        self.live = None
+        self.is_plan = False
 
     def __len__(self) -> int:
         return len(self._data)
@@ -188,6 +197,13 @@ class Written:
         if self._bytes is None:
             self._bytes = bytes(self._data)
         return self._bytes
+
+    def planned(self) -> Written:
+        """Return a copy of the text without tentative text, for a completion of it."""
+        copy: Written = Written(bytes(self._data[: self._size]))
+        copy.live = self.live
+        copy.is_plan = True
+        return copy
 
     @property
     def closed(self) -> dict[tuple[int, bytes], int]:

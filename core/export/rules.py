@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from ..dependent.resolution import bound
 from ..errors import GrammarError, LimitError
 from ..language.node_kinds import (
+    ALL,
     ALT,
     COUNTED,
     EPSILON_KIND,
     LAZY,
     LITERAL,
     REPEAT,
+    REPEATED_NAMES,
     SEQ,
+    SOME,
     SPECIAL,
     TEXT,
     WORDS,
@@ -294,8 +297,8 @@ class _Reader:
                 name = self._names[node] = f"r{len(self._names)}"
                 self.pending.append((name, node))
             return Reference(name)
-        static, names_only = bound(nodes, node)  # the node depends on the text so far
-        self.unsaid[_REPEATED_NAME if names_only else _REPEATED] = None
+        static, forbids = bound(nodes, node)  # the node depends on the text so far
+        self.unsaid[_FORBIDDEN[forbids]] = None
         return self.node(static)
 
     @staticmethod
@@ -406,6 +409,10 @@ class _Reader:
         return self._term(terms.and_(parts), leaf)
 
 
-_REPEATED_NAME = "that a name occurs only once in an object"
-_REPEATED = "that items or names differ from those before"
+#: Constraints of dependent nodes, by the continuations that they may forbid.
+_FORBIDDEN = {
+    SOME: "that items or names differ from those before",
+    REPEATED_NAMES: "that a name occurs only once in an object",
+    ALL: "the values that callables give (x-values)",
+}
 _TOO_LARGE = f"conditions on a number or string that need more than {MAX_STATES:,} states"

@@ -341,6 +341,11 @@ class Decoding:
                 self._write_emitted()
                 return
             if len(self.token_ids) >= budget:
+                if self.matcher.values is not None and not self.matcher.is_accepting:
+                    raise BudgetError(
+                        f"the token budget of {budget} does not hold the values that a callable gave",
+                        hint="raise max_tokens, or keep more room for them: Values(longest=...)",
+                    )
                 self.reason = "length"
                 return
             turn = yield from self._settle_pending(budget)

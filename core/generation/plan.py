@@ -20,6 +20,7 @@ from ..basics.option_names import require_known
 from ..basics.options import Whitespace
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
+from ..dependent.live import LiveValues
 from ..errors import GrammarError, ModelError, UnknownOptionError
 from ..grammar import Grammar
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
@@ -77,6 +78,7 @@ class Plan:
         prompt: token ids of the conversation.
         prefix: token ids of ``params.prefix``, which the answer continues.
         reasoning: the reasoning before the answer; None: no reasoning.
+        values: the callables of the grammar's live values, and what they answered; None: it has none.
     """
 
     grammar: Grammar
@@ -89,6 +91,7 @@ class Plan:
     prompt: tuple[int, ...] = ()
     prefix: tuple[int, ...] = ()
     reasoning: ReasoningPlan | None = None
+    values: LiveValues | None = None
 
 
 class Planner:
@@ -153,7 +156,19 @@ class Planner:
         is_json = schema is not None
         make_parser = partial(tools.parser, tool_format, response_schema=schema, other_spellings=others)
         barred = getattr(tool_format, "call_markers", ()) if params.tool_choice == "none" else ()
-        return Plan(grammar, make_parser, barred, () if is_json else tuple(params.stop), is_json, params=params)
+        live_values = getattr(tools, "live_values", None)
+        values = live_values and live_values(tool_format, response_schema=schema, other_spellings=others)
+        if values is not None:
+            make_parser = partial(make_parser, values=values)
+        return Plan(
+            grammar,
+            make_parser,
+            barred,
+            () if is_json else tuple(params.stop),
+            is_json,
+            params=params,
+            values=values,
+        )
 
     def _json(self, mode: JsonMode, params: GenerateParams) -> Plan:
         if mode.grammar is not None:

@@ -21,6 +21,7 @@ from .retokenise import Speller
 from .token_sequence import Forward
 
 if TYPE_CHECKING:
+    from ..dependent.live import LiveValues
     from ..masks import Constraint, Matcher
     from .backend import Backend
     from .driver import Logits, Work
@@ -40,11 +41,16 @@ class Writer:
 
     Args:
         backend: the loaded model.
-        matcher_of: makes a matcher of a grammar over the backend's vocabulary.
+        matcher_of: makes a matcher of a grammar over the backend's vocabulary, with its live values.
         warm_seconds: maximum time of `Constraint.warm` while a prompt is read.
     """
 
-    def __init__(self, backend: Backend, matcher_of: Callable[[Grammar], Matcher], warm_seconds: float = 0) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        matcher_of: Callable[[Grammar, LiveValues | None], Matcher],
+        warm_seconds: float = 0,
+    ) -> None:
         self._backend = backend
         self._matcher_of = matcher_of
         self._speller = Speller(backend)
@@ -142,14 +148,14 @@ class Writer:
         reasoning = plan.reasoning
         stage = None
         if reasoning is not None:
-            instead = self._matcher_of(plan.grammar) if reasoning.optional else None
+            instead = self._matcher_of(plan.grammar, plan.values) if reasoning.optional else None
             stage = Reasoning(
-                self._matcher_of(reasoning.grammar), reasoning.budget, instead, marker=reasoning.marker_size
+                self._matcher_of(reasoning.grammar, None), reasoning.budget, instead, marker=reasoning.marker_size
             )
         return Decoding(
             self._backend,
             [*plan.prompt, *plan.prefix],
-            self._matcher_of(_after(reasoning, plan.grammar)),
+            self._matcher_of(_after(reasoning, plan.grammar), plan.values),
             plan.params,
             stage,
             heal=len(plan.prefix),

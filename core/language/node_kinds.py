@@ -43,8 +43,8 @@ ENDLESS = 2**31 - 1
 #: - A, B, C: the arguments, by kind. LITERAL, SPECIAL: the index of its bytes or name. SEQ: two nodes. ALT: the index
 #:   of its parts, and their number. REPEAT, COUNTED: part, least, most (-1: no bound). WORDS: first and last word, and
 #:   the number of bytes of each that are already read. LAZY: the index of its rule, the node that is empty iff it is
-#:   (-1: none), and the expansion plus one. DYNAMIC: the index of its resolver, its static node, and 1 if it only
-#:   forbids repeated names.
+#:   (-1: none), and the expansion plus one. DYNAMIC: the index of its resolver, its static node, and what it
+#:   may forbid.
 #: - HAS_TEXT, NULLABLE: NO or YES, 0 if not known yet.
 #: - HEADS: the index of its heads plus one; 0 if not known yet, SEARCHED while they are searched.
 #: - MARK: its frame in the current search (see `Nodes._search`).
@@ -59,3 +59,7 @@ SEARCHED = -1
 
 #: The first nodes of every store.
 EMPTY, EPSILON = 0, 1
+
+#: Continuations that a dependent node may forbid: some, but never all; one that repeats the name (or the string in an
+#: array) just written; all.
+SOME, REPEATED_NAMES, ALL = 0, 1, 2

@@ -523,20 +523,19 @@ class NodeStore:
                 self.shorter[found] = as_short_as
         return found
 
-    def dynamic(self, key, static: cython.int, resolve, names_only: cython.bint = False):
+    def dynamic(self, key, static: cython.int, resolve, forbids: cython.int = 0):
         """Return a dependent node, which stands for the node ``resolve(text so far)``.
 
         Args:
             key: identifies it in this store.
             static: a node whose language includes all languages that ``resolve`` may return.
             resolve: a pure function of the text.
-            names_only: it forbids the name (or the string in an array) just written if that is repeated, and nothing
-                else. False: it forbids some continuations and always allows others.
+            forbids: which continuations it may forbid: `SOME`, `REPEATED_NAMES` or `ALL` of `node_kinds`.
         """
         self._check(static)
         found = self._places.get(key)
         if found is None:
-            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, names_only)
+            found = self._places[key] = self._new(node_kinds.DYNAMIC, len(self._things), static, forbids)
             self._things.append(resolve)
         return found
 
@@ -549,7 +548,7 @@ class NodeStore:
 
     def args(self, node: cython.int):
         """Return the arguments of the method that made a node, without keys; for WORDS, the sorted pairs and the number
-        of bytes already read of each word; for DYNAMIC, ``(static, resolve, names_only)``."""
+        of bytes already read of each word; for DYNAMIC, ``(static, resolve, forbids)``."""
         self._check(node)
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
@@ -569,4 +568,4 @@ class NodeStore:
             return (a, b, None if c < 0 else c)
         if kind == node_kinds.WORDS:
             return tuple([(self._words[i], self._follows[i]) for i in range(a, b)]), c
-        return (b, self._things[a], c == 1) if kind == node_kinds.DYNAMIC else ()
+        return (b, self._things[a], c) if kind == node_kinds.DYNAMIC else ()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import DecodingError
+from ..errors import DecodingError, LiveValuesError
 from .bits import tokens_within
 
 if TYPE_CHECKING:
@@ -183,7 +183,10 @@ class Budget:
             firsts = [int(tokens[0]) for each in costs.unsure if len(tokens := tokens_within(each, row))]
             most = len(row) * 32 * max(0, len(firsts) - _TRIALS)  # if not all can be tried
             for token in firsts[:_TRIALS]:
-                self._matcher.accept(token)
+                try:
+                    self._matcher.accept(token)
+                except LiveValuesError:  # raised if the token is chosen
+                    continue
                 most = max(most, self._matcher.shortest_length())
                 self._matcher.rollback(1)
             self._measured[costs] = most, len(written)
@@ -195,7 +198,12 @@ class Budget:
         tokens = [token for each in costs.unsure for token in tokens_within(each, row).tolist()]
         fitting = 0
         for number, token in enumerate(tokens):
-            if number < _TRIALS and self._matcher.accept(token):
+            try:
+                is_tried = number < _TRIALS and self._matcher.accept(token)
+            except LiveValuesError:  # raised if the token is chosen
+                fitting += 1
+                continue
+            if is_tried:
                 fits = self.fits(room - 1)
                 self._matcher.rollback(1)
                 if fits:

@@ -15,8 +15,9 @@ import numpy as np
 
 from ..automaton.lazy_dfa import LazyAutomaton, Program
 from ..compiled.gil import HAS_GIL
+from ..dependent.live import LiveValues, Unasked
 from ..dependent.written import Written
-from ..errors import GrammarError, LimitError
+from ..errors import GrammarError, LimitError, LiveValuesError
 from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
 from .bits import flags, tokens_within
@@ -126,7 +127,10 @@ class _Candidates:
 
     def refuses(self, data: bytes) -> bool:
         """Return True if no text continues with ``data``."""
-        return self._program.advance(self._state, data, self._before) == encoding.REFUSED
+        try:
+            return self._program.advance(self._state, data, self._before) == encoding.REFUSED
+        except LiveValuesError:  # raised if the token is chosen
+            return False
 
 
 @cython.cclass
@@ -148,6 +152,7 @@ class Matcher:
         history: the states before each step.
         pieces: the bytes that each step wrote.
         is_probe: the text is hypothetical (of `Constraint.warm`), and is never moved to another store.
+        live: the live values of the text; None: it has none.
     """
 
     __weakref__: object
@@ -161,6 +166,7 @@ class Matcher:
     _written: object
     _read: cython.Py_ssize_t
     _is_probe: cython.bint
+    _live: object
 
     def __init__(
         self,
@@ -171,6 +177,7 @@ class Matcher:
         pieces: list[bytes] | None = None,
         *,
         is_probe: bool = False,
+        live: LiveValues | None = None,
     ) -> None:
         self._constraint = constraint
         self._engine = engine
@@ -184,6 +191,7 @@ class Matcher:
         self._written = None
         self._read = 0
         self._is_probe = is_probe
+        self._live = live
 
     def __repr__(self) -> str:
         end = b"".join(self._pieces[-8:])[-40:]
@@ -193,6 +201,11 @@ class Matcher:
     def constraint(self) -> Constraint:
         """The constraint of the text."""
         return self._constraint
+
+    @property
+    def values(self) -> LiveValues | None:
+        """The live values of the text; None: it has none."""
+        return self._live
 
     @property
     def _place(self) -> tuple[MaskEngine, int]:
@@ -228,6 +241,8 @@ class Matcher:
             except BufferError:
                 raise _no_mask(out) from None
             except LimitError as error:
+                if self._asks(error):
+                    continue
                 self._make_room(error, tries)
                 if tries:
                     engine = self._engine
@@ -249,6 +264,35 @@ class Matcher:
             if doubts is not None:
                 self._settle(out, words, masks, doubts)
         return None
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=True)
+    def _asks(self, error) -> cython.bint:
+        """Return True if an error was that live values are not known, and they are now. Call it without the lock."""
+        if not isinstance(error, Unasked) or self._is_probe:
+            return False
+        error.answer(self._controls())
+        return True
+
+    @cython.cfunc
+    def _controls(self) -> list:
+        """Return the names of the control tokens of the text."""
+        names: list = []
+        program = self._engine._program
+        number: cython.Py_ssize_t
+        steps: cython.Py_ssize_t = len(self._history)
+        with self._engine._lock:
+            for number in range(steps):
+                if self._pieces[number] == CONTROL:
+                    was = self._history[number]
+                    then = self._history[number + 1] if number + 1 < steps else self._state
+                    for index, name in enumerate(program.specials):
+                        if self._automaton.advance_special(cython.cast(cython.int, was), index) == then:
+                            names.append(name)
+                            break
+                    else:
+                        names.append("")
+        return names
 
     @cython.cfunc
     def _make_room(self, error, tries: cython.int) -> object:
@@ -277,6 +321,8 @@ class Matcher:
                 with self._engine._lock:
                     return ask()
             except LimitError as error:
+                if self._asks(error):
+                    continue
                 self._make_room(error, tries)
             tries += 1
 
@@ -290,6 +336,7 @@ class Matcher:
         state: cython.longlong = program.start
         history: list = []
         written = Written()
+        written.live = self._live
         number: cython.Py_ssize_t
         steps: cython.Py_ssize_t = len(self._history)
         with fresh._lock:
@@ -345,6 +392,7 @@ class Matcher:
         written = self._written
         if written is None:
             written = self._written = Written(b"".join(self._pieces))
+            written.live = self._live
         else:
             while self._read < len(self._pieces):
                 written.write(self._pieces[self._read])
@@ -363,6 +411,8 @@ class Matcher:
                         state = self._engine._program.advance(self._state, data, self._text_so_far())
                     return state
             except LimitError as error:
+                if self._asks(error):
+                    continue
                 self._make_room(error, tries)
             tries += 1
 
@@ -386,6 +436,8 @@ class Matcher:
             try:
                 state = self._take(token, data)
             except LimitError as error:
+                if self._asks(error):
+                    continue
                 self._make_room(error, tries)
             tries += 1
         if state == encoding.REFUSED:
@@ -451,7 +503,9 @@ class Matcher:
     def fork(self) -> Matcher:
         """Return an independent copy in the same state."""
         history, pieces = list(self._history), list(self._pieces)
-        return Matcher(self._constraint, self._engine, self._state, history, pieces, is_probe=self._is_probe)
+        return Matcher(
+            self._constraint, self._engine, self._state, history, pieces, is_probe=self._is_probe, live=self._live
+        )
 
     def forced_bytes(self) -> bytes:
         """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
@@ -659,14 +713,17 @@ class Constraint:
         """The masks of new matchers."""
         return self._bound[1].masks
 
-    def matcher(self) -> Matcher:
+    def matcher(self, values: LiveValues | None = None) -> Matcher:
         """Return a matcher at the beginning of a text.
+
+        Args:
+            values: the callables that give the grammar's live values (``x-values``), for this text and its forks.
 
         States and masks are derived once for all texts. When their store is full (`Program.is_full`), new matchers use
         a fresh one; the old one is freed with the last matcher that uses it.
         """
         program, engine = self._renewed()
-        return Matcher(self, engine, program.start)
+        return Matcher(self, engine, program.start, live=values)
 
     def _renewed(self) -> tuple[Program, MaskEngine]:
         """Return the automaton and the engine of new matchers, in a fresh store if the current one is full."""

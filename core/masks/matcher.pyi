@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..automaton.lazy_dfa import Program
+from ..dependent.live import LiveValues
 from ..vocabulary.vocabulary import Vocabulary
 from .mask_engine import MaskEngine
 from .masks import Masks
@@ -24,8 +25,11 @@ class Matcher:
         pieces: list[bytes] | None = None,
         *,
         is_probe: bool = False,
+        live: LiveValues | None = None,
     ) -> None: ...
     constraint: Final[Constraint]
+    @property
+    def values(self) -> LiveValues | None: ...
     @property
     def _place(self) -> tuple[MaskEngine, int]: ...
     def fill_mask(self, out: npt.NDArray[np.uint32]) -> None: ...
@@ -67,7 +71,7 @@ class Constraint:
     ) -> None: ...
     program: Final[Program]
     masks: Final[Masks]
-    def matcher(self) -> Matcher: ...
+    def matcher(self, values: LiveValues | None = None) -> Matcher: ...
     def warm(
         self,
         seconds: float = ...,

@@ -25,6 +25,7 @@ import numpy as np
 
 from ..automaton.completion.texts import joined
 from ..errors import LimitError
+from ..language.node_kinds import REPEATED_NAMES
 from .trie import GROUPS
 
 try:
@@ -236,8 +237,8 @@ class TokenCosts:
                 return encoding.REFUSED
             replaced: dict = {}
             for atom, rest in threads:
-                node, names_only = self.program.static(atom, rest)
-                if not names_only:
+                node, forbids = self.program.static(atom, rest)
+                if forbids != REPEATED_NAMES:
                     return encoding.REFUSED
                 replaced[atom, rest] = node
             state = automaton.resolve(state, replaced)

@@ -35,7 +35,7 @@ cdef class TrieWalk:
     cdef object emit_all(self, int begin, int stop)
     cdef object _cross(self, int node, int rest)
     cdef tuple _static(self, long long atom, int rest)
-    cdef object _doubt(self, int node, bint names_only, bint whole)
+    cdef object _doubt(self, int node, int forbids, bint whole)
     cdef object _drain_in_order(self)
     cdef object _push(self, int node, long long atom, int rest)
     cdef object _drain(self)

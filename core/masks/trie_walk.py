@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from ..language.node_kinds import ALL, REPEATED_NAMES
+
 try:
     import cython
 except ImportError:  # interpreted, without Cython installed
@@ -31,6 +33,10 @@ _MANY = cython.declare(cython.int, 10_000)
 #: repeated names cover the tokens (`Doubts.watched`); after another one, or after two, each token is recorded.
 _COVERED = cython.declare(cython.int, 1)
 _NOTED = cython.declare(cython.int, 2)
+
+#: See `node_kinds`.
+_REPEATED_NAMES = cython.declare(cython.int, REPEATED_NAMES)
+_ALL = cython.declare(cython.int, ALL)
 
 
 @cython.cclass
@@ -195,24 +201,25 @@ class TrieWalk:
 
     @cython.cfunc
     def _static(self, atom: cython.longlong, rest: cython.int) -> tuple:
-        """Return the static language of a dependent node, followed by ``rest``, as a node; and True if the dependent
-        node only forbids a repeated name."""
+        """Return the static language of a dependent node, followed by ``rest``, as a node; and the continuations that
+        the dependent node may forbid (see `node_kinds`)."""
         found = self.statics.get((atom, rest))
         if found is None:
             found = self.statics[atom, rest] = self.automaton.source.static(atom & 0xFFFFFFFF, rest)
         return found
 
     @cython.cfunc
-    def _doubt(self, node: cython.int, names_only: cython.bint, whole: cython.bint) -> object:
+    def _doubt(self, node: cython.int, forbids: cython.int, whole: cython.bint) -> object:
         """Record the tokens that end at a dependent node, if it may forbid them and `watched` does not cover them.
 
         Args:
             node: the trie node of the tokens.
-            names_only: the dependent node only forbids a repeated name.
+            forbids: the continuations that the dependent node may forbid.
             whole: the tokens may have the whole name, so that endings do not cover them.
         """
         i: cython.int
-        if self.crossed > 0 or (names_only and whole):
+        names_only: cython.bint = forbids == _REPEATED_NAMES
+        if self.crossed > 0 or forbids == _ALL or (names_only and whole):
             for i in range(self.trie.first[node], self.trie.first[node + 1]):
                 (self.named if names_only and not self.unnamed else self.unsure).add(self.trie.order[i])
         return None
@@ -220,9 +227,9 @@ class TrieWalk:
     @cython.cfunc
     def _walk_dependent(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
         """Continue below a trie node after a dependent node, as if it allowed all of its static language."""
-        static, names_only = self._static(atom, rest)
-        self._doubt(node, names_only, True)
-        unnamed: cython.int = 0 if names_only else 1
+        static, forbids = self._static(atom, rest)
+        self._doubt(node, forbids, True)
+        unnamed: cython.int = 0 if forbids == _REPEATED_NAMES else 1
         self.crossed += _NOTED
         self.unnamed += unnamed
         self._cross(node, static)
@@ -356,14 +363,14 @@ class TrieWalk:
     def _cross_set_dependent(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
         """Do `cross_set` for a dependent node: emit the tokens of its static language, and record those it may
         forbid."""
-        static, names_only = self._static(atom, rest)
+        static, forbids = self._static(atom, rest)
         i: cython.int
-        if self.crossed > 0:
+        if self.crossed > 0 or forbids == _ALL:
             for i in range(token_set.end_count):
-                self._doubt(token_set.parts[i], names_only, False)
+                self._doubt(token_set.parts[i], forbids, False)
         weight: cython.int = _NOTED
         unnamed: cython.int = 1
-        if names_only:
+        if forbids == _REPEATED_NAMES:
             weight = _COVERED
             unnamed = 0
             self.watched = True

@@ -462,7 +462,9 @@ class LocalModel(Model):
         self._choosing = threading.Lock()
         self._planner = Planner()
         self._writer = Writer(
-            backend, lambda grammar: self.cache.bind(grammar, backend.vocabulary).matcher(), warm_seconds
+            backend,
+            lambda grammar, values: self.cache.bind(grammar, backend.vocabulary).matcher(values),
+            warm_seconds,
         )
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import thread_time
@@ -24,6 +24,7 @@ from .lower.lowering import Lowering
 from .lower.nested_arguments import Reading
 from .normal.inhabited import Inhabited
 from .normal.normalise import Normaliser
+from .read.live import has_values, in_order
 from .read.located import Located
 from .read.options import SchemaOptions
 from .read.resolve import Document
@@ -92,7 +93,7 @@ class CompiledSchema:
             normaliser.steps = 0
         except IndexError:
             normaliser = _normaliser(self.document, options, self.unenforced)
-        return Lowering(normaliser, options, nodes)
+        return Lowering(normaliser, options, nodes, check)
 
     def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
         """Return the error for a schema that no value satisfies, at the innermost subschema that shows it.
@@ -121,7 +122,7 @@ class CompiledSchema:
         if unenforced == self.unenforced:
             lowering = self._lowering(nodes)
         else:
-            lowering = Lowering(_normaliser(self.document, self.options, unenforced), self.options, nodes)
+            lowering = Lowering(_normaliser(self.document, self.options, unenforced), self.options, nodes, check)
         try:
             return ask(lowering, nodes)
         finally:  # they know one another
@@ -213,6 +214,8 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         LimitError: it is too large in some respect.
     """
     options = options or SchemaOptions()
+    if options.property_order == "any" and has_values(schema):  # the members that a callable reads come first
+        options = replace(options, property_order="schema")
     document, problems, normaliser = _read(schema, options)
     refused: list[SchemaError | LimitError] = []
     narrowed: list[tuple[Located, UnsupportedSchemaError]] = []
@@ -286,6 +289,7 @@ def _read(
             hint=_meant(schema),
             place=Place(pointer=""),
         )
+    schema = in_order(schema)
     try:
         return _checked(Document(schema, options.registry), options)
     except DynamicReferences:

@@ -66,6 +66,7 @@ class Role(Enum):
     PARTS = "applies schemas to the members or items of a value"
     ASSERTION = "constrains a value by itself"
     FORMAT = "constrains strings, or annotates them, as the reader chooses"
+    LIVE = "constrains the values of a member while a text is written"
     ANNOTATION = "constrains nothing"
 
 

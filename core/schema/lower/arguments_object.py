@@ -41,6 +41,8 @@ class ArgumentsObject:
         self.before_name = mark_node(nodes, self.style.before_name)
         self._after_name = mark_node(nodes, self.style.after_name)
         self._after_value = mark_node(nodes, self.style.after_value)
+        self.ends_values = bool(self.style.after_value)
+        self.lead = "".join(text for text, _ in (*self.style.separator, *self.style.before_name))
 
     def node(self) -> int:
         """Return every text of the root.

@@ -93,6 +93,9 @@ class GoalNodes(Protocol):
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""
 
+    def problem(self, schema: Any) -> LimitError | SchemaError | None:
+        """Return the first reason why a schema that is not a part of the document cannot be enforced."""
+
     # -- nodes ------------------------------------------------------------------------------------------------
 
     def value(self, goal: Goal) -> int:
@@ -156,10 +159,14 @@ class MemberSyntax(Protocol):
     Attributes:
         separator: the node between two members.
         before_name: the node before a name.
+        ends_values: a value has an end of its own, so that what follows does not show that it is whole.
+        lead: the text between a value and the next name, control tokens by their names.
     """
 
     separator: int
     before_name: int
+    ends_values: bool
+    lead: str
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name; none if it cannot be written."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,8 +101,15 @@ class Lowering:
         number: part of the name of every rule: several documents may be lowered into one store.
     """
 
-    def __init__(self, normaliser: Normaliser, options: SchemaOptions, nodes: Nodes) -> None:
+    def __init__(
+        self,
+        normaliser: Normaliser,
+        options: SchemaOptions,
+        nodes: Nodes,
+        check: Callable[[Any, SchemaOptions], list[SchemaError | LimitError]],
+    ) -> None:
         self.normaliser = normaliser
+        self._check = check
         self.options = options
         self.nodes = nodes
         self.number = len(nodes.builders)
@@ -326,6 +333,10 @@ class Lowering:
             values = [value for value in branch.values or () if self.holds(branch, value)]
             self._lists[branch] = values
         return values
+
+    def problem(self, schema: Any) -> LimitError | SchemaError | None:
+        """Return the first reason why a schema that is not a part of the document cannot be enforced."""
+        return next(iter(self._check(schema, self.options)), None)
 
     def is_false(self, goal: Goal) -> bool:
         """Return True if a goal obviously holds for no value."""

@@ -273,6 +273,8 @@ class _Members:
         self._reading = reading
         self.separator = nodes.EPSILON
         self.before_name = nodes.seq(mark_node(nodes, style.mark), nodes.literal(b"<"))
+        self.ends_values = True
+        self.lead = "".join(text for text, _ in style.mark) + "<"
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from ...dependent.live import Answer, Mark
+from ..keywords.row import Steps
 from ..normal.conjunction import Goal
-from ..read.located import Located
+from ..read.live import marks_of
+from ..read.located import Located, SignedSchema
 from .merged_objects import Meets, ObjectShape
+
+#: The marks of a member: the formula of its goal, the steps in its schema, and the mark.
+Marks = tuple[tuple[SignedSchema, Steps, Mark], ...]
 
 #: Not computed yet.
 UNKNOWN = -1
@@ -39,6 +45,9 @@ class ObjectPlan:
         rests: the rest of the object after a member, by the state.
         start: the whole object; `UNKNOWN` until it is built.
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
+        marks: for each member, the marks of its live values; None: not computed yet.
+        answered: the rest of the object from the name of a member with live values on, by the member, the state and
+            the answers, with the answers.
         endless: the number of a member that may be one of all but finitely many strings; `UNKNOWN`: there is none;
             None until it is asked.
     """
@@ -83,6 +92,8 @@ class ObjectPlan:
         self.sure = [UNKNOWN] * len(self.values)
         self.sure_from: list[int] | None = None
         self.region_names = [UNKNOWN] * len(shape.others)
+        self.marks: list[Marks | None] = [None] * size
+        self.answered: dict[object, tuple[list[Answer], int]] = {}
 
     def _find_deciders(self, shape: ObjectShape) -> None:
         """Fill ``absent`` and ``open_to``."""
@@ -127,6 +138,18 @@ class ObjectPlan:
                     rest ^= bit
                     changed = True
         return at | self._optional & ~rest, open
+
+    def marks_of(self, number: int) -> Marks:
+        """Return the marks of a member's live values."""
+        marks = self.marks[number]
+        if marks is None:
+            marks = self.marks[number] = tuple(
+                (formula, steps, mark)
+                for formula in self.goal(number)
+                if isinstance(formula, SignedSchema) and formula.positive
+                for steps, mark in marks_of(formula.located.schema, self.names[number], self.names[:number])
+            )
+        return marks
 
     def goal(self, number: int) -> Goal:
         """Return the goal of a member's value, or (below zero, counted from the last) of a region's."""

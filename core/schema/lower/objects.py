@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
+from ...dependent.live import Answer, no_values, unbound
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
-from ...errors import LimitError
+from ...errors import LimitError, LiveValuesError, Place
 from ...language.json_text import escaped
+from ...language.node_kinds import ALL, LITERAL
 from ..normal.conjunction import Goal, Objects
+from ..read.live import with_answers
+from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan
@@ -81,6 +85,8 @@ class _AfterName:
         state: the state before the name.
         number: the number of the member; below zero, counted from the last, that of a region of undeclared names.
         name: an undeclared name that excluded objects have (see `_State`); None: any other.
+        value: the node of the value; `UNKNOWN`: that of its goal.
+        goal: the goal of the value, if it is not that of the member.
     """
 
     objects: ObjectLowering
@@ -88,9 +94,11 @@ class _AfterName:
     state: _State
     number: int
     name: str | None
+    value: int = UNKNOWN
+    goal: Goal = ()
 
     def __call__(self) -> int:
-        return self.objects.expand_after_name(self.plan, self.state, self.number, self.name)
+        return self.objects.expand_after_name(self)
 
 
 class ObjectLowering:
@@ -342,6 +350,7 @@ class ObjectLowering:
         at = state.at
         size = plan.size
         entries: list[tuple[bytes, int]] = []
+        live: list[int] = []  # the members with live values
         allowed = plan.most is None or state.members < plan.most
         skipped = nodes.EMPTY
         done = False  # all required members are written
@@ -351,17 +360,17 @@ class ObjectLowering:
                 unmet = state.open & ~plan.absent[number]
                 skipped = self.in_order(plan, state._replace(start=number + 1, open=unmet))
             if allowed:
-                self._add(entries, plan, state, number)
+                self._add(entries, live, plan, state, number)
         elif self.any_order:
             done = not plan.required & ~at
             for number in range(size if allowed else 0):
                 if not (at and at >> number & 1):
-                    self._add(entries, plan, state, number)
+                    self._add(entries, live, plan, state, number)
         else:
             following = plan.following[at]
             done = following == size
             for number in range(at, (following if done else following + 1) if allowed else 0):
-                self._add(entries, plan, state, number)
+                self._add(entries, live, plan, state, number)
         keys = nodes.words(entries)
         if allowed and plan.others and (done or (self.any_order and state.start is None)):
             lead = b"" if state.is_first else self._lead
@@ -375,21 +384,136 @@ class ObjectLowering:
             keys = nodes.sequence([separator, self._members.before_name, keys])
         elif not state.is_first:
             keys = nodes.seq(self._loose_comma, keys)
+        if live:
+            keys = nodes.alt([keys, *(self._live(plan, state, number) for number in live)])
         if state.start is not None:
             keys = nodes.alt([keys, skipped])
         if not self._may_end(plan, state):
             return keys
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
-    def _add(self, entries: list[tuple[bytes, int]], plan: ObjectPlan, state: _State, number: int) -> None:
-        """Add the texts of a member's name, each with what follows it."""
+    def _add(
+        self, entries: list[tuple[bytes, int]], live: list[int], plan: ObjectPlan, state: _State, number: int
+    ) -> None:
+        """Add the texts of a member's name, each with what follows it; the number of a member with live values."""
         words = plan.words[number]
         if words is None:
             words = self._words(plan, number)
-        if words:
+        if words and plan.marks_of(number):
+            live.append(number)
+        elif words:
             rest = self._after_name(plan, state, number, None)
             for word in words:
                 entries.append((word if state.is_first else self._lead + word, rest))
+
+    def _live(self, plan: ObjectPlan, state: _State, number: int) -> int:
+        """Return the rest of an object from a member with live values on, with the separator before it.
+
+        The dependent node is where a text decides for the member, so that a member without values is not begun: after
+        the comma, which shows that a number before it is whole; or before the markup, if a value has an end of its own.
+        """
+        nodes = self.nodes
+        begin, lead = nodes.EPSILON, nodes.EPSILON
+        if self._members is not None:
+            lead = nodes.EPSILON if state.is_first else self._members.separator
+            if not self._members.ends_values and nodes.kind(lead) == LITERAL:
+                (data,) = nodes.args(lead)
+                begin, lead = nodes.literal(data[:1]), nodes.literal(data[1:])
+            lead = nodes.seq(lead, self._members.before_name)
+        elif not state.is_first:
+            begin = nodes.literal(b",")
+            lead = nodes.literal(self._lead[1:]) if self._lead else self.lowering.space
+
+        def rest(after: int) -> int:
+            return nodes.seq(lead, nodes.words([(word, after) for word in plan.words[number] or ()]))
+
+        static = rest(self._after_name(plan, state, number, None))
+        key = ("live", self, plan, state, number)
+
+        def resolve(before: Written) -> int:
+            return self._resolved(plan, state, number, rest, before)
+
+        return nodes.seq(begin, nodes.dynamic(key, static, resolve, ALL))
+
+    def _resolved(
+        self, plan: ObjectPlan, state: _State, number: int, rest: Callable[[int], int], before: Written
+    ) -> int:
+        """Return the rest of an object from a member with live values on, after a text; EMPTY if it may not come.
+
+        Raises:
+            Unasked: its values are not known yet.
+            LiveValuesError: they cannot be known; or the member is required, and there are none.
+        """
+        marks = plan.marks_of(number)
+        required = plan.required >> number & 1
+        if before.live is None:
+            raise unbound(marks[0][2])
+        ahead = ""
+        if self._members is not None and self._members.ends_values:
+            ahead = ("" if state.is_first else self._members.lead) + plan.names[number]
+        answers = [before.live.known(mark, before, ahead) for _, _, mark in marks]
+        known = [answer for answer in answers if answer is not None]
+        error = next((answer.error for answer in known if answer.error is not None), None)
+        if error is None and len(known) == len(answers):
+            node = self._answered(plan, state, number, rest, known)
+            if node != self.nodes.EMPTY or not required:
+                return node
+            error = no_values(marks[0][2], known[0].tool)
+        if before.is_plan:  # a text that is only measured
+            if not required:
+                return self.nodes.EMPTY
+            room = b"".join(mark.room for _, _, mark in marks)
+            return rest(self._after_value(plan, state, number, self.nodes.literal(room)))
+        undecided = {plan.names[other] for other in range(state.at, number)}
+        if any(not undecided.isdisjoint(mark.after) for _, _, mark in marks):
+            return self.nodes.EMPTY  # after another member, there may be values
+        assert error is not None
+        raise error
+
+    def _answered(
+        self, plan: ObjectPlan, state: _State, number: int, rest: Callable[[int], int], answers: list[Answer]
+    ) -> int:
+        """Return the rest of an object from a member with live values on, with the answers of their callables."""
+        schemas = [answer.schema for answer in answers]
+        if any(schema is None for schema in schemas):
+            return self.nodes.EMPTY
+        key = (number, state, *map(id, schemas))
+        known = plan.answered.get(key)
+        if known is None:
+            goal = plan.goal(number)
+            for answer, (_, _, mark) in zip(answers, plan.marks_of(number), strict=True):
+                if not answer.is_list and (problem := self.lowering.problem(answer.schema)) is not None:
+                    raise LiveValuesError(
+                        f"the schema of the values cannot be enforced: {problem.message}",
+                        hint=problem.hint,
+                        place=Place(tool=answer.tool, parameter=mark.member),
+                    )
+            for formula in {id(formula): formula for formula, _, _ in plan.marks_of(number)}.values():
+                said = {
+                    steps: schema
+                    for (each, steps, _), schema in zip(plan.marks_of(number), schemas, strict=True)
+                    if each is formula
+                }
+                located = formula.located
+                schema = said[()] if set(said) == {()} else with_answers(located.schema, said)
+                goal = (*goal, SignedSchema(Located(schema, located.pointer, scope=located.scope)))
+            value = self._written_value(plan.names[number], goal)
+            if self.nodes.is_empty(value):
+                node = self.nodes.EMPTY
+            else:
+                node = rest(self._after_value(plan, state, number, goal=goal))
+            if len(plan.answered) >= MAX_REMEMBERED:
+                plan.answered.clear()
+            known = plan.answered[key] = answers, node
+        return known[1]
+
+    def _after_value(self, plan: ObjectPlan, state: _State, number: int, value: int = UNKNOWN, goal: Goal = ()) -> int:
+        """Return the rest of an object after a name whose value is of a goal, or (for a text that is only measured) a
+        node."""
+        if state.open and not self.any_order:
+            state = state._replace(open=self._unmet(plan, state, number))
+        rule = _AfterName(self, plan, state, number, None, value, goal)
+        return self.nodes.lazy(rule, rule)
 
     def _words(self, plan: ObjectPlan, number: int) -> tuple[bytes, ...]:
         """Return the texts of a member's name; none if the member is never valid."""
@@ -429,8 +553,9 @@ class ObjectLowering:
             plan.follow[key] = node
         return node
 
-    def expand_after_name(self, plan: ObjectPlan, state: _State, number: int, name: str | None) -> int:
+    def expand_after_name(self, rule: _AfterName) -> int:
         """Return the rest of an object after a name (see `_AfterName`), expanded."""
+        plan, state, number, name = rule.plan, rule.state, rule.number, rule.name
         nodes = self.nodes
         if number < 0:
             at = state.at if self.any_order else plan.size
@@ -448,9 +573,9 @@ class ObjectLowering:
             start = plan.size if number < 0 else number + 1
         if plan.plain and not excluded:
             rest = self._after(plan, _State(at, start=start))
-            written = nodes.seq(self._value(plan, number), rest)
+            written = nodes.seq(self._ruled(rule), rest)
         else:
-            goal = plan.goal(number)
+            goal = rule.goal or plan.goal(number)
             count = state.members
             if plan.least > count or plan.most is not None:
                 count += 1
@@ -473,12 +598,20 @@ class ObjectLowering:
                 elif demanded:
                     options.append(nodes.seq(self._written_value(name, (*goal, *demanded)), after))
                 else:
-                    options.append(nodes.seq(self._value(plan, number), after))
+                    options.append(nodes.seq(self._ruled(rule), after))
             written = nodes.alt(options)
         if self._loose_space is not None:  # one by one, as concatenation is cheapest
             space = self._loose_space
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
         return written
+
+    def _ruled(self, rule: _AfterName) -> int:
+        """Return the value after the name of a rule."""
+        if rule.value != UNKNOWN:
+            return rule.value
+        if rule.goal:
+            return self._written_value(rule.plan.names[rule.number], rule.goal)
+        return self._value(rule.plan, rule.number)
 
     def _unmet(self, plan: ObjectPlan, state: _State, end: int) -> int:
         """Return the demands that stay open in a state if no further member before ``end`` is written."""

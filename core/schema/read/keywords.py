@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..keywords import any_value, applied, arrays, numbers, objects, other, strings
+from ..keywords import any_value, applied, arrays, live, numbers, objects, other, strings
 from ..keywords.row import Draft, Holds, Keyword, Role, Shape, Steps
 from ..keywords.strings import GRAMMAR
 from ..normal.conjunction import TYPES
@@ -44,7 +44,9 @@ _NAMED = (Shape.BY_NAME, Shape.BY_PATTERN)
 
 #: Every keyword with a meaning here, by name. All others are annotations.
 KEYWORDS: dict[str, Keyword] = {
-    row.name: row for module in (objects, any_value, applied, arrays, strings, numbers, other) for row in module.ROWS
+    row.name: row
+    for module in (objects, any_value, applied, arrays, strings, numbers, live, other)
+    for row in module.ROWS
 }
 
 
@@ -82,7 +84,7 @@ DEFINITIONS = frozenset(keywords(roles=(Role.DEFINITIONS,)))
 APPLICATORS = frozenset(keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER)))
 
 #: Keywords that may constrain a value, or make others do so.
-CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT)))
+CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT, Role.LIVE)))
 
 
 def map_schemas(schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:

@@ -1,0 +1,464 @@
+"""Live values: values of a member that a callable of the user gives while a text is written.
+
+The keyword ``x-values`` of a JSON Schema names a `Values`. The language of its member is a dependent node before the
+member's name: its static language is that of the rest of the schema, and after a text it is that of the values that the
+callable gives for the members that the text has. The text of a grammar has no callable: each matcher has a `LiveValues`
+with the callables and with what they answered, so each question of one answer is asked once.
+
+A callable may take long and may use this library, so it is not asked under the lock of a store: a dependent node raises
+`Unasked`, and the matcher asks and tries again. A shortest completion never asks, because its members are not written;
+it keeps room for a value of `Values.longest` bytes (`room`).
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import json
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..basics.event_loop import EventLoop
+from ..errors import InvalidSchemaError, LimitError, LiveValuesError, Place
+from ..language.json_text import dump_json
+from ..language.node_kinds import CONTROL
+
+if TYPE_CHECKING:
+    from .written import Written
+
+#: The keyword of a JSON Schema.
+KEYWORD = "x-values"
+
+#: Default time in seconds that a callable may take, and default length in bytes for which a budget keeps room.
+TIMEOUT, LONGEST = 10.0, 64
+
+#: Maximum number of texts of one answer for which the values are memoised.
+MAX_TEXTS = 1_024
+
+#: Text that no tokenizer writes in few tokens; a completion has it in the place of a value that is not known yet.
+_FILLER = b"qjxzvkwg"
+
+_LOOP = EventLoop()
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Values of a parameter that a callable gives while a call is written.
+
+    In a function's signature: ``Annotated[str, Values(lambda call: ids_of(call["project"]), after=("project",))]``.
+
+    Args:
+        ask: is given the arguments that are already written, as a mapping, and returns a finite iterable of JSON
+            values, or a JSON Schema (a dict) that the value must satisfy; or an awaitable of one. A function without
+            parameters is called without arguments.
+        after: the names of the arguments that it reads; the grammar writes them before this one. None: all that stand
+            before the parameter in the signature. Only these are in the mapping, without optional ones that the call
+            leaves out.
+        timeout: seconds that it may take.
+        longest: number of bytes, and of tokens, that a token budget reserves for the value until the values are known.
+    """
+
+    ask: Callable[..., Any]
+    after: Sequence[str] | None = None
+    timeout: float = TIMEOUT
+    longest: int = LONGEST
+
+    def __post_init__(self) -> None:
+        if not callable(self.ask):
+            raise InvalidSchemaError(
+                f"Values takes a callable, not {type(self.ask).__name__}",
+                hint="a fixed list of values is Literal[...], or an enum in the schema",
+            )
+        if isinstance(self.after, str):
+            object.__setattr__(self, "after", (self.after,))
+        elif self.after is not None:
+            object.__setattr__(self, "after", tuple(self.after))
+
+    def mark(self, source: str) -> dict[str, Any]:
+        """Return the value of ``x-values`` for this object under a name."""
+        mark: dict[str, Any] = {"source": source}
+        if self.after is not None:
+            mark["after"] = list(self.after)
+        if self.longest != LONGEST:
+            mark["longest"] = self.longest
+        return mark
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
+        """Return the JSON Schema of an annotated type; `Tool` replaces the object by its name."""
+        return {**handler(core_schema), KEYWORD: self}
+
+
+class Unasked(LimitError):
+    """A dependent node needs values that were not asked for yet. Raised and caught within the library.
+
+    Args:
+        live: whose values they are.
+        mark: their `Mark`.
+        text: the text before them.
+        ahead: what follows it if the member is written: a parser may need it to see that the member before is whole.
+    """
+
+    def __init__(self, live: LiveValues, mark: Mark, text: bytes, ahead: str) -> None:
+        super().__init__("the values of a parameter are not known yet")
+        self.live = live
+        self.mark = mark
+        self.text = text
+        self.ahead = ahead
+
+    def answer(self, controls: Sequence[str]) -> None:
+        """Ask, and memoise the answer.
+
+        Args:
+            controls: the names of the control tokens of the text.
+        """
+        self.live.answer(self.mark, self.text, controls, self.ahead)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The value of ``x-values`` in one place.
+
+    Attributes:
+        source: the name of the `Values`.
+        after: the names that it reads.
+        longest: see `Values`.
+        member: the name of the member.
+    """
+
+    source: str
+    after: tuple[str, ...]
+    longest: int
+    member: str
+
+    @classmethod
+    def of(cls, value: Any, member: str, before: Sequence[str]) -> Mark:
+        """Return the mark that a well-formed value of the keyword describes; ``before`` are the names that stand before
+        the member."""
+        if isinstance(value, str):
+            value = {"source": value}
+        after = value.get("after")
+        return cls(value["source"], tuple(before if after is None else after), value.get("longest", LONGEST), member)
+
+    @property
+    def room(self) -> bytes:
+        """Text that stands for an unknown value in a completion that is only measured."""
+        return (_FILLER * (self.longest // len(_FILLER) + 1))[: self.longest]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a callable answered.
+
+    Attributes:
+        schema: the JSON Schema of the values: an ``enum``, or what the callable returned; None: there is no value.
+        error: the failure; None: it did not fail.
+        is_list: it returned a list of values.
+        tool: the tool of the call; None: there is none.
+    """
+
+    schema: dict[str, Any] | None = None
+    error: LiveValuesError | None = None
+    is_list: bool = True
+    tool: str | None = None
+
+
+#: The arguments of a call as far as they are written: the tool, and the open objects, innermost first.
+Reading = tuple["str | None", "list[dict[str, Any]]"]
+
+
+@dataclass
+class LiveValues:
+    """The callables of a grammar's live values, and their answers while one text is written. Thread-safe.
+
+    Args:
+        sources: by the names that ``x-values`` has, or by pairs of a tool and such a name: a `Values`, or a callable.
+        read: reads the arguments from the text so far. None: the text is a JSON document.
+
+    Attributes:
+        asked: the number of times that a callable was asked.
+    """
+
+    sources: Mapping[Any, Any] = field(default_factory=dict)
+    read: Callable[[str], Reading] | None = None
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        self._by_text: dict[tuple[Mark, bytes], Answer] = {}
+        self._by_call: dict[object, Answer] = {}
+        self._lock = threading.Lock()
+        self._context = contextvars.copy_context()
+
+    def known(self, mark: Mark, before: Written, ahead: str = "") -> Answer | None:
+        """Return the answer for a text; None if it is a completion's and not known. ``ahead``: see `Unasked`.
+
+        Raises:
+            Unasked: it is not known.
+        """
+        text = before.text()
+        found = self._by_text.get((mark, text))
+        if found is None and not before.is_plan:
+            raise Unasked(self, mark, text, ahead)
+        return found
+
+    def answer(self, mark: Mark, text: bytes, controls: Sequence[str], ahead: str) -> None:
+        """Ask for the values after a text, and memoise them."""
+        names = iter(controls)
+        parts = [part.decode("utf-8", "replace") for part in text.split(CONTROL)]
+        said = parts[0] + "".join(next(names, "") + part for part in parts[1:]) + ahead
+        tool, objects = (None, read_open(said)) if self.read is None else self.read(said)
+        call: dict[str, Any] = {}
+        for written in objects:
+            for name in mark.after:
+                if name in written:
+                    call.setdefault(name, written[name])
+        answer = self.of_call(tool, mark, call)
+        with self._lock:
+            if len(self._by_text) >= MAX_TEXTS:
+                self._by_text.clear()
+            self._by_text[mark, text] = answer
+
+    def of_call(self, tool: str | None, mark: Mark, call: dict[str, Any]) -> Answer:
+        """Return the answer for the arguments of a call, as far as they are written; asked once for each."""
+        place = Place(tool=tool, parameter=mark.member)
+        source = self.sources.get((tool, mark.source), self.sources.get(mark.source))
+        if source is None:
+            error = LiveValuesError(
+                f"nothing gives the values of {mark.source!r}",
+                hint="give its callable: matcher(values=...), or values={...} of a Tool",
+                place=place,
+            )
+            return Answer(error=error)
+        values = source if isinstance(source, Values) else Values(source)
+        key = (tool, mark.source, mark.member, dump_json(call))
+        with self._lock:
+            found = self._by_call.get(key)
+        if found is None:
+            self.asked += 1
+            found = self._asked(values, call, place)
+            with self._lock:
+                found = self._by_call.setdefault(key, found)
+        return found
+
+    def _asked(self, values: Values, call: dict[str, Any], place: Place) -> Answer:
+        """Ask a callable."""
+        tool = place.tool
+        written = f"after {dump_json(call)}" if call else "without other arguments"
+        try:
+            given = _within(lambda: self._context.copy().run(_call, values.ask, call), values.timeout)
+            if isinstance(given, Mapping):
+                return Answer(_interned(given), is_list=False, tool=tool)
+            if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+                raise TypeError(f"it returned {type(given).__name__}, not an iterable of values or a JSON Schema")
+            return Answer(_listed(list(given)), tool=tool)
+        except (TimeoutError, FutureTimeout):
+            message = f"the values were not there within {values.timeout:g} s, {written}"
+            hint = "raise Values(timeout=...), or make the callable faster"
+        except Exception as error:
+            shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            message = f"the callable that gives the values failed, {written}: {shown[:500]}"
+            hint = "let it return a list of JSON values; an argument that it reads must be in Values(after=...)"
+            failure = LiveValuesError(message, hint=hint, place=place)
+            failure.__cause__ = error
+            return Answer(error=failure)
+        return Answer(error=LiveValuesError(message, hint=hint, place=place))
+
+
+class _Static(LiveValues):
+    """No live values: members have all values of their schemas."""
+
+    def known(self, mark: Mark, before: Written, ahead: str = "") -> Answer | None:
+        return Answer({})
+
+
+#: For texts that are only read: live values are not enforced.
+STATIC = _Static()
+
+
+def no_values(mark: Mark, tool: str | None) -> LiveValuesError:
+    """Return the error for a required member without any value."""
+    return LiveValuesError(
+        "there is no value for a required parameter",
+        hint="make the parameter optional, or offer the tool only while there are values",
+        place=Place(tool=tool, parameter=mark.member),
+    )
+
+
+def unbound(mark: Mark) -> LiveValuesError:
+    """Return the error for a text whose matcher has no callables."""
+    return LiveValuesError(
+        f"nothing gives the values of {mark.source!r}",
+        hint="give its callable: constraint.matcher(values=LiveValues({name: callable}))",
+        place=Place(parameter=mark.member),
+    )
+
+
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+def _call(ask: Callable[..., Any], call: dict[str, Any]) -> Any:
+    try:
+        takes_none = not inspect.signature(ask).parameters
+    except (TypeError, ValueError):
+        takes_none = False
+    return ask() if takes_none else ask(dict(call))
+
+
+def _within(ask: Callable[[], Any], timeout: float) -> Any:
+    """Return the result of a callable, awaited if it is an awaitable.
+
+    Raises:
+        TimeoutError: it takes longer. An ordinary function goes on in its thread, and its result is dropped.
+    """
+    done = threading.Event()
+    found: list[Any] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(ask())
+        except BaseException as error:  # passed to the waiting side
+            failed.append(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=run, name="toolgrammar-values", daemon=True).start()
+    if not done.wait(timeout):
+        raise TimeoutError
+    if failed:
+        raise failed[0]
+    result = found[0]
+    if inspect.isawaitable(result):
+        future = _LOOP.submit(_awaited(result))
+        try:
+            return future.result(timeout)
+        except FutureTimeout:
+            future.cancel()
+            raise
+    return result
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+# -- interned answers --------------------------------------------------------------------------------------------------
+
+
+class _Schema(dict[str, Any]):
+    """A schema of values that equal answers share, so that its nodes are made once."""
+
+    __slots__ = ("__weakref__",)
+
+
+_SCHEMAS: weakref.WeakValueDictionary[str, _Schema] = weakref.WeakValueDictionary()
+_SCHEMAS_LOCK = threading.Lock()
+
+
+def _interned(schema: Mapping[str, Any]) -> _Schema:
+    key = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    with _SCHEMAS_LOCK:
+        found = _SCHEMAS.get(key)
+        if found is None:
+            found = _SCHEMAS[key] = _Schema(json.loads(key))
+        return found
+
+
+def _listed(values: list[Any]) -> dict[str, Any] | None:
+    """Return the schema of a list of values; None if it is empty."""
+    plain = [
+        value.value if hasattr(value, "value") and hasattr(type(value), "__members__") else value for value in values
+    ]
+    return _interned({"enum": plain}) if plain else None
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+_SPACE = " \t\n\r"
+_DECODER = json.JSONDecoder()
+
+
+def read_open(text: str) -> list[dict[str, Any]]:
+    """Return the objects that are open at the end of a text, innermost first, each with its complete members.
+
+    The text is JSON, perhaps with other text before it.
+    """
+    for begin, char in enumerate(text):
+        if char in "{[":
+            found = _open_from(text, begin)
+            if found is not None:
+                return found
+    return []
+
+
+def _open_from(text: str, at: int) -> list[dict[str, Any]] | None:
+    """Return the open objects of a JSON text from an index; None if it is not one."""
+    objects: list[dict[str, Any]] = []
+    brackets = [text[at]]
+    names: list[str | None] = [None]
+    if text[at] == "{":
+        objects.insert(0, {})
+    at += 1
+    end = len(text)
+    while True:
+        while at < end and text[at] in _SPACE + ",":
+            at += 1
+        if at >= end:
+            return objects
+        in_object = brackets[-1] == "{"
+        if text[at] in "}]":
+            if text[at] != ("}" if in_object else "]"):
+                return None
+            done = objects.pop(0) if in_object else None
+            brackets.pop()
+            names.pop()
+            at += 1
+            if not brackets:
+                return None  # the document is complete
+            if names[-1] is not None and brackets[-1] == "{" and in_object:
+                objects[0][names[-1]] = done
+            continue
+        if in_object:
+            try:
+                name, at = _DECODER.raw_decode(text, at)
+            except ValueError:
+                return objects if text[at] == '"' and _is_open_string(text, at) else None
+            if not isinstance(name, str):
+                return None
+            while at < end and text[at] in _SPACE:
+                at += 1
+            if at >= end:
+                return objects
+            if text[at] != ":":
+                return None
+            at += 1
+            while at < end and text[at] in _SPACE:
+                at += 1
+            if at >= end:
+                return objects
+            names[-1] = name
+        try:
+            value, then = _DECODER.raw_decode(text, at)
+        except ValueError:
+            if text[at] in "{[":
+                brackets.append(text[at])
+                names.append(None)
+                if text[at] == "{":
+                    objects.insert(0, {})
+                at += 1
+                continue
+            return objects if text[at] in '"-+.0123456789tfnTFN' else None
+        at = then
+        if in_object and names[-1] is not None:
+            objects[0][names[-1]] = value
+
+
+def _is_open_string(text: str, at: int) -> bool:
+    """Return True if the string that begins at an index does not end."""
+    at += 1
+    while at < len(text) and text[at] != '"':
+        at += 2 if text[at] == "\\" else 1
+    return at >= len(text)

@@ -1,0 +1,151 @@
+"""Schemas with live values (``x-values``): their marks, and the order of the members that they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...basics.json_pointer import escape
+from ...dependent.live import KEYWORD, Mark, Values
+from ..keywords.live import WITHIN
+from ..keywords.row import Steps
+from .keywords import map_schemas
+
+
+def has_values(schema: Any) -> bool:
+    """Return True if a schema may have live values."""
+    waiting, seen = [schema], set()
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, (Mapping, list)) and id(part) not in seen:
+            seen.add(id(part))
+            if isinstance(part, Mapping):
+                if KEYWORD in part:
+                    return True
+                waiting += part.values()
+            else:
+                waiting += part
+    return False
+
+
+def marks_of(schema: Any, member: str, before: Sequence[str]) -> Iterator[tuple[Steps, Mark]]:
+    """Yield the marks of a member's schema, each after the steps that lead to it.
+
+    Args:
+        schema: the schema of the member.
+        member: its name.
+        before: the names that stand before it.
+    """
+    if not isinstance(schema, Mapping):
+        return
+    if KEYWORD in schema:
+        yield (), Mark.of(schema[KEYWORD], member, before)
+    for keyword, is_list in WITHIN.items():
+        if keyword in schema:
+            inner = enumerate(schema[keyword]) if is_list and isinstance(schema[keyword], (list, tuple)) else ()
+            for index, part in inner:
+                for steps, mark in marks_of(part, member, before):
+                    yield (keyword, index, *steps), mark
+            if not is_list:
+                for steps, mark in marks_of(schema[keyword], member, before):
+                    yield (keyword, *steps), mark
+
+
+def with_answers(schema: Any, answers: Mapping[Steps, Any]) -> Any:
+    """Return the schema of a member in which the values at some steps must satisfy other schemas too."""
+    if () in answers:
+        schema = {**schema, "allOf": [*schema.get("allOf", ()), answers[()]]}
+    if not any(answers):
+        return schema
+    made = dict(schema)
+    for key in {steps[0] for steps in answers if steps}:
+        under = {steps[1:]: answer for steps, answer in answers.items() if steps and steps[0] == key}
+        if WITHIN[str(key)]:
+            made[key] = [
+                with_answers(part, {steps[1:]: answer for steps, answer in under.items() if steps[0] == index})
+                for index, part in enumerate(schema[key])
+            ]
+        else:
+            made[key] = with_answers(schema[key], under)
+    return made
+
+
+def in_order(schema: Any) -> Any:
+    """Return a schema in which each property stands after those that its live values read; the same object if nothing
+    changes."""
+    if not has_values(schema):
+        return schema
+
+    def ordered(inner: dict[str, Any]) -> dict[str, Any]:
+        properties = inner.get("properties")
+        if not isinstance(properties, Mapping):
+            return inner
+        names = list(properties)
+        reads = {name: _reads(properties[name]) for name in names}
+        done: dict[str, Any] = {}
+        waiting: list[str] = []
+
+        def place(name: str) -> None:
+            if name in done or name in waiting:
+                return
+            waiting.append(name)
+            for other in reads[name]:
+                if other in properties:
+                    place(other)
+            waiting.pop()
+            done[name] = properties[name]
+
+        for name in names:
+            place(name)
+        return inner if list(done) == names else {**inner, "properties": done}
+
+    return map_schemas(schema, ordered)
+
+
+def _reads(schema: Any) -> list[str]:
+    """Return the names that the live values anywhere in a schema read."""
+    found: list[str] = []
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            value = part.get(KEYWORD)
+            if isinstance(value, Mapping):
+                found += value.get("after") or ()
+            waiting += part.values()
+        elif isinstance(part, (list, tuple)):
+            waiting += part
+    return found
+
+
+def named_values(schema: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a schema in which each callable has a name, and the callables by these names.
+
+    Args:
+        schema: a JSON Schema in which ``x-values`` may be a `Values` or another callable; it is not changed.
+    """
+    if not has_values(schema):
+        return schema, {}
+    sources: dict[str, Any] = {}
+
+    def named(part: Any, name: str) -> Any:
+        if isinstance(part, Mapping):
+            made = {key: named(value, f"{name}/{escape(str(key))}") for key, value in part.items() if key != KEYWORD}
+            source = part.get(KEYWORD)
+            if callable(source) or isinstance(source, Values):
+                values = source if isinstance(source, Values) else Values(source)
+                sources[name] = values
+                source = values.mark(name)
+            return made if source is None else {**made, KEYWORD: source}
+        if isinstance(part, (list, tuple)):
+            return [named(value, f"{name}/{index}") for index, value in enumerate(part)]
+        return part
+
+    return named(schema, "#"), sources
+
+
+def without_values(schema: Any) -> Any:
+    """Return a schema without live values, for readers of finished texts; the same object if it has none."""
+    if not has_values(schema):
+        return schema
+    return map_schemas(schema, lambda inner: {key: value for key, value in inner.items() if key != KEYWORD})

@@ -1,0 +1,258 @@
+"""Arguments bound to live values: callables in signatures and schemas, in every format, under every budget."""
+
+import json
+import random
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from toolgrammar.core import (
+    BudgetError,
+    InvalidArgumentsError,
+    LiveValuesError,
+    Message,
+    Model,
+    ToolCall,
+    Values,
+    load_model,
+)
+from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats.registry import format_names
+
+IDS = {"acme": ["A-1", "A-2", "B-7"], "zeta": ["Z-9"], "none": []}
+
+
+def tickets(asked: list[dict[str, Any]] | None = None, **options: Any) -> ToolSet:
+    """Return a tool whose ticket is one of the project's."""
+
+    def ids(call: dict[str, Any]) -> list[str]:
+        if asked is not None:
+            asked.append(call)
+        return IDS[call["project"]]
+
+    def close_ticket(
+        id: Annotated[str, Values(ids, after=("project",), **options)],
+        project: Literal["acme", "zeta"],
+        note: str | None = None,
+    ) -> str:
+        """Close a ticket."""
+        return id
+
+    return ToolSet([close_ticket])
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_each_format_shows_the_arguments_that_are_written(name: str) -> None:
+    """The callable sees the project; the model's id, which does not exist, gives way to one that does."""
+    asked: list[dict[str, Any]] = []
+    tools = tickets(asked)
+    for project, wanted in (("acme", "B-9"), ("zeta", "Q")):
+        call = ToolCall("call00000", "close_ticket", {"project": project, "id": wanted})
+        model = ScriptedModel([tools.wire_format(name).render("", [call])])
+        generation = model.generate("x", tools=tools, tool_choice="required", tool_format=name, max_tokens=1_000)
+        (written,) = generation.tool_calls
+        assert written.error is None and written.arguments["id"] in IDS[written.arguments["project"]]
+    assert asked and all(call in ({"project": "acme"}, {"project": "zeta"}) for call in asked)
+    assert len(asked) == 2  # once for an answer: the check of the finished call does not ask again
+
+
+def test_the_model_reads_nothing_of_the_values() -> None:
+    """Neither chat templates nor prompts show callables, their names or their values."""
+    tools = tickets()
+    for text in (json.dumps(tools.to_openai()), tools.prompt("hermes"), tools.prompt("harmony")):
+        assert "x-values" not in text and "A-1" not in text and "id" in text
+    assert "x-values" not in json.dumps(tools.to_openai(closed=True))
+
+
+def test_a_finished_call_is_checked() -> None:
+    """Parsed freely, from a server, or as a dict; the error has the place."""
+    tools = tickets()
+    good = {"name": "close_ticket", "arguments": {"project": "acme", "id": "A-2"}}
+    bad = {"name": "close_ticket", "arguments": {"project": "acme", "id": "Z-9"}}
+    assert tools.validate(good).arguments["id"] == "A-2" and tools.call(good) == "A-2"
+    with pytest.raises(InvalidArgumentsError, match='"Z-9" is not one of the present values') as caught:
+        tools.validate(bad)
+    assert (caught.value.place.tool, caught.value.place.pointer) == ("close_ticket", "/id")
+    text = f"<tool_call>\n{json.dumps(bad)}\n</tool_call>"
+    (call,) = tools.parse(text).tool_calls
+    assert call.error is not None and "present values" in call.error
+    (call,) = tools.parse(text, repair=True).tool_calls
+    assert call.error is not None
+    assert tools.check_call(call).error is not None
+    message, _ = tools.repair(text.replace("Z-9", "A-1").replace("close_ticket", "close_tickets"))
+    assert message.tool_calls[0].error is None
+
+
+@pytest.fixture(scope="module")
+def noise() -> Model:
+    """The embedded model, whose random weights like any text."""
+    return load_model("embedded")
+
+
+def test_every_budget(noise: Model) -> None:
+    """Below the least budget an error names it; from there on each call is whole, within it, and valid."""
+    tools = tickets(longest=6)
+    request: dict[str, Any] = {
+        "tools": tools,
+        "tool_choice": "required",
+        "temperature": 1.0,
+        "parallel_tool_calls": False,
+    }
+    with pytest.raises(BudgetError, match=r"needs (\d+) tokens") as caught:
+        noise.generate("x", max_tokens=3, **request)
+    least = int(str(caught.value).split("needs ")[1].split()[0])
+    seen = set()
+    for budget in range(least, least + 30):
+        generation = noise.generate("x", max_tokens=budget, seed=budget, **request)
+        assert generation.usage.completion_tokens <= budget
+        (call,) = generation.tool_calls
+        assert call.error is None
+        tools.validate(call)
+        seen.add(call.arguments["id"])
+    assert len(seen) > 2
+
+
+def test_a_value_longer_than_its_room_is_an_error_or_fits(noise: Model) -> None:
+    """Never an unfinished call: the budget holds a value, or an error says how to keep more room."""
+
+    def touch(id: Annotated[str, Values(lambda: ["x" * 300])]) -> None:
+        """Touch a thing."""
+
+    whole = errors = 0
+    for budget in (60, 100, 200, 600):
+        try:
+            generation = noise.generate("x", tools=[touch], tool_choice="required", max_tokens=budget)
+        except BudgetError as error:
+            assert "longest" in str(error) or "shortest valid output" in str(error)
+            errors += 1
+            continue
+        whole += 1
+        assert generation.tool_calls[0].arguments == {"id": "x" * 300}
+    assert whole and errors
+
+
+def test_parallel_calls_and_several_tools(noise: Model) -> None:
+    """Each call of an answer sees its own arguments; tools of one source name keep their own callables."""
+    asked: list[tuple[str, Any]] = []
+
+    def first(
+        kind: Literal["a", "b"],
+        id: Annotated[str, Values(lambda call: asked.append(("first", call)) or [call["kind"] + "1"])],
+    ) -> None:
+        """Do the first thing."""
+
+    def second(
+        kind: Literal["a", "b"],
+        id: Annotated[str, Values(lambda call: asked.append(("second", call)) or [call["kind"] + "2"])],
+    ) -> None:
+        """Do the second thing."""
+
+    tools = ToolSet([first, second])
+    calls = [
+        ToolCall(str(n), name, {"kind": kind, "id": ident})
+        for n, (name, kind, ident) in enumerate([("first", "a", "a1"), ("second", "a", "a2"), ("first", "b", "b1")])
+    ]
+    model = ScriptedModel([Message("assistant", "", tool_calls=tuple(calls))])
+    generation = model.generate("x", tools=tools, tool_choice="required", max_tokens=2_000)
+    assert [(call.name, call.arguments["id"]) for call in generation.tool_calls[:3]] == [
+        ("first", "a1"),
+        ("second", "a2"),
+        ("first", "b1"),
+    ]
+    assert len(asked) == len({json.dumps(one) for one in asked})
+
+
+def test_a_callable_that_fails_ends_the_answer_with_its_reason() -> None:
+    """The error has the tool, the parameter and the cause."""
+
+    def broken(project: Literal["acme"], id: Annotated[str, Values(lambda call: call["projekt"])]) -> None:
+        """Break."""
+
+    model = ScriptedModel(
+        [Message("assistant", "", tool_calls=(ToolCall("1", "broken", {"project": "acme", "id": "?"}),))]
+    )
+    with pytest.raises(LiveValuesError, match="KeyError: 'projekt'") as caught:
+        model.generate("x", tools=[broken], tool_choice="required")
+    assert (caught.value.place.tool, caught.value.place.parameter) == ("broken", "id")
+
+
+class Stop(BaseModel):
+    """A stop of a tour."""
+
+    country: Literal["de", "fr"]
+    city: Annotated[str, Values(lambda stop: {"de": ["Kiel", "Ulm"], "fr": ["Pau"]}[stop["country"]])]
+
+
+def test_classes_in_lists_have_values_of_their_own() -> None:
+    """A city of each stop's country, in masks and in the check."""
+
+    def tour(stops: list[Stop]) -> int:
+        """Plan a tour."""
+        return len(stops)
+
+    tools = ToolSet([tour])
+    said = {"stops": [{"country": "de", "city": "Pau"}, {"country": "fr", "city": "Ulm"}]}
+    good = {"stops": [{"country": "de", "city": "Ulm"}, {"country": "fr", "city": "Pau"}]}
+    model = ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "tour", good),))])
+    generation = model.generate("x", tools=tools, tool_choice="required", parallel_tool_calls=False, max_tokens=500)
+    assert generation.tool_calls[0].arguments == good
+    model = ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "tour", said),))])
+    generation = model.generate("x", tools=tools, tool_choice="required", parallel_tool_calls=False, max_tokens=500)
+    stops = generation.tool_calls[0].arguments["stops"]
+    assert stops and all(stop["city"] in {"de": ["Kiel", "Ulm"], "fr": ["Pau"]}[stop["country"]] for stop in stops)
+    with pytest.raises(InvalidArgumentsError) as caught:
+        tools.validate({"name": "tour", "arguments": said})
+    assert caught.value.place.pointer == "/stops/0/city"
+
+
+def test_a_schema_and_an_argument_of_a_tool() -> None:
+    """A callable in the schema itself, and a name whose callable the tool has."""
+    member: dict[str, Any] = {"type": "string", "x-values": {"source": "ids", "after": ["project"]}}
+    parameters = {
+        "type": "object",
+        "properties": {"id": member, "project": {"enum": ["acme"]}},
+        "required": ["id", "project"],
+    }
+    named = Tool("close", parameters=parameters, values={"ids": lambda call: IDS[call["project"]]})
+    assert list(named.parameters["properties"]) == ["project", "id"]
+    inline = json.loads(json.dumps(parameters))
+    inline["properties"]["id"]["x-values"] = Values(lambda call: IDS[call["project"]], after="project")
+    for source in (named, {"name": "close", "parameters": inline}):
+        tools = ToolSet([source])
+        tools.validate({"name": "close", "arguments": {"project": "acme", "id": "A-1"}})
+        with pytest.raises(InvalidArgumentsError):
+            tools.validate({"name": "close", "arguments": {"project": "acme", "id": "A-3"}})
+
+
+def test_random_answers_are_valid(noise: Model) -> None:
+    """Sampled calls of a tool with optional, chained and nullable live values, in four formats."""
+    draw = random.Random(5)
+
+    def book(
+        country: Literal["de", "fr"],
+        city: Annotated[str, Values(lambda call: {"de": ["Kiel", "Ulm"], "fr": []}[call["country"]])] = "",
+        night: Annotated[int, Values(lambda call: {"minimum": len(call.get("city", "")), "maximum": 9})] = 3,
+        hotel: Annotated[str, Values(lambda call: [call["city"] + " Inn"] if "city" in call else [])] | None = None,
+    ) -> None:
+        """Book a night."""
+
+    tools = ToolSet([book])
+    written = set()
+    for seed in range(24):
+        options: Any = {"tool_format": draw.choice(["hermes", "qwen3-coder", "pythonic", "glm-4.5"]), "seed": seed}
+        options |= {
+            "exact_choice": draw.random() < 0.3,
+            "jump_forward": draw.random() < 0.7,
+            "max_tokens": draw.randrange(60, 200),
+        }
+        generation = noise.generate(
+            "x", tools=tools, tool_choice="required", temperature=1.5, parallel_tool_calls=False, **options
+        )
+        (call,) = generation.tool_calls
+        assert call.error is None
+        tools.validate(call)
+        assert call.arguments["country"] == "de" or "city" not in call.arguments
+        written.add(frozenset(call.arguments))
+    assert len(written) > 2
