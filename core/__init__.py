@@ -25,6 +25,7 @@ if _interpreted.INTERPRETED:
 
 if TYPE_CHECKING:
     from .basics.options import OnUnsupported, PropertyOrder, Whitespace
+    from .conversation.bound import Copied, Seen, of_conversation
     from .conversation.events import (
         ArgumentsDelta,
         CallEnd,
@@ -103,6 +104,7 @@ __all__ = [
     "ConstraintCache",
     "ContentFilterError",
     "ContextOverflowError",
+    "Copied",
     "CutAnswerError",
     "DecodingError",
     "Event",
@@ -144,6 +146,7 @@ __all__ = [
     "Role",
     "SchemaError",
     "SchemaWarning",
+    "Seen",
     "ServerConnectionError",
     "ServerError",
     "ServerFailureError",
@@ -172,11 +175,13 @@ __all__ = [
     "apply_mask",
     "fill_masks",
     "load_model",
+    "of_conversation",
     "reasoning_first",
 ]
 
 #: Names that are not in ``errors``, by their module.
 _HOME = {
+    "conversation.bound": ("Copied", "Seen", "of_conversation"),
     "dependent.live": ("LiveValues", "Values"),
     "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "grammar.constraint_cache": ("CacheStatistics", "ConstraintCache"),

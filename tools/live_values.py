@@ -58,6 +58,23 @@ class CallReader:
         return (calls[-1].name, [dict(calls[-1].arguments)]) if calls else (None, [])
 
 
+def has_no_value(parameters: Any) -> list[str]:
+    """Return the required parameters that no value satisfies, as `of_conversation` left them."""
+    properties = parameters.get("properties", {})
+    return [name for name in parameters.get("required", ()) if _is_false(properties.get(name, True))]
+
+
+def _is_false(schema: Any) -> bool:
+    if schema is False:
+        return True
+    if not isinstance(schema, Mapping):
+        return False
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    if any(map(_is_false, schema.get("allOf", ()))):
+        return True
+    return bool(alternatives) and all(map(_is_false, alternatives or ()))
+
+
 def ending_of(wire: WireFormat) -> str:
     """Return what a format writes after the last argument of the last call, if that is a number."""
     number = 7_294_710

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgrammar.core.basics.logs import logger_of
+from toolgrammar.core.conversation.bound import needs_conversation
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
-from toolgrammar.core.schema.read.live import has_values, in_order, named_values, without_values
+from toolgrammar.core.schema.read.live import has_values, in_order, named_values, with_sources, without_values
 from toolgrammar.core.text_grammars.strings import string_grammar
 
 from .dialects import to_json_schema
@@ -145,27 +146,52 @@ class Tool:
         """True if the parameters hold a date that must be past or still to come."""
         return self._data()[1] and names_a_day(self.parameters)
 
+    def _live(self) -> tuple[bool, bool, Tool]:
+        """Return `has_values`, `needs_conversation` and `readable`."""
+        known = self.__dict__.get("_kept_live")
+        if known is None:
+            plain = without_values(self.parameters)
+            readable = self if plain is self.parameters else self.changed(parameters=plain)
+            known = has_values(self.parameters), needs_conversation(self.parameters), readable
+            self.__dict__["_kept_live"] = known
+        return known
+
     @property
     def has_values(self) -> bool:
         """True if the parameters have live values."""
-        known = self.__dict__.get("_has_values")
-        if known is None:
-            known = self.__dict__["_has_values"] = has_values(self.parameters)
-        return bool(known)
+        return self._live()[0]
+
+    @property
+    def needs_conversation(self) -> bool:
+        """True if the parameters have values or texts of a conversation."""
+        return self._live()[1]
+
+    @property
+    def readable(self) -> Tool:
+        """The tool without live values, and without those of a conversation: for models, and for texts that are only
+        read, whose calls are checked afterwards."""
+        return self._live()[2]
 
     def of_today(self) -> Tool:
         """Return the same tool with formats of past or future dates as bounds by today's date; itself, if it has
         none."""
         return self.changed(parameters=of_today(self.parameters)) if self.names_a_day else self
 
-    def to_openai(self) -> dict[str, Any]:
-        """Return the tool as an OpenAI-style dict with its full schema."""
+    def to_openai(self, *, live: bool = False) -> dict[str, Any]:
+        """Return the tool as an OpenAI-style dict with its full schema.
+
+        Args:
+            live: with the callables of live values, for another `Tool` of this process. False: for a model, without
+                them and without ``x-seen`` and ``x-copied``.
+        """
         return {
             "type": "function",
             "function": {
                 "name": self.name,
                 "description": self.description,
-                "parameters": copy.deepcopy(without_values(self.parameters)),
+                "parameters": (
+                    with_sources(self.parameters, self.values) if live else copy.deepcopy(self.readable.parameters)
+                ),
             },
         }
 
@@ -184,7 +210,7 @@ class Tool:
         made = copy.copy(self)
         made.__dict__.update(fields)
         made.__dict__.pop("_kept_data", None)
-        made.__dict__.pop("_has_values", None)
+        made.__dict__.pop("_kept_live", None)
         return made
 
 

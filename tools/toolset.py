@@ -13,10 +13,12 @@ from typing import Any, Literal
 from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.basics.options import Whitespace, require_word
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
+from toolgrammar.core.conversation.bound import of_conversation
 from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.dependent.live import LiveValues
 from toolgrammar.core.errors import (
     LimitError,
+    LiveValuesError,
     Place,
     SchemaError,
     ToolCallError,
@@ -32,7 +34,6 @@ from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
-from toolgrammar.core.schema.read.live import without_values
 from toolgrammar.core.schema.read.reasoning_order import reasoning_first
 from toolgrammar.core.schema.scalars import dates
 
@@ -58,7 +59,7 @@ from .formats.bare_json import BareJsonParser
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
-from .live_values import CallReader, check_values, ending_of
+from .live_values import CallReader, check_values, ending_of, has_no_value
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, warn_of_skipped, with_tool
@@ -128,6 +129,8 @@ class ToolSet:
         self._strictness: dict[str, Strictness] = {self[name].name: value for name, value in (strictness or {}).items()}
         self._call_grammars = grammars
         self._lock = threading.Lock()
+        self._messages: tuple[Message, ...] | None = None
+        self._now: dict[str, Tool] | None = None
         self._grammars: dict[Any, Grammar] = {}
         self._checkers: dict[str, ArgumentChecker] = {}
         for name, reason in self._without_grammar():
@@ -193,6 +196,32 @@ class ToolSet:
         tools = tools_from_typescript(text, names, files=files)
         return cls(tools, additional_properties=additional_properties, max_calls=max_calls)
 
+    def in_conversation(self, messages: Sequence[Message]) -> ToolSet:
+        """Return this tool set for a conversation, which gives the values of `Seen` and `Copied`.
+
+        A tool whose required parameter has no value there is not offered: its calls are not in the grammar. Prompts are
+        the same in each conversation. A `Model` does this with its own conversation.
+        """
+        if not any(tool.needs_conversation for tool in self):
+            return self
+        made = self._with(self)
+        made._messages = tuple(messages)
+        return made
+
+    def _offered(self) -> dict[str, Tool]:
+        """Return the tools that may be called now, by name, with the values and texts of the conversation."""
+        if self._now is None:
+            found: dict[str, Tool] = {}
+            for tool in self:
+                if not tool.needs_conversation:
+                    found[tool.name] = tool
+                    continue
+                bound = tool.changed(parameters=of_conversation(tool.parameters, self._messages or ()))
+                if not has_no_value(bound.parameters):
+                    found[tool.name] = bound
+            self._now = found
+        return self._now
+
     # -- as a collection ---------------------------------------------------------------------------------------
 
     @property
@@ -226,6 +255,7 @@ class ToolSet:
             self._additional_properties,
             self._max_calls,
             tuple(sorted(self._strictness.items())),
+            None if self._messages is None else tuple(tool.fingerprint for tool in self._offered().values()),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -317,11 +347,13 @@ class ToolSet:
         return made
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
-        tools = tuple(self._tools.values())
+        tools = tuple(self._offered().values())
         choice = tool_choice_of(choice, self.names)
         check_tool_choice(choice, self.names)
-        if choice == "required" and not tools:
+        if choice == "required" and not self._tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
+        if choice not in ("auto", "none") and (choice not in self._offered() if choice != "required" else not tools):
+            raise self._without_values(choice)
         most = self._max_calls if parallel else 1
         turn = TurnSpec(
             tools,
@@ -339,7 +371,7 @@ class ToolSet:
             return replace(turn, min_calls=1, text=False)
         if choice == "auto":
             return turn
-        return replace(turn, tools=(self._tools[choice],), min_calls=1, max_calls=1, text=False)
+        return replace(turn, tools=(self._offered()[choice],), min_calls=1, max_calls=1, text=False)
 
     @staticmethod
     def _counted(turn: TurnSpec, least: int | None, most: int | None, distinct: bool) -> TurnSpec:
@@ -451,9 +483,9 @@ class ToolSet:
         reasoning: Reasoning = "none",
         other_spellings: bool = False,
     ) -> FormatParser:
-        parser: FormatParser = wire.parser(tuple(self), finish, new_id, whole_text=whole_text)
+        parser: FormatParser = wire.parser(self._readable, finish, new_id, whole_text=whole_text)
         if other_spellings and not whole_text:
-            spellings = OtherSpellings.beside(wire, tuple(self))
+            spellings = OtherSpellings.beside(wire, self._readable)
             if spellings.rows:
                 parser = OtherSpellingsParser(parser, spellings, finish, new_id)
         if wire.thinking is None:
@@ -535,8 +567,9 @@ class ToolSet:
             ToolGrammarError: as `grammar`.
         """
         wire = get_format(format)
-        turn = replace(self._turn("required", True, "flexible", None), property_order="any")
-        turn = replace(turn, tools=tuple(_readable(tool.of_today()) for tool in turn.tools))
+        tools = self if self._messages is not None else self._with(self._readable)
+        turn = replace(tools._turn("required", True, "flexible", None), property_order="any")
+        turn = replace(turn, tools=tuple(tool.readable.of_today() for tool in turn.tools))
         grammar = wire.grammar(turn)
         started = monotonic()
         repaired = repair_text(text, grammar, most=most, invent=invent, seconds=seconds)
@@ -552,7 +585,7 @@ class ToolSet:
         Raises:
             UnknownToolError: no such tool; lists the names.
         """
-        return PartialReader.of_schema(close_objects(without_values(self[name].parameters)))
+        return PartialReader.of_schema(close_objects(self[name].readable.parameters))
 
     # -- calls -------------------------------------------------------------------------------------------------
 
@@ -697,7 +730,7 @@ class ToolSet:
 
     def prompt(self, format: str | WireFormat = "hermes") -> str:
         """Return the text that tells a model without its own template about the tools and the format."""
-        return get_format(format).prompt(tuple(map(_readable, self)))
+        return get_format(format).prompt(self._readable)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -707,7 +740,7 @@ class ToolSet:
         made._tools = {tool.name: tool for tool in tools}
         made._strictness = {name: value for name, value in self._strictness.items() if name in made._tools}
         made._lock = threading.Lock()
-        made._grammars, made._checkers = {}, {}
+        made._grammars, made._checkers, made._now = {}, {}, None
         return made
 
     def _without_grammar(self) -> list[tuple[str, ToolGrammarError]]:
@@ -723,6 +756,11 @@ class ToolSet:
                 except (SchemaError, LimitError) as error:
                     found.append((tool.name, with_tool(error, tool.name)))
         return found
+
+    @property
+    def _readable(self) -> tuple[Tool, ...]:
+        """The tools without live values."""
+        return tuple(tool.readable for tool in self)
 
     @property
     def _sources(self) -> dict[tuple[str, str], Any]:
@@ -743,7 +781,7 @@ class ToolSet:
 
     def _repaired(self, call: ToolCall) -> ToolCall:
         """Return the repaired call if the repair makes it valid, else the call itself."""
-        repaired = self._checked(repair_call(call, self.names, kinds_of_arguments(tuple(self))))
+        repaired = self._checked(repair_call(call, self.names, kinds_of_arguments(self._readable)))
         if repaired.error is not None:
             repaired = self._respelled(call)
         if repaired.error is not None:
@@ -770,7 +808,8 @@ class ToolSet:
         with self._lock:
             checker = self._checkers.get(name)
             if checker is None:
-                checker = ArgumentChecker(self._tools[name], additional_properties=self._is_open(name))
+                tool = self._tools[name] if self._messages is None else self._offered().get(name, self._tools[name])
+                checker = ArgumentChecker(tool, additional_properties=self._is_open(name))
                 self._checkers[name] = checker
             return checker
 
@@ -778,14 +817,20 @@ class ToolSet:
         strictness = self._strictness.get(name)
         return self._additional_properties if strictness is None else strictness == "open"
 
+    def _without_values(self, choice: str) -> LiveValuesError:
+        """Return the error for a demanded call without values for a required parameter."""
+        name = next(iter(self._tools)) if choice == "required" else choice
+        bound = of_conversation(self._tools[name].parameters, self._messages or ())
+        parameter = next(iter(has_no_value(bound)), None)
+        said = "no tool can be called" if choice == "required" and len(self._tools) > 1 else "the tool cannot be called"
+        return LiveValuesError(
+            f"{said}: the conversation has no value for a required parameter",
+            hint="make the parameter optional, do not demand the call, or give messages with the results of tools",
+            place=Place(tool=name, parameter=parameter),
+        )
+
     def _unknown(self, name: object) -> UnknownToolError:
         return unknown_tool(name, self.names)
-
-
-def _readable(tool: Tool) -> Tool:
-    """Return a tool without live values, for texts that are only read: their calls are checked afterwards."""
-    parameters = without_values(tool.parameters)
-    return tool if parameters is tool.parameters else tool.changed(parameters=parameters)
 
 
 def _merged(first: Tool, second: Tool) -> Tool:

@@ -20,9 +20,9 @@ def role_of(name: str) -> Role:
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Return any tool that `ToolSet` reads as an OpenAI-style dict with its whole schema."""
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict with its whole schema, callables included."""
     (made,) = ToolSet.from_any([tool])
-    return made.to_openai()
+    return made.to_openai(live=True)
 
 
 def tool_name(tool: Mapping[str, Any]) -> str:

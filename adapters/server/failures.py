@@ -15,6 +15,7 @@ from toolgrammar.core.errors import (
     ContextOverflowError,
     GenerationTimeoutError,
     LimitError,
+    LiveValuesError,
     SchemaError,
     ServerConnectionError,
     ServerError,
@@ -70,7 +71,7 @@ _STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((BusyError,), 429),
     ((ServerTimeoutError, GenerationTimeoutError), 504),
     ((ServerConnectionError, ServerFailureError), 502),
-    ((ContentFilterError, ContextOverflowError, BudgetError), 400),
+    ((ContentFilterError, ContextOverflowError, BudgetError, LiveValuesError), 400),
     ((ServerError,), 502),
     (_shared.REQUEST_ERRORS, 400),
 )

@@ -45,7 +45,7 @@ _FILLER = b"qjxzvkwg"
 _LOOP = EventLoop()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Values:
     """Values of a parameter that a callable gives while a call is written.
 

@@ -790,7 +790,7 @@ def _events(items: Generator[Item, None, None]) -> Iterator[Event]:
 
 def _request(prompt: Prompt, params: GenerateParams | None, options: Any, *, live: bool = False) -> Request:
     resolved = resolve_params(params, options)
-    return Request(conversation_of(prompt, resolved.prefix), resolved, live=live)
+    return _in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=live))
 
 
 def _json_request(prompt: Prompt, schema: Any, params: GenerateParams | None, options: Any) -> Request:
@@ -841,7 +841,17 @@ def _requests(
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
     resolved = {id(one): resolve_params(one, options) for one in {id(one): one for one in many}.values()}
     each = [(prompt, resolved[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
-    return [Request(conversation_of(prompt, params.prefix), params, live=False) for prompt, params in each]
+    return [
+        _in_conversation(Request(conversation_of(prompt, params.prefix), params, live=False)) for prompt, params in each
+    ]
+
+
+def _in_conversation(request: Request) -> Request:
+    """Return a request with its tools for its conversation, which may give values of parameters."""
+    tools = request.params.tools
+    bind = getattr(tools, "in_conversation", None)
+    bound = tools if bind is None else bind(request.messages)
+    return request if bound is tools else replace(request, params=replace(request.params, tools=bound))
 
 
 def _cancellable(request: Request, abandoned: threading.Event) -> Request:

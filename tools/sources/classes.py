@@ -12,6 +12,7 @@ import typing_extensions
 from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter
 
 from toolgrammar.core.errors import Place, SchemaError
+from toolgrammar.core.schema.read.live import with_sources
 
 from ..tool import Tool, with_tool
 from .python import ArgumentsJsonSchema, annotated_with, first_line
@@ -57,7 +58,8 @@ def parameters_of(source: Any, name: str) -> Any:
     """Return the parameters of a class or a schema; the class's own description is not the tool's."""
     if not inspect.isclass(source):
         return source
-    schema = dict(tool_from_class(source).parameters)
+    tool = tool_from_class(source)
+    schema = dict(with_sources(tool.parameters, tool.values))
     schema.pop("title", None)
     schema.pop("description", None)
     return schema

@@ -1,14 +1,26 @@
-"""``x-values``: the values of a member that a callable gives while the text is written (see `core/dependent/live`)."""
+"""Keywords of this library for strings and values that a program or a conversation gives.
+
+``x-values``: a callable gives the values of a member while the text is written (see `core/dependent/live`).
+``x-seen``, ``x-copied``: a conversation gives them (see `core/conversation/bound`); they are resolved before a grammar
+is made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ...dependent.live import KEYWORD
+from ...dependent.live import KEYWORD as KEYWORD
+from ...errors import Place, UnsupportedSchemaError
 from ..read.located import Located
 from .row import Check, Holds, Keyword, Role, Shape
 from .shapes import are_names, misfit
+
+#: Keywords of strings and values that a conversation gives.
+SEEN, COPIED = "x-seen", "x-copied"
+
+#: Whose text may be copied, and what a copy consists of.
+SOURCES, UNITS = ("user", "system", "tool", "all"), ("words", "lines", "chars")
 
 #: Keywords that lead from the schema of a member to a schema with the keyword: to the same value, or to its items.
 WITHIN = {"anyOf": True, "oneOf": True, "allOf": True, "prefixItems": True, "items": False}
@@ -50,4 +62,34 @@ def is_at_member(pointer: str) -> bool:
     return False
 
 
-ROWS = (Keyword(KEYWORD, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check),)
+def _check_seen(check: Check, located: Located, keyword: str, value: Any) -> None:
+    said = {"key": value} if isinstance(value, str) else value
+    is_formed = isinstance(said, Mapping) and isinstance(said.get("key"), str) and said["key"] != ""
+    if not is_formed or set(said) - {"key", "tool"} or not isinstance(said.get("tool", ""), str):
+        check.invalid(located, keyword, f"{keyword} names no key", 'write "order_id", or {"key": ..., "tool": ...}')
+    else:
+        _unresolved(check, located, keyword)
+
+
+def _check_copied(check: Check, located: Located, keyword: str, value: Any) -> None:
+    said = {"source": value} if isinstance(value, str) else value
+    is_formed = isinstance(said, Mapping) and said.get("source") in SOURCES and said.get("unit", "words") in UNITS
+    if not is_formed or set(said) - {"source", "unit"}:
+        hint = f'write one of {", ".join(SOURCES)}, or {{"source": ..., "unit": one of {", ".join(UNITS)}}}'
+        check.invalid(located, keyword, f"{keyword} names no source", hint)
+    else:
+        _unresolved(check, located, keyword)
+
+
+def _unresolved(check: Check, located: Located, keyword: str) -> None:
+    message = f"the keyword {keyword!r} has no meaning outside of a conversation"
+    hint = "use it in the parameters of a tool, or resolve it by toolgrammar.core.of_conversation(schema, messages)"
+    place = Place(pointer=located.pointer, keyword=keyword)
+    check.refuse(located, UnsupportedSchemaError(message, hint=hint, place=place))
+
+
+ROWS = (
+    Keyword(SEEN, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check_seen),
+    Keyword(COPIED, Shape.OWN, Role.LIVE, "string", holds=Holds.UNKNOWN, check=_check_copied),
+    Keyword(KEYWORD, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check),
+)

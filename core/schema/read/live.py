@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...basics.json_pointer import escape
-from ...dependent.live import KEYWORD, Mark, Values
-from ..keywords.live import WITHIN
+from ...dependent.live import KEYWORD, LONGEST, Mark, Values
+from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
 from .keywords import map_schemas
+
+#: The keywords that a program or a conversation gives a meaning.
+LIVE = (KEYWORD, SEEN, COPIED)
 
 
 def has_values(schema: Any) -> bool:
     """Return True if a schema may have live values."""
+    return has_keyword(schema, (KEYWORD,))
+
+
+def has_keyword(schema: Any, keywords: Sequence[str]) -> bool:
+    """Return True if one of some keywords may stand in a schema."""
     waiting, seen = [schema], set()
     while waiting:
         part = waiting.pop()
         if isinstance(part, (Mapping, list)) and id(part) not in seen:
             seen.add(id(part))
             if isinstance(part, Mapping):
-                if KEYWORD in part:
+                if any(keyword in part for keyword in keywords):
                     return True
                 waiting += part.values()
             else:
@@ -144,8 +153,37 @@ def named_values(schema: Any) -> tuple[Any, dict[str, Any]]:
     return named(schema, "#"), sources
 
 
-def without_values(schema: Any) -> Any:
-    """Return a schema without live values, for readers of finished texts; the same object if it has none."""
-    if not has_values(schema):
+def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:
+    """Return a copy of a schema in which the callables stand instead of their names: the inverse of `named_values`."""
+    if isinstance(schema, (list, tuple)):
+        return [with_sources(part, sources) for part in schema]
+    if not isinstance(schema, Mapping):
         return schema
-    return map_schemas(schema, lambda inner: {key: value for key, value in inner.items() if key != KEYWORD})
+    made = {key: with_sources(part, sources) for key, part in schema.items()}
+    mark = schema.get(KEYWORD)
+    said: Mapping[str, Any] = mark if isinstance(mark, Mapping) else {"source": mark}
+    source = sources.get(said["source"]) if isinstance(said.get("source"), str) else None
+    if source is not None:
+        values = source if isinstance(source, Values) else Values(source)
+        made[KEYWORD] = replace(values, after=said.get("after"), longest=said.get("longest", LONGEST))
+    return made
+
+
+def with_callables(value: Any, sources: Mapping[str, Any]) -> Any:
+    """Return JSON data in which callables stand instead of the names that ``x-values`` has."""
+    if isinstance(value, list):
+        return [with_callables(part, sources) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: sources.get(part, part) if key == KEYWORD and isinstance(part, str) else with_callables(part, sources)
+        for key, part in value.items()
+    }
+
+
+def without_values(schema: Any) -> Any:
+    """Return a schema without the keywords `LIVE`, for models, and for readers of finished texts; the same object if it
+    has none."""
+    if not has_keyword(schema, LIVE):
+        return schema
+    return map_schemas(schema, lambda inner: {key: value for key, value in inner.items() if key not in LIVE})
