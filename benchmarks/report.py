@@ -639,25 +639,18 @@ def engine_rows(report: Result) -> str:
     return table(("batch", "texts", "invalid", *times), rows)
 
 
-def other_spellings(report: Result) -> str:
-    """Calls in another family's spelling, with the option and without."""
-    columns = {
-        "requests": "requests",
-        "calls": "with a call",
-        "valid": "valid",
-        "right": "right",
-        "spelled": "in another spelling",
-        "unanswerable": "no tool fits",
-        "called_anyway": "called all the same",
-        "shown": "asked for text with code",
-        "shown_called": "called instead",
-        "passes": "forward passes",
-    }
-    rows = [
-        [f"`other_spellings={name == 'on'}`", *(found.get(key, 0) for key in columns)]
-        for name, found in report["ways"].items()
-    ]
-    return table((report["model"], *columns.values()), rows)
+def bfcl_v4(report: Result) -> str:
+    """Right answers on BFCL v4, by its own checker."""
+    ways = list(next(iter(report["categories"].values())))
+    rows = []
+    for category, found in report["categories"].items():
+        cells = []
+        for way in ways:
+            counts = found[way]
+            low, high = counts["interval"]
+            cells.append(f"{counts['right'] / max(1, counts['requests']):.0%} ({low:.0%} to {high:.0%})")
+        rows.append([f"`{category}`", found[ways[0]]["requests"], *cells])
+    return table((report["model"], "requests", *ways), rows)
 
 
 def sglang_engine(result: Result) -> str:
@@ -739,7 +732,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "memory": memory,
     "engines": below_machine(engines),
     "engine_rows": below_machine(engine_rows),
-    "other_spellings": below_machine(other_spellings),
+    "bfcl_v4": below_machine(bfcl_v4),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
     "vocabulary_cost": vocabulary,
