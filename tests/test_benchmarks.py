@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import gzip
 import importlib
@@ -592,3 +593,40 @@ def test_masks_are_those_of_the_verifier(bench: Any) -> None:
     assert any("is not valid" in each for each in found(add, finite=False))
     assert any("is not valid" in each for each in found(spoil, finite=False))
     assert any("no witness" in each for each in found(lambda case, step: step["witnesses"].pop(), finite=False))
+
+
+def test_the_harness_of_bowtie_answers_its_commands(bench: Any) -> None:
+    """Verdicts of a case, with references to its registry; what a grammar leaves out or refuses is skipped."""
+    connection = bench("bowtie_harness").toolgrammar()()
+
+    def ask(message: dict[str, Any]) -> Any:
+        return asyncio.run(connection.request(message))
+
+    started = ask({"cmd": "start", "version": 1})
+    dialects = started["implementation"]["dialects"]
+    assert started["version"] == 1 and len(dialects) == 5
+    assert ask({"cmd": "dialect", "dialect": dialects[2]}) == {"ok": True}
+
+    def run(schema: Any, *instances: Any, **case: Any) -> Any:
+        tests = [{"description": "", "instance": instance} for instance in instances]
+        return ask({"cmd": "run", "seq": 7, "case": {"description": "", "schema": schema, "tests": tests, **case}})
+
+    assert run({"items": [{"type": "null"}]}, [None], [1]) == {"seq": 7, "results": [{"valid": True}, {"valid": False}]}
+    registry = {"http://example.com/a": {"type": "string"}}
+    assert run({"$ref": "http://example.com/a"}, "x", 1, registry=registry)["results"][1] == {"valid": False}
+    assert run(False, 1)["results"] == [{"valid": False}]
+    assert run({"$ref": "http://example.com/absent"}, 1)["skipped"]
+    assert ask({"cmd": "stop"}) == {}
+
+
+def test_the_checker_of_bfcl_judges_our_calls(bench: Any) -> None:
+    """The leaderboard's checker runs without its table of models; its requests become tools."""
+    pytest.importorskip("bfcl_eval", reason="needs bfcl-eval: pip install --no-deps bfcl-eval")
+    bfcl = bench("bfcl_v4")
+    check, data = bfcl.checker()
+    ((row, possible, tools),) = bfcl.requests(data, "simple_python", 1)
+    name = tools.names[0]
+    right = {key: values[0] for key, values in possible[0][name].items() if values[0] != ""}
+    assert check(row["function"], [{name: right}], possible, "simple_python")
+    assert not check(row["function"], [{name: {}}], possible, "simple_python")
+    assert bfcl.interval(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-3)
