@@ -151,4 +151,5 @@ class Collector(MessageBuilder):
             choices=end.choices,
             masses=end.masses,
             repeated=end.repeated,
+            sureness=end.sureness,
         )

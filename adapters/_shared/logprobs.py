@@ -48,11 +48,13 @@ def beside(end: Finish | Generation, cut: Sequence[str] = ()) -> dict[str, Any]:
         cut: the places that the token budget cut.
 
     Returns:
-        ``cut``, ``choices`` (see `ChoiceMade`), ``masses`` (see `ValueMass`) and ``repeated``.
+        ``cut``, ``choices`` (see `ChoiceMade`), ``sureness`` (see `CallSureness`), ``masses`` (see `ValueMass`) and
+        ``repeated``.
     """
     told: dict[str, Any] = {
         "cut": list(cut),
         "choices": [{**vars(made), "probabilities": dict(made.probabilities)} for made in end.choices],
+        "sureness": [{**vars(call), "values": dict(call.values), "least": call.least} for call in end.sureness],
         "masses": [{**vars(mass), "kept": max(mass.kept, NEVER)} for mass in end.masses],
         "repeated": end.repeated,
     }

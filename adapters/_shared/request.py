@@ -214,7 +214,7 @@ def events_of(generation: Generation) -> list[Event]:
     events += call_events(generation.tool_calls)
     reason, usage, cut = generation.finish_reason, generation.usage, generation.cut
     if not isinstance(generation, RemoteGeneration):
-        told = {name: getattr(generation, name) for name in ("choices", "masses", "repeated")}
+        told = {name: getattr(generation, name) for name in ("choices", "masses", "repeated", "sureness")}
         return [*events, Finish(reason, usage, cut, **told)]
     told = {name: getattr(generation, name) for name in ("form", "left_out", "attempts", "enforced")}
     return [*events, RemoteFinish(reason, usage, cut, **told)]

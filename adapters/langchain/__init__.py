@@ -11,6 +11,7 @@ Grammars are compiled from the tools' own schemas, not from LangChain's renderin
 maps. A call that the token budget cut short is never among ``tool_calls``: it is in ``invalid_tool_calls``, with the
 reason, and ``response_metadata["cut"]`` says where.
 
+`unsure` lets LangChain's human in the loop look at the calls of which the model was not sure.
 `ToolGrammarDecisions` is a decision model, which LangChain has from ``langchain-core`` 1.8.
 `ValidatedStrategy`, for LangChain's `create_agent`, needs the package ``langchain``; all else needs ``langchain-core``.
 """
@@ -20,13 +21,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .chat_model import ChatToolGrammar
+from .confirm import unsure
 
 if TYPE_CHECKING:
     from .agents import ValidatedStrategy
     from .decisions import ToolGrammarDecisions as ToolGrammarDecisions
 
 # ToolGrammarDecisions is not listed: with an older langchain-core, ``import *`` would fail.
-__all__ = ["ChatToolGrammar", "ValidatedStrategy"]
+__all__ = ["ChatToolGrammar", "ValidatedStrategy", "unsure"]
 
 
 def __getattr__(name: str) -> Any:

@@ -126,6 +126,31 @@ class ChoiceMade:
 
 
 @dataclass(frozen=True)
+class CallSureness:
+    """How sure the model was of a call; with ``GenerateParams.exact_choice``.
+
+    The probabilities are those of `ChoiceMade`: of whole words, among the words that the grammar allowed.
+
+    Attributes:
+        id: of the call.
+        name: of its tool.
+        tool: probability of this tool; None: there was no choice (one tool), or it was not exact.
+        values: by JSON pointer into the arguments, the probability of each value that was an exact choice: of an
+            ``enum``, a boolean, a small integer.
+    """
+
+    id: str
+    name: str
+    tool: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def least(self) -> float:
+        """The lowest of these probabilities; 1 if there are none."""
+        return min((*self.values.values(), *(() if self.tool is None else (self.tool,))), default=1.0)
+
+
+@dataclass(frozen=True)
 class ValueMass:
     """How much of the model's probability the grammar left in one value; ``GenerateParams.masses``.
 
@@ -172,7 +197,7 @@ class Finish:
         cut: JSON pointers of values closed by force (see `ToolCall.cut`), for output that is not a tool call.
         trace: how each token came, with ``GenerateParams(trace=True)``.
         stop: which of ``GenerateParams.stop`` ended the text, if one did.
-        choices, masses, repeated: as of `Generation`.
+        choices, masses, repeated, sureness: as of `Generation`.
     """
 
     reason: FinishReason
@@ -183,6 +208,7 @@ class Finish:
     choices: tuple[ChoiceMade, ...] = field(default=(), repr=False, compare=False)
     masses: tuple[ValueMass, ...] = field(default=(), repr=False, compare=False)
     repeated: str | None = None
+    sureness: tuple[CallSureness, ...] = field(default=(), repr=False, compare=False)
 
 
 Event = Union[ReasoningDelta, TextDelta, CallStart, ArgumentsDelta, CallEnd, TokenWritten, Finish]
@@ -205,6 +231,7 @@ class Generation:
         choices: the choices among whole words, with ``GenerateParams(exact_choice=True)``.
         masses: for each value how much of the model's probability the grammar left, with
             ``GenerateParams(masses=True)``.
+        sureness: for each call how sure the model was of it, with ``GenerateParams(exact_choice=True)``.
         repeated: what the model repeated in a string or list that was closed for it, or a text that was ended
             (``GenerateParams.max_repetition``).
     """
@@ -221,6 +248,7 @@ class Generation:
     choices: tuple[ChoiceMade, ...] = field(default=(), repr=False, compare=False)
     repeated: str | None = None
     masses: tuple[ValueMass, ...] = field(default=(), repr=False, compare=False)
+    sureness: tuple[CallSureness, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def text(self) -> str:

@@ -27,6 +27,7 @@ from ..conversation.events import (
 from ..conversation.reasoning import ReasoningTrimmer
 from .loop import Decoding, Step
 from .params import OutputParser
+from .sureness import sureness
 from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
@@ -131,15 +132,18 @@ class Output:
             forced_tokens=decoding.forced_tokens,
             forward_passes=decoding.forward_passes,
         )
+        choices = tuple(self._choices())
+        calls = self._built.message().tool_calls if choices else ()
         return Finish(
             reason,
             usage,
             self._truncated_in_text(),
             trace,
             self._stopped_by,
-            tuple(self._choices()),
+            choices,
             self._masses(),
             decoding.repeated,
+            sureness(self.raw, calls, choices),
         )
 
     def generation(self, finish: Finish, tokens: Sequence[TokenWritten] = ()) -> Generation:
@@ -168,6 +172,7 @@ class Output:
             finish.choices,
             finish.repeated,
             finish.masses,
+            finish.sureness,
         )
 
     def _choices(self) -> Iterator[ChoiceMade]:

@@ -1,0 +1,40 @@
+"""When a person should look at a call: a predicate for LangChain's human in the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from toolgrammar.core.errors import ToolGrammarError
+
+
+def unsure(below: float = 0.9) -> Callable[[Any], bool]:
+    """Return a predicate that is True for calls of which the model was not sure.
+
+    ::
+
+        HumanInTheLoopMiddleware(interrupt_on={
+            "transfer": {"allowed_decisions": ["approve", "edit", "reject"], "when": unsure(below=0.95)},
+        })
+
+    It reads ``response_metadata["sureness"]``, which `ChatToolGrammar` writes with ``exact_choice=True``: the least
+    probability of the tool and of the values that were exact choices. A call without it is one to look at.
+
+    Args:
+        below: a call with a lower probability is unsure.
+
+    Raises:
+        ToolGrammarError: ``below`` is not between 0 and 1.
+    """
+    if not 0 <= below <= 1:
+        raise ToolGrammarError(f"below is {below!r}", hint="a probability: a number from 0 to 1")
+
+    def is_unsure(request: Any) -> bool:
+        call = request.tool_call
+        for message in reversed(request.state["messages"]):
+            if any(made["id"] == call["id"] for made in getattr(message, "tool_calls", ())):
+                told = message.response_metadata.get("sureness", ())
+                return not any(each["id"] == call["id"] and each["least"] >= below for each in told)
+        return True
+
+    return is_unsure

@@ -1,0 +1,66 @@
+"""LangChain's human in the loop looks at the calls of which the model was not sure."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from toolgrammar.adapters.langchain import ChatToolGrammar, unsure
+from toolgrammar.core import ToolGrammarError
+from toolgrammar.core.testing import ScriptedModel
+
+middleware = pytest.importorskip("langchain.agents.middleware", reason="needs langchain")
+
+
+def transfer(amount: Literal[10, 1000]) -> str:
+    """Transfer money."""
+    return f"{amount} sent"
+
+
+CALL = '<tool_call>\n{"name": "transfer", "arguments": {"amount": 10}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_an_unsure_call_is_interrupted(asked: bool) -> None:
+    """The middleware runs a call of which the model was sure; it asks if nothing is known of it."""
+    from langchain.agents import create_agent
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command
+
+    model = ChatToolGrammar(model=ScriptedModel([CALL, "Done."]), exact_choice=None if asked else True)
+    config: Any = {"allowed_decisions": ["approve", "reject"], "when": unsure(0.5)}
+    loop = middleware.HumanInTheLoopMiddleware(interrupt_on={"transfer": config})
+    agent = create_agent(model, [transfer], middleware=[loop], checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    state = agent.invoke({"messages": [("user", "Send ten.")]}, thread)
+    assert ("__interrupt__" in state) == asked
+    told = next(each for each in state["messages"] if getattr(each, "tool_calls", ())).response_metadata
+    if asked:
+        assert "sureness" not in told
+        state = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread)
+    else:
+        assert 0.5 < told["sureness"][0]["least"] <= 1 and list(told["sureness"][0]["values"]) == ["/amount"]
+    assert [each.content for each in state["messages"] if each.type == "tool"] == ["10 sent"]
+
+
+def test_a_call_without_probabilities_is_looked_at() -> None:
+    """A person is asked of a call with a lower probability, and of one without."""
+    from langchain_core.messages import AIMessage
+
+    call: Any = {"name": "transfer", "args": {}, "id": "1", "type": "tool_call"}
+
+    def asks(*told: dict[str, Any]) -> bool:
+        message = AIMessage("", tool_calls=[call], response_metadata={"sureness": list(told)})
+        return unsure(0.5)(SimpleNamespace(tool_call=call, state={"messages": [message]}))
+
+    assert asks() and asks({"id": "2", "least": 0.9}) and asks({"id": "1", "least": 0.4})
+    assert not asks({"id": "2", "least": 0.1}, {"id": "1", "least": 0.5})
+
+
+@pytest.mark.parametrize("below", [-0.1, 1.5])
+def test_a_threshold_is_a_probability(below: float) -> None:
+    """Anything else is an error."""
+    with pytest.raises(ToolGrammarError, match="from 0 to 1"):
+        unsure(below)
