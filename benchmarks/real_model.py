@@ -91,9 +91,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def accepts(accepted: list[Any], value: Any) -> bool:
-    """Return True if a value is one of the accepted ones; those of an object are lists again."""
-    for wanted in accepted:
+def accepts(accepted: Any, value: Any) -> bool:
+    """Return True if a value is one of the accepted ones; those of an object are lists again, or single values."""
+    for wanted in accepted if isinstance(accepted, list) else [accepted]:
         if isinstance(wanted, Mapping) and isinstance(value, Mapping):
             if matches(wanted, value):
                 return True
@@ -105,7 +105,7 @@ def accepts(accepted: list[Any], value: Any) -> bool:
 def matches(wanted: Mapping[str, list[Any]], given: Mapping[str, Any]) -> bool:
     """Return True if arguments are right."""
     return all(name in wanted and accepts(wanted[name], value) for name, value in given.items()) and all(
-        name in given or "" in accepted for name, accepted in wanted.items()
+        name in given or (isinstance(accepted, list) and "" in accepted) for name, accepted in wanted.items()
     )
 
 

@@ -66,7 +66,12 @@ class _Session:
     cached_tokens = 0
 
     def __init__(
-        self, vocabulary: Vocabulary, ids: Mapping[bytes, int], target: bytes, prompt_length: int, window: int
+        self,
+        vocabulary: Vocabulary,
+        ids: Mapping[bytes, int],
+        target: bytes,
+        prompt_length: Callable[[], int],
+        window: int,
     ) -> None:
         self._window = window
         self._is_closed = False
@@ -74,7 +79,8 @@ class _Session:
         self._ids_of = ids
         self._longest = max(map(len, ids), default=0)
         self._target = target
-        self._prompt_length = prompt_length
+        self._length_of_prompt = prompt_length
+        self._prompt_length = prompt_length()
         self._ids: list[int] = []
         self._written = bytearray()
         self._positions: list[tuple[int, int]] = []  # after each token: how much is written, how much counts as said
@@ -86,6 +92,8 @@ class _Session:
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         if self._is_closed:
             raise closed_error("session")
+        if len(self._ids) < self._prompt_length:  # the prompt is new, or was replaced
+            self._prompt_length = self._length_of_prompt()
         for token_id in check_new_tokens(token_ids, len(self._ids), self._window, self._vocabulary.size):
             written, said = self._positions[-1] if self._positions else (0, 0)
             if len(self._ids) >= self._prompt_length:
@@ -207,7 +215,8 @@ class _Backend:
                 hint="give ScriptedModel as many replies as the agent asks for, or a function",
             )
         target = render_reply(reply).encode("utf-8", "surrogatepass")
-        session = _Session(self.vocabulary, self._ids_of, target, self._local.prompt_length, self.context_window)
+        length = lambda: self._local.prompt_length  # noqa: E731
+        session = _Session(self.vocabulary, self._ids_of, target, length, self.context_window)
         self._sessions.add(session)
         return session
 

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import marshal
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,10 @@ from toolgrammar.core.text_grammars.strings import string_grammar
 from .dialects import to_json_schema
 
 MAX_NAME_LENGTH = 256
+#: Maximum number of characters of the one line of a tool whose schema is not in the prompt.
+MAX_SUMMARY = 100
+#: A first sentence, which more text follows.
+_SENTENCE = re.compile(r".{12,}?[.!?](?= [A-Z(])")
 #: Maximum number of tools that a warning of those left out describes.
 MAX_SHOWN = 20
 
@@ -49,6 +54,8 @@ class Tool:
             stands in the parameters themselves gets a name.
         optional: a `ToolSet` leaves it out, with a warning, if its arguments have no grammar, instead of refusing all
             tools. So are the tools of documents and servers, which are listed by somebody else.
+        deferred: the prompt has its name and one line, and its schema only when it is called (``defer_loading`` of
+            OpenAI's and Anthropic's tools; see ``GenerateParams.tools_in_prompt`` for all tools).
 
     Raises:
         SchemaError: the name is unusable, or the parameters are not an object schema.
@@ -67,6 +74,7 @@ class Tool:
     annotations: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     optional: bool = field(default=False, repr=False, compare=False)
     values: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    deferred: bool = field(default=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -177,13 +185,24 @@ class Tool:
         none."""
         return self.changed(parameters=of_today(self.parameters)) if self.names_a_day else self
 
-    def to_openai(self, *, live: bool = False) -> dict[str, Any]:
+    @property
+    def summary(self) -> str:
+        """The first sentence of the description, in one line of at most `MAX_SUMMARY` characters."""
+        line = " ".join(self.description.split())
+        first = _SENTENCE.match(line)
+        line = line if first is None else first.group()
+        return line if len(line) <= MAX_SUMMARY else line[: MAX_SUMMARY - 4].rsplit(" ", 1)[0] + " ..."
+
+    def to_openai(self, *, live: bool = False, brief: bool = False) -> dict[str, Any]:
         """Return the tool as an OpenAI-style dict with its full schema.
 
         Args:
             live: with the callables of live values, for another `Tool` of this process. False: for a model, without
                 them and without ``x-seen`` and ``x-copied``.
+            brief: without schema, and with one line of the description.
         """
+        if brief:
+            return {"type": "function", "function": {"name": self.name, "description": self.summary}}
         return {
             "type": "function",
             "function": {

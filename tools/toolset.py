@@ -25,6 +25,7 @@ from toolgrammar.core.errors import (
     ToolGrammarError,
     UnknownToolError,
 )
+from toolgrammar.core.generation.params import ToolsInPrompt
 from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.generation.tool_choice import check_tool_choice, tool_choice_of, unknown_tool
 from toolgrammar.core.grammar import Grammar
@@ -56,6 +57,7 @@ from .formats import (
     new_call_id,
 )
 from .formats.bare_json import BareJsonParser
+from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
@@ -450,6 +452,7 @@ class ToolSet:
         bare_json: bool = False,
         other_spellings: bool = False,
         values: LiveValues | None = None,
+        names_only: bool = False,
     ) -> FormatParser:
         """Return a fresh streaming parser for that wire format; it checks each call as `parse` does.
 
@@ -465,9 +468,14 @@ class ToolSet:
                 in a code fence, is a call too, unless the format has markup around text.
             other_spellings: the grammar had them, as `grammar` says.
             values: the live values of the text (`live_values`), so that what was asked is not asked again.
+            names_only: only the names of calls matter: each call begins as soon as its name is certain, with an id of
+                its own (otherwise it waits for the id in formats that write that after the arguments), and is not
+                checked.
         """
         wire = get_format(format)
-        finish = partial(self._checked, values=values)
+        finish: Callable[[ToolCall], ToolCall] = partial(self._checked, values=values)
+        if names_only:
+            wire, finish = wire.without_ids(), _unchecked
         whole_text = response_schema is not None
         parser = self._parser(wire, finish, new_id, whole_text, reasoning, other_spellings)
         if bare_json and response_schema is None and not wire.text_marker:
@@ -667,16 +675,17 @@ class ToolSet:
 
     # -- for models and servers --------------------------------------------------------------------------------
 
-    def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
+    def to_openai(self, *, closed: bool = False, brief: Collection[str] = ()) -> list[dict[str, Any]]:
         """Return the tools as OpenAI-style dicts with full schemas, for chat templates and servers.
 
         Args:
             closed: write out the closed reading that calls are checked against (see `close_objects`).
+            brief: names of tools without schema, and with one line of their description.
         """
-        listed = [tool.to_openai() for tool in self]
+        listed = [tool.to_openai(brief=tool.name in brief) for tool in self]
         for tool in listed if closed else ():
             function = tool["function"]
-            if not self._is_open(function["name"]):
+            if "parameters" in function and not self._is_open(function["name"]):
                 tool["function"] = {**function, "parameters": close_objects(function["parameters"])}
         return listed
 
@@ -728,9 +737,35 @@ class ToolSet:
                 rendered.append(message)
         return (*rendered, Message("user", "\n".join(results))) if results else tuple(rendered)
 
-    def prompt(self, format: str | WireFormat = "hermes") -> str:
-        """Return the text that tells a model without its own template about the tools and the format."""
-        return get_format(format).prompt(self._readable)
+    def prompt(self, format: str | WireFormat = "hermes", *, brief: Collection[str] = ()) -> str:
+        """Return the text that tells a model without its own template about the tools and the format.
+
+        Args:
+            format: wire format.
+            brief: names of the tools of which it has only the name and one line.
+        """
+        return get_format(format).prompt(self._readable, brief)
+
+    def brief_names(self, mode: ToolsInPrompt = "schemas", size: int = 0) -> frozenset[str]:
+        """Return the names of the tools of which the prompt has only the name and one line.
+
+        Args:
+            mode: ``"schemas"``: those of deferred tools; ``"names"``: all; ``"auto"``: all if their declarations have
+                more bytes than ``size``.
+            size: see ``mode``.
+        """
+        if mode == "names" or (mode == "auto" and self._size() > size):
+            return frozenset(self._tools)
+        return frozenset(tool.name for tool in self if tool.deferred)
+
+    def _size(self) -> int:
+        """Return the number of bytes of all declarations."""
+        return len(self.declarations(self.names).encode("utf-8", "surrogatepass"))
+
+    def declarations(self, names: Sequence[str]) -> str:
+        """Return the full declarations of some tools, one a line, as a text for the prompt."""
+        by_name = {tool.name: tool for tool in self._readable}
+        return "\n".join(described(by_name[name]) for name in names)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -831,6 +866,10 @@ class ToolSet:
 
     def _unknown(self, name: object) -> UnknownToolError:
         return unknown_tool(name, self.names)
+
+
+def _unchecked(call: ToolCall) -> ToolCall:
+    return call
 
 
 def _merged(first: Tool, second: Tool) -> Tool:

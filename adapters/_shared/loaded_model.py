@@ -16,6 +16,7 @@ from toolgrammar.core.basics.options import SERVERS
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode
+from toolgrammar.core.generation.params import ToolsInPrompt
 from toolgrammar.core.generation.plan import resolve_params, schema_of
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
@@ -228,11 +229,13 @@ def guarantee(model: Model, params: GenerateParams) -> str:
     return "validated" if afterwards or left_out or not model.enforces(params) else "constrained"
 
 
-def count_tokens(model: Model, messages: Sequence[Message], tools: ToolSet | None) -> int:
+def count_tokens(
+    model: Model, messages: Sequence[Message], tools: ToolSet | None, tools_in_prompt: ToolsInPrompt = "schemas"
+) -> int:
     """Return the number of tokens of a prompt, which may be empty."""
     if not messages and tools is None:
         return 0
-    return model.count_tokens(messages or [Message("system", "")], tools)
+    return model.count_tokens(messages or [Message("system", "")], tools, tools_in_prompt)
 
 
 def count_text(model: Model, text: str) -> int:

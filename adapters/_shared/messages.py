@@ -20,9 +20,10 @@ def role_of(name: str) -> Role:
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Return any tool that `ToolSet` reads as an OpenAI-style dict with its whole schema, callables included."""
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict: its whole schema, callables and ``defer_loading``."""
     (made,) = ToolSet.from_any([tool])
-    return made.to_openai(live=True)
+    whole = made.to_openai(live=True)
+    return {**whole, "defer_loading": True} if made.deferred else whole
 
 
 def tool_name(tool: Mapping[str, Any]) -> str:

@@ -47,7 +47,7 @@ __all__ = ["ToolGrammarLLM"]
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
     *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    *("grammar", "equal_calls", "other_spellings"),
+    *("grammar", "equal_calls", "other_spellings", "tools_in_prompt"),
 )
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
@@ -79,7 +79,8 @@ class ToolGrammarLLM(BaseLLM):
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
             ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``, ``equal_calls``, ``other_spellings``; and ``grammar``, for answers without tools and
+            ``max_repetition``, ``equal_calls``, ``other_spellings``, ``tools_in_prompt``; and ``grammar``, for answers
+            without tools and
             without a shape of their own; see `GenerateParams`); and for a model on a server ``api_key``,
             ``base_url`` and ``max_retries``, which go to its loader.
 
@@ -106,6 +107,7 @@ class ToolGrammarLLM(BaseLLM):
     draft: int | None = None
     equal_calls: bool | None = None
     other_spellings: bool | None = None
+    tools_in_prompt: str | None = None
     grammar: Any = None
 
     _loaded: _shared.LoadedModel = PrivateAttr()
@@ -159,7 +161,8 @@ class ToolGrammarLLM(BaseLLM):
     ) -> int:
         """Return how many tokens the prompt has, by the model's tokenizer and template; an estimate for a server's."""
         conversation = [_shared.message_of(message) for message in self._format_messages(messages)]
-        return _shared.count_tokens(self._loaded.model(), conversation, self._loaded.tools(tools or ()))
+        mode: Any = self.tools_in_prompt or "schemas"
+        return _shared.count_tokens(self._loaded.model(), conversation, self._loaded.tools(tools or ()), mode)
 
     # -- calls -------------------------------------------------------------------------------------------------
 

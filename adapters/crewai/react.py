@@ -13,7 +13,7 @@ of them, and where arguments do, their colon is escaped. CrewAI describes the to
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -111,7 +111,7 @@ class React(WireFormat):
         """Return the observation that holds a tool's result."""
         return f"{OBSERVATION} {message.text}"
 
-    def prompt(self, tools: Sequence[Tool]) -> str:
+    def prompt(self, tools: Sequence[Tool], brief: Collection[str] = ()) -> str:
         """Return nothing: CrewAI's own prompt describes the tools and the form."""
         return ""
 

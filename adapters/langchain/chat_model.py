@@ -41,8 +41,7 @@ __all__ = ["ChatToolGrammar"]
 _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
     *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    "equal_calls",
-    "other_spellings",
+    *("equal_calls", "other_spellings", "tools_in_prompt"),
 )
 _IDENTITY = ("options", "parallel_tool_calls", "reasoning_effort", *_shared.TELLING, *_SAMPLING)
 _PER_CALL = frozenset(
@@ -109,6 +108,8 @@ class ChatToolGrammar(Saved, BaseChatModel):
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
         equal_calls: they may be equal to each other (`GenerateParams`).
         other_spellings: text that begins as a call of another family is a call (`GenerateParams`).
+        tools_in_prompt: ``"names"``: the prompt has the tools' names, and a schema when its tool is called
+            (`GenerateParams`).
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
@@ -152,6 +153,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
     parallel_tool_calls: bool | None = None
     equal_calls: bool | None = None
     other_spellings: bool | None = None
+    tools_in_prompt: str | None = None
 
     loaded: Any = Field(default=None, exclude=True, repr=False)
 
@@ -275,7 +277,8 @@ class ChatToolGrammar(Saved, BaseChatModel):
         with _shared.translated(table.errors):
             told = table.tools_at_the_end(messages, table.openai_tools(tools or ()))
             tool_set = self.loaded.tools(told)
-            return _shared.count_tokens(self.loaded.model(), table.to_messages(messages), tool_set)
+            mode: Any = self.tools_in_prompt or "schemas"
+            return _shared.count_tokens(self.loaded.model(), table.to_messages(messages), tool_set, mode)
 
     def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None], /) -> dict[str, Any]:
         usages = [output["token_usage"] for output in llm_outputs if output]

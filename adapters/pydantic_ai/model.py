@@ -53,6 +53,7 @@ class ToolGrammarModelSettings(ModelSettings, total=False):  # type: ignore[misc
     toolgrammar_on_budget: str
     toolgrammar_jump_forward: bool
     toolgrammar_exact_choice: Any
+    toolgrammar_tools_in_prompt: str
     toolgrammar_grammar: Any
     toolgrammar_draft: int
     toolgrammar_prefix: str
@@ -179,7 +180,9 @@ class ToolGrammarModel(FrameworkModel[Any]):  # type: ignore[misc]
         with translated(self.model_name):
             request, _ = self._request(messages, model_settings, model_request_parameters)
             return RequestUsage(
-                input_tokens=_shared.count_tokens(request.model, request.messages, request.params.tools)
+                input_tokens=_shared.count_tokens(
+                    request.model, request.messages, request.params.tools, request.params.tools_in_prompt
+                )
             )
 
     def _request(

@@ -31,6 +31,7 @@ OWN: Mapping[str, type] = {
     "max_repetition": int,
     "equal_calls": bool,
     "other_spellings": bool,
+    "tools_in_prompt": str,
 }
 
 #: Fields of requests that hold schemas, grammars and tools, in any protocol.
@@ -207,11 +208,12 @@ def own_options(fields: Fields) -> dict[str, Any]:
     return options
 
 
-def tools_of(fields: Fields, custom: set[str] | None = None) -> list[dict[str, Any]]:
+def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> list[dict[str, Any]]:
     """Return tools of OpenAI's chat completions, in one form and each once.
 
     Args:
         fields: the request.
+        model: the model.
         custom: is given the names of custom tools; None: there are none in this protocol.
 
     Raises:
@@ -225,7 +227,9 @@ def tools_of(fields: Fields, custom: set[str] | None = None) -> list[dict[str, A
         tool.required(kind)
         inner = tool.inner(kind)
         assert inner is not None
-        tools.append(function_tool(inner) if kind == "function" else custom_tool(inner))
+        deferred = is_deferred(tool, model)
+        made = function_tool if kind == "function" else custom_tool
+        tools.append(made(inner, deferred=deferred))
         if kind == "custom" and custom is not None:
             custom.add(_shared.tool_name(tools[-1]))
         tool.end()
@@ -245,6 +249,17 @@ def tool_kind(tool: Fields, custom: set[str] | None, also: Collection[str] = ())
     return ""
 
 
+def is_deferred(tool: Fields, model: Model) -> bool:
+    """Return True if the prompt is to have only the name of a tool, until it is called (``defer_loading``).
+
+    A model on a server gets all schemas, so there the field has no effect.
+    """
+    if isinstance(model, LocalModel):
+        return tool.flag("defer_loading")
+    tool.not_offered("defer_loading", False)
+    return False
+
+
 def direct_callers(tool: Fields) -> None:
     """Check that the model may call a tool itself: code that calls tools runs on no server here.
 
@@ -258,7 +273,7 @@ def direct_callers(tool: Fields) -> None:
     tool.unused += [f"{tool.path('allowed_callers')}[{n}]" for n, one in enumerate(callers) if one != "direct"]
 
 
-def custom_tool(fields: Fields) -> dict[str, Any]:
+def custom_tool(fields: Fields, *, deferred: bool = False) -> dict[str, Any]:
     """Return a custom tool as a function whose only argument is its input.
 
     Raises:
@@ -279,7 +294,7 @@ def custom_tool(fields: Fields) -> dict[str, Any]:
             inner.end_exactly()
     form.end_exactly()
     fields.put("parameters", text_parameters(grammar, INPUT))
-    return function_tool(fields)
+    return function_tool(fields, deferred=deferred)
 
 
 def custom_input(call: ToolCall) -> str:
@@ -287,12 +302,13 @@ def custom_input(call: ToolCall) -> str:
     return str(call.arguments.get(INPUT, ""))
 
 
-def function_tool(function: Fields, schema: str = "parameters") -> dict[str, Any]:
+def function_tool(function: Fields, schema: str = "parameters", *, deferred: bool = False) -> dict[str, Any]:
     """Return a tool of its ``name``, ``description`` and ``strict`` (it always is, here), and the field of its schema.
 
     Args:
         function: the fields.
         schema: name of the field that has the schema of the arguments.
+        deferred: see `is_deferred`.
     """
     function.required("name")
     made = {"name": function.text("name"), "description": function.text("description", "")}
@@ -300,6 +316,8 @@ def function_tool(function: Fields, schema: str = "parameters") -> dict[str, Any
     function.one_of("strict", (bool,))
     with at_field(function.path(schema)):
         tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
+    if deferred:
+        tool["defer_loading"] = True
     function.end()
     return tool
 

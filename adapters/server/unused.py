@@ -14,7 +14,7 @@ HEADER = "X-Toolgrammar-Unused"
 #: Known ones, as `pattern_of` writes their paths, and why they have no effect.
 UNUSED: Mapping[str, str] = {
     "tools[]": "run by the maker's own server, or known to its models alone: web_search, local_shell, ...",
-    "tools[].defer_loading": "the grammar knows all tools, and the prompt shows them",
+    "tools[].defer_loading": "a model on a server gets all schemas; a local model obeys it",
     "tools[].tools[]": "the same in a namespace",
     "tools[].tools[].defer_loading": "the same in a namespace",
     "tools[].allowed_callers[]": "code that calls tools runs on no server here; the model calls them itself",

@@ -146,6 +146,8 @@ def run_one(work: Work, start: Callable[[], Session], lock: ForwardLock) -> Gene
                 with lock:
                     if session is None:
                         session = start()
+                    elif item.kept is not None:
+                        session.crop(item.kept)
                     begin = time.perf_counter()
                     logits = session.extend(item.token_ids) if item.parents is None else look_ahead(session, item)
                     item.seconds = time.perf_counter() - begin

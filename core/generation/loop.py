@@ -28,8 +28,9 @@ from ..masks.bits import flags
 from ..masks.budget import Budget
 from .deadline import Deadline
 from .exact_choice import ExactChoice
+from .insertions import NamesRead
 from .logprobs import LogProbs
-from .pending_text import PendingText, forced_text
+from .pending_text import Mark, PendingText, forced_text
 from .repetition import LoopGuard, close_value
 from .retokenise import Speller, mask_of, may_say, no_token, size_of
 from .sampler import Sampler
@@ -125,6 +126,7 @@ class Decoding:
         heal: number of tokens at the end of the prompt that may be replaced, because it may end inside a token (token
             healing).
         speller: the backend's tokenizer; generations may share one.
+        names: reads the names in the answer whose descriptions the prompt gains (`Insertions`); None: it gains none.
         deadline: the end of the time for the answer; by default ``params.timeout`` seconds after `steps` begins.
 
     Attributes:
@@ -143,6 +145,7 @@ class Decoding:
     reasoning: Reasoning | None = None
     heal: int = 0
     speller: Speller | None = None
+    names: NamesRead | None = None
     deadline: Deadline | None = None
     reason: FinishReason = "stop"
     closed_at: int | None = None
@@ -177,8 +180,13 @@ class Decoding:
 
     @property
     def cached_tokens(self) -> int:
-        """Number of tokens of the prompt that were reused from a cache."""
+        """Number of tokens of the first prompt that were reused from a cache."""
         return self._sequence.cached_tokens
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Number of tokens of the prompt, including what it has gained."""
+        return len(self._sequence.prompt)
 
     @property
     def forced_tokens(self) -> int:
@@ -247,6 +255,7 @@ class Decoding:
         thinks, writes = thought_budget.fits(budget - needed), True
         held: list[Step] = []
         size = 0
+        names, self.names = self.names, None
         while thinks and writes and not self._must_stop():
             remaining = budget - len(self.token_ids) - 1
             allowed = np.union1d(self._allowed(text), self._allowed(thought))
@@ -273,7 +282,10 @@ class Decoding:
         thinks = thinks and not writes
         if thinks and self.tracer is not None:
             self.tracer.reasoned()
+        self.names = names
         for step in held:
+            if names is not None and not thinks:
+                names.wrote(step.token_id, step.data)
             yield replace(step, reasoning=thinks)
         if thinks:
             self._switch(after)
@@ -350,6 +362,7 @@ class Decoding:
                 return
             turn = yield from self._settle_pending(budget)
             if turn is Turn.PASS:
+                budget = self._insert(budget)
                 turn = yield from self._choose_word(budget)
             if turn is Turn.PASS:
                 turn = self._close_loop(guard, budget)
@@ -366,6 +379,34 @@ class Decoding:
         ids = self._pending.jump(self.matcher, forced, lambda more: self._fits(self._remaining(budget) + more))
         yield from self._appended(ids)
         return Turn.AGAIN if ids else Turn.PASS
+
+    def _insert(self, budget: int) -> int:
+        """Replace the prompt if the certain text completes a name that it does not describe; return the budget.
+
+        Raises:
+            ContextOverflowError: the shortest valid output does not fit in the context window after that.
+        """
+        if self.names is None or self._reasons:
+            return budget
+        self.names.foresee(self._certain())
+        if not self.names.is_due:
+            return budget
+        prompt = self.names.prompt()
+        self._sequence.replace_prompt(prompt)
+        budget = min(budget, self.backend.context_window - len(prompt))
+        if not self._fits(self._remaining(budget)):
+            raise ContextOverflowError(
+                f"with the description of {self.names.inserted[-1]!r} the prompt has {len(prompt)} tokens, and the "
+                f"rest of the call does not fit in the context window of {self.backend.context_window}",
+                hint="shorten the conversation, the tool list or this tool's schema",
+            )
+        return budget
+
+    def _certain(self) -> bytes:
+        """Return the certain text after the written tokens."""
+        return self._pending.text[self._pending.emitted :] + (
+            b"" if self.matcher.is_finished else self.matcher.forced_bytes()
+        )
 
     def _choose_word(self, budget: int) -> Stage:
         """Let the model choose a whole word, if finitely many may follow (`ExactChoice`)."""
@@ -425,11 +466,48 @@ class Decoding:
         if allowed is None and (self.tracer is not None or self.params.logprobs is not None):
             allowed = self._allowed()
         seen = self._observe(allowed)
+        before = self._pending.mark()
         if self._try(token_id, remaining):
+            if (
+                self.names is not None
+                and not self._reasons
+                and self._keeps_name_only(self.names, token_id, before, remaining)
+            ):
+                return Turn.AGAIN
             choices = None if allowed is None else len(allowed)
             yield self._append(token_id, "forced" if choices == 1 else "sampled", choices, seen)
             return Turn.AGAIN
         return (yield from self._close(token_id, remaining, seen))
+
+    def _keeps_name_only(self, names: NamesRead, token_id: int, before: Mark, remaining: int) -> bool:
+        """Keep only the beginning of an accepted token as pending text, if it completes a name and begins arguments,
+        which the model is to choose with the description; return False, and change nothing, if it does not.
+
+        Args:
+            names: the reader of names.
+            token_id: the token.
+            before: the pending text before it.
+            remaining: number of remaining tokens before it; near the end of the budget, the token is kept whole.
+        """
+        data, text = self._tokens[token_id] or b"", before.text
+        if len(data) <= len(text) + 1:
+            return False
+        size = len(data) - names.rest_after_name(data[self._pending.emitted :])
+        if size == len(data):
+            return False
+        self.matcher.rollback(1)
+        after = self._pending.mark()
+        self._pending.reset(before)
+        self._pending.add(self.matcher, data[len(text) : size])
+        self._pending.spellings = None
+        is_forced = not self.matcher.is_finished and self.matcher.forced_bytes().startswith(data[size:])
+        if is_forced or not self._fits(remaining):
+            self.matcher.rollback(1)
+            self.matcher.accept_bytes(data[len(text) :])
+            self._pending.reset(after)
+            return False
+        self._logprobs = None
+        return True
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
         """Write a token in place of a choice that does not fit: another choice, or the next one of the completion."""
@@ -568,6 +646,8 @@ class Decoding:
         self._sequence.append(token_id, forced)
         data = self._pending.wrote(self._tokens[token_id] or b"")
         self._emitted += len(data)
+        if self.names is not None and not self._reasons:
+            self.names.wrote(token_id, data)
         return Step(token_id, data, forced, choices, self._reasons, *self._logprobs_of(token_id, how))
 
     def _appended(self, ids: Sequence[int]) -> list[Step]:

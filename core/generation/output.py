@@ -84,7 +84,7 @@ class Output:
         self._unequal = None if decoding.params.equal_calls else UnequalCalls()
         self._is_over = False  # after a stop string, or after a repeated call
         self._built = MessageBuilder()
-        self._control = decoding.backend.vocabulary.derived(_markup)
+        self._control = markup_of(decoding.backend.vocabulary)
         self._raw: list[str] = []
         self._raw_size = 0
 
@@ -366,8 +366,12 @@ class Output:
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
 
 
+def markup_of(vocabulary: Vocabulary) -> Mapping[int, str]:
+    """Return the names of the control tokens by id, which parsers read; without end-of-text tokens."""
+    return vocabulary.derived(_markup)
+
+
 def _markup(vocabulary: Vocabulary) -> Mapping[int, str]:
-    """Return the names of the control tokens by id, without end-of-text tokens."""
     return {number: name for name, number in vocabulary.special.items() if number not in vocabulary.eos}
 
 

@@ -69,14 +69,16 @@ class ToolInterface(Protocol):
         response_schema: Any = None,
         bare_json: bool = False,
         other_spellings: bool = False,
+        names_only: bool = False,
     ) -> OutputParser:
         """Return a new streaming parser for a wire format; with a response schema, text is JSON; with ``bare_json``,
-        JSON that names a tool is a call; with ``other_spellings``, the grammar had them."""
+        JSON that names a tool is a call; with ``other_spellings``, the grammar had them; with ``names_only``, a call
+        begins as soon as its name is certain, and is not checked."""
         ...
 
-    def to_openai(self, *, closed: bool = False) -> list[dict[str, Any]]:
+    def to_openai(self, *, closed: bool = False, brief: Collection[str] = ()) -> list[dict[str, Any]]:
         """Return the tools as OpenAI-style dicts with full schemas; with ``closed``, objects without additional
-        properties declare it, as in the check of calls."""
+        properties declare it, as in the check of calls; those in ``brief`` without schema, and with one line."""
         ...
 
     def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:
@@ -96,9 +98,27 @@ class ToolInterface(Protocol):
         """Return a conversation with its calls and results as text."""
         ...
 
-    def prompt(self, format: Any = "hermes") -> str:
-        """Return the description of the tools and the format, for a model without a template of its own."""
+    def prompt(self, format: Any = "hermes", *, brief: Collection[str] = ()) -> str:
+        """Return the description of the tools and the format, for a model without a template of its own; those in
+        ``brief`` with their name and one line."""
         ...
+
+    def brief_names(self, mode: ToolsInPrompt, size: int) -> frozenset[str]:
+        """Return the names of the tools of which the prompt has only the name and one line.
+
+        Args:
+            mode: ``GenerateParams.tools_in_prompt``.
+            size: number of bytes of all declarations beyond which ``"auto"`` is ``"names"``.
+        """
+        ...
+
+    def declarations(self, names: Sequence[str]) -> str:
+        """Return the full declarations of some tools, as a text for the prompt."""
+        ...
+
+
+#: What the prompt has of each tool: its schema, or its name and one line.
+ToolsInPrompt = Literal["schemas", "names", "auto"]
 
 
 @dataclass(frozen=True)
@@ -161,6 +181,11 @@ class GenerateParams:
         grammar: the answer is a text of this grammar: a `Grammar`, or an argument of `Grammar.from_any`.
         tools: a tool set (``toolgrammar.tools.ToolSet``), or its sources: functions, classes, tool dicts, or a list of
             these. A tool set that is reused keeps its grammar between requests.
+        tools_in_prompt: ``"schemas"``: the prompt declares each tool with its schema. ``"names"``: it has the name of
+            each tool and one line; when the model has written the name in a call, the tool's declaration is inserted
+            into the prompt before the model goes on. ``"auto"``: names if the declarations have more than 8,192 bytes,
+            and more than half as many as the context window has tokens (they would fill about an eighth of it). For
+            local models; a server gets schemas. A tool that is ``deferred`` always has its name only.
         tool_choice: ``"auto"``, ``"required"`` (``"any"`` is the same), ``"none"`` or a tool's name.
         parallel_tool_calls: several calls in one turn are allowed.
         equal_calls: calls may repeat earlier ones of the same turn (same tool, same arguments as written). False: such
@@ -209,6 +234,7 @@ class GenerateParams:
     json_mode: JsonMode | None = None
     grammar: Grammar | None = None
     tools: Any = None
+    tools_in_prompt: ToolsInPrompt = "schemas"
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
     equal_calls: bool = False
@@ -247,6 +273,7 @@ class GenerateOptions(TypedDict, total=False):
     json_mode: JsonMode | Literal[True] | None
     grammar: Grammar | str | Mapping[str, Any] | None
     tools: Any
+    tools_in_prompt: ToolsInPrompt
     tool_choice: str
     parallel_tool_calls: bool
     equal_calls: bool

@@ -228,7 +228,7 @@ class PendingText:
             if self._sequence.token_ids:
                 self._sequence.take_back()
             else:
-                self._sequence.remove_unread(self._prompt_end.pop())
+                self._sequence.shorten_prompt(self._prompt_end.pop())
                 self.removed.insert(0, token_id)
         self.emitted += len(taken)
         self.spellings = settled.among
@@ -268,7 +268,7 @@ class PendingText:
             return False
         size = size_of(self._backend.vocabulary, token_id)
         self._prompt_end.append(self.removed.pop(0))
-        self._sequence.restore(token_id)
+        self._sequence.restore_prompt(token_id)
         self.text = self.text[size:]
         self.emitted -= size
         self.spellings = None

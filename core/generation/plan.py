@@ -23,6 +23,7 @@ from ..conversation.messages import Message
 from ..dependent.live import LiveValues
 from ..errors import GrammarError, ModelError, UnknownOptionError
 from ..grammar import Grammar
+from .insertions import Insertions
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import RANGES, check_ranges
 from .tool_choice import tool_choice_of, tool_set_of
@@ -69,7 +70,8 @@ class Plan:
 
     Attributes:
         grammar: the language of the answer.
-        make_parser: makes a parser of tool calls; None if the answer is text.
+        make_parser: makes a parser of tool calls, with the options of `ToolInterface.parser`; None if the answer is
+            text.
         barred: markers of calls, if no call is allowed: an incomplete one at the end of a text is removed.
         stop: strings that end the answer; empty if they could make it invalid.
         is_json: the text of the answer is JSON.
@@ -79,10 +81,11 @@ class Plan:
         prefix: token ids of ``params.prefix``, which the answer continues.
         reasoning: the reasoning before the answer; None: no reasoning.
         values: the callables of the grammar's live values, and what they answered; None: it has none.
+        insertions: what the prompt gains while the answer is written; None: nothing.
     """
 
     grammar: Grammar
-    make_parser: Callable[[], OutputParser] | None = None
+    make_parser: Callable[..., OutputParser] | None = None
     barred: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     is_json: bool = False
@@ -92,6 +95,7 @@ class Plan:
     prefix: tuple[int, ...] = ()
     reasoning: ReasoningPlan | None = None
     values: LiveValues | None = None
+    insertions: Insertions | None = None
 
 
 class Planner:

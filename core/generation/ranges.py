@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 from ..errors import ModelError
 from ..grammar import Grammar
-from .params import JsonMode
+from .params import JsonMode, ToolsInPrompt
 
 #: By option: a check of a value, and a description of the allowed values.
 Ranges = Mapping[str, tuple[Callable[[Any], bool], str]]
@@ -86,6 +86,7 @@ RANGES: Ranges = {
         "a toolgrammar.core.Grammar, for example Grammar.from_regex(...), or what Grammar.from_any takes",
     ),
     "tool_choice": (lambda value: isinstance(value, str), "'auto', 'required' (or 'any'), 'none' or a tool's name"),
+    "tools_in_prompt": (lambda value: value in get_args(ToolsInPrompt), "'schemas', 'names' or 'auto'"),
     "parallel_tool_calls": FLAG,
     "equal_calls": FLAG,
     "other_spellings": FLAG,

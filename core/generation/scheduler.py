@@ -79,6 +79,9 @@ class _Request:
                 if isinstance(item, Forward):
                     self.forward = item
                     self.is_fresh = True
+                    if item.kept is not None:  # `_step` shortens the session
+                        del self.ids[item.kept :]
+                        self.read = min(self.read, item.kept)
                     if item.parents is None:
                         self.ids += item.token_ids
                     return True
@@ -223,6 +226,7 @@ class Scheduler:
         try:
             with self._lock:
                 self._admit()
+                self._crop()
                 rows: list[tuple[_Request, Sequence[int]]] = []
                 results: list[Logits | Exception] = []
                 for request in self._running():
@@ -306,6 +310,16 @@ class Scheduler:
             running.append(request)
             total += len(request.ids)
         self._most_tokens = max(self._most_tokens, total)
+
+    def _crop(self) -> None:
+        """Shorten the sequences whose generations have replaced their last tokens."""
+        for request in self._running():
+            if request.session is not None and request.session.length > request.read:
+                try:
+                    request.session.crop(request.read)
+                except Exception as error:
+                    request.end(error)
+                    self._requests.remove(request)
 
     @staticmethod
     def _will_share(request: _Request, other: _Request) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
 from ..errors import DecodingError
+from .retokenise import common_prefix
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,7 @@ class Forward:
         token_ids: the tokens.
         is_over: called repeatedly by a driver while the request waits. If it returns True or raises, the generation is
             over, and the driver sends None.
+        kept: None; or the number of tokens of the sequence that stay, when the others are replaced by these.
         parents: None; or for each token of a tree the index of its parent (-1: root). The model evaluates the tree
             without appending it, and the logits after each token are sent, ``[n, V]`` (see `TreeSession`).
         cached_tokens: set by the driver: number of the tokens that were reused from a cache.
@@ -34,6 +36,7 @@ class Forward:
     token_ids: tuple[int, ...]
     is_over: Callable[[], bool] | None = None
     parents: tuple[int, ...] | None = None
+    kept: int | None = None
     cached_tokens: int = 0
     passes: int = 1
     seconds: float = 0.0
@@ -62,7 +65,7 @@ class TokenSequence:
         token_ids: the output, without the end-of-text token.
         logits: after the last token that the model has read; None before the first forward pass.
         forward_passes: number of forward passes.
-        cached_tokens: number of tokens of the prompt that were reused from a cache.
+        cached_tokens: number of tokens of the first prompt that were reused from a cache.
     """
 
     def __init__(
@@ -83,6 +86,9 @@ class TokenSequence:
         self._tracer = tracer
         self._is_over = is_over
         self._unread = list(prompt)
+        self._read: list[int] = []
+        self._kept: int | None = None  # of the tokens that were read, those that the sequence still has; None: all
+        self._healed = 0  # number of tokens at the end of the prompt that the output replaces
         self._forced: list[bool] = []  # for each token of the output
         self._replaces_choice = False  # the next token replaces one that the model chose
 
@@ -101,24 +107,50 @@ class TokenSequence:
         self.token_ids.append(token_id)
         self._forced.append(forced and not self._replaces_choice)
         self._replaces_choice = False
-        self.restore(token_id)
+        self._add_unread(token_id)
 
     def take_back(self) -> None:
         """Remove the last token of the output, which the model has not read."""
-        self.remove_unread(self.token_ids.pop())
+        self._remove_unread(self.token_ids.pop())
         self._replaces_choice = not self._forced.pop()
         if self._tracer is not None:
             self._tracer.take_back()
 
-    def remove_unread(self, token_id: int) -> None:
-        """Remove the last token, of the prompt or the output, from the tokens that the model has not read."""
+    def shorten_prompt(self, token_id: int) -> None:
+        """Remove the last token of the prompt, which the model has not read."""
+        self._healed += 1
+        self._remove_unread(token_id)
+
+    def restore_prompt(self, token_id: int) -> None:
+        """Add a token of the prompt again that was removed."""
+        self._healed -= 1
+        self._add_unread(token_id)
+
+    def _remove_unread(self, token_id: int) -> None:
         self._unread.pop()
         self._sampler.forget(token_id)
 
-    def restore(self, token_id: int) -> None:
-        """Add a token to the tokens that the model has not read."""
+    def _add_unread(self, token_id: int) -> None:
         self._unread.append(token_id)
         self._sampler.saw((token_id,))
+
+    def replace_prompt(self, prompt: Sequence[int]) -> None:
+        """Replace the prompt by one with the same end; the output is kept.
+
+        The model reads the tokens again from the first one that differs.
+        """
+        if list(prompt) == list(self.prompt):
+            return
+        for token_id in self.prompt[: len(self.prompt) - self._healed]:
+            self._sampler.forget(token_id)
+        self.prompt = prompt
+        begin = prompt[: len(prompt) - self._healed]
+        self._sampler.saw(begin)
+        ids = [*begin, *self.token_ids]
+        kept = min(common_prefix(self._read, ids), len(ids) - 1)
+        self._unread = ids[kept:]
+        self._kept = kept if self._read else None
+        self.logits = None
 
     def read(self) -> Logits:
         """Return the logits after the last token, by one forward pass if the model has not read all tokens.
@@ -129,13 +161,15 @@ class TokenSequence:
         """
         # All tokens may be read: if a token was taken back, and no other appended.
         if self.logits is None or self._unread:
-            forward = Forward(tuple(self._unread), self._is_over)
-            self._unread.clear()
+            forward = Forward(tuple(self._unread), self._is_over, kept=self._kept)
+            self._read[len(self._read) if self._kept is None else self._kept :] = self._unread
+            self._unread, self._kept = [], None
             self.forward_passes += 1
             logits = yield forward
             if logits is None:
                 raise Unanswered
-            self.cached_tokens += min(forward.cached_tokens, len(self.prompt))
+            if self.forward_passes == 1:
+                self.cached_tokens = min(forward.cached_tokens, len(self.prompt))
             if self._tracer is not None:
                 self._tracer.forward(forward.seconds, self.forward_passes == 1)
             if logits.shape != (self._size,):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import replace
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,10 @@ from ..conversation.events import Generation, TokenWritten
 from ..grammar import Grammar
 from .deadline import Deadline
 from .driver import Item, Released
+from .insertions import NamesRead
 from .json_output import check_text
 from .loop import Decoding, Reasoning
-from .output import Output
+from .output import Output, markup_of
 from .plan import Plan, ReasoningPlan, schema_of_mode
 from .retokenise import Speller
 from .token_sequence import Forward
@@ -98,7 +100,7 @@ class Writer:
                 yield from output.feed(step)
         yield Released()
         yield from output.close()
-        prompt_tokens = len(plan.prompt) + len(plan.prefix)
+        prompt_tokens = decoding.prompt_tokens
         trace = output.trace(prompt_tokens, _schemas(plan.params)) if plan.params.trace else None
         finish = output.finish(prompt_tokens, trace)
         generation = output.generation(finish, tokens)
@@ -160,7 +162,19 @@ class Writer:
             stage,
             heal=len(plan.prefix),
             speller=self._speller,
+            names=self._names(plan),
             deadline=deadline,
+        )
+
+    def _names(self, plan: Plan) -> NamesRead | None:
+        insertions = plan.insertions
+        if insertions is None:
+            return None
+        prompt = insertions.prompt
+        markers = markup_of(self._backend.vocabulary)
+        return NamesRead(
+            replace(insertions, prompt=lambda names: [*prompt(names), *plan.prefix]),
+            lambda token_id: markers.get(token_id, ""),
         )
 
 

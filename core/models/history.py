@@ -12,11 +12,11 @@ import datetime
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ..basics.logs import logger_of
 from ..conversation.messages import Message, TextPart
@@ -24,7 +24,13 @@ from ..errors import ModelError
 from .jinja import compile_template
 from .prompts import thinking_variables
 
+if TYPE_CHECKING:
+    from ..generation.params import ToolInterface
+
 _LOG = logger_of("models")
+
+#: The line before declarations of tools in the middle of a prompt.
+DECLARED = "Declaration of the function to call:"
 
 T = TypeVar("T")
 
@@ -499,6 +505,48 @@ def _attempts(
         if given and given[0].role == "system":  # for templates that refuse system turns
             yield shaped(_without_system(given), shape), known
         yield shaped([replace(message, reasoning=None) for message in given], shape), known
+
+
+def with_declarations(
+    messages: Sequence[Message], tools: ToolInterface, brief: Collection[str], called: Sequence[str]
+) -> list[Message]:
+    """Return a conversation with the declaration of each brief tool before its first call: at the end of the message
+    before that turn.
+
+    So the prompt of the next turn begins with the tokens that the model has read.
+
+    Args:
+        messages: the conversation.
+        tools: the tools.
+        brief: names of the tools that the prompt does not declare.
+        called: names of tools that the answer has called so far.
+    """
+    told: list[Message] = []
+    known: set[str] = set()
+
+    def declare(names: Iterable[str]) -> None:
+        new = [name for name in dict.fromkeys(names) if name in brief and name not in known]
+        if new:
+            known.update(new)
+            text = f"{DECLARED}\n{tools.declarations(new)}"
+            if told:
+                told[-1] = _with_text(told[-1], text)
+            else:
+                told.append(Message("system", text))
+
+    for message in messages:
+        if message.tool_calls:
+            declare(call.name for call in message.tool_calls)
+        told.append(message)
+    declare(called)
+    return told
+
+
+def _with_text(message: Message, text: str) -> Message:
+    """Return a message with a paragraph at its end."""
+    parts = message.content
+    content = (f"{parts}\n\n{text}" if parts else text) if isinstance(parts, str) else (*parts, TextPart(f"\n\n{text}"))
+    return replace(message, content=content)
 
 
 def _with_system(messages: list[Message], text: str) -> list[Message]:

@@ -20,16 +20,17 @@ from ..errors import CancelledError, CutAnswerError, ModelError, Place
 from ..generation.backend import Backend, BatchBackend
 from ..generation.deadline import Deadline
 from ..generation.driver import ForwardLock, Item, run_one, watched
+from ..generation.insertions import Insertions
 from ..generation.json_output import ask_until_valid, converted, read_value, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
-from ..generation.params import GenerateParams, ToolInterface
+from ..generation.params import GenerateParams, ToolInterface, ToolsInPrompt
 from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of_mode
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
 from ..masks.warming import WARM_SECONDS
 from .decisions import Decides
-from .history import message_shape
+from .history import message_shape, with_declarations
 from .reasoning import plan_reasoning
 from .scoring import Choice, Score, Scorer, choice_of
 
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
 
 T = TypeVar("T")
+
+#: Minimum size of tool declarations, in bytes, beyond which ``tools_in_prompt="auto"`` is ``"names"``.
+LEAST_AUTO_BYTES = 8_192
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,14 @@ class Model(Decides, ABC):
         """
 
     @abstractmethod
-    def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
-        """Return the number of tokens of a prompt, including the description of the tools (remote: an estimate)."""
+    def count_tokens(self, prompt: Prompt, tools: Any = None, tools_in_prompt: ToolsInPrompt = "schemas") -> int:
+        """Return the number of tokens of a prompt, including what it has of the tools (remote: an estimate).
+
+        Args:
+            prompt: as for `stream`.
+            tools: as in `GenerateParams`.
+            tools_in_prompt: as in `GenerateParams`.
+        """
 
     def enforces(self, params: GenerateParams) -> bool:
         """Return True if every token of an answer to such a request is chosen under its grammar."""
@@ -498,9 +508,9 @@ class LocalModel(Model):
         """Return the tokenizer's ids of a text; names of control tokens are read as text."""
         return self.backend.encode(text)
 
-    def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
-        """Return the number of tokens of a prompt, including the description of the tools."""
-        params = resolve_params(None, {"tools": tools})
+    def count_tokens(self, prompt: Prompt, tools: Any = None, tools_in_prompt: ToolsInPrompt = "schemas") -> int:
+        """Return the number of tokens of a prompt, including what it has of the tools."""
+        params = resolve_params(None, {"tools": tools, "tools_in_prompt": tools_in_prompt})
         return len(self._encode_prompt(conversation_of(prompt), params, self._wire(params)))
 
     # -- probabilities of whole texts --------------------------------------------------------------------------
@@ -696,6 +706,7 @@ class LocalModel(Model):
             plan,
             params=params,
             prompt=prompt,
+            insertions=self._insertions(messages, params, wire, plan),
             prefix=tuple(self.backend.encode(params.prefix)) if params.prefix else (),
             reasoning=plan_reasoning(params, prompt, self.vocabulary),
         )
@@ -713,19 +724,52 @@ class LocalModel(Model):
         chosen = tools.wire_format(params.tool_format, template, special)
         return _Wire(chosen, chosen == own or not template)
 
-    def _encode_prompt(self, messages: Sequence[Message], params: GenerateParams, wire: _Wire) -> list[int]:
+    def _brief(self, params: GenerateParams) -> frozenset[str]:
+        """Return the names of the tools of which the prompt has only the name and one line."""
+        if params.tools is None:
+            return frozenset()
+        size = max(LEAST_AUTO_BYTES, self.context_window // 2)
+        names: frozenset[str] = params.tools.brief_names(params.tools_in_prompt, size)
+        return names
+
+    def _insertions(
+        self, messages: Sequence[Message], params: GenerateParams, wire: _Wire, plan: Plan
+    ) -> Insertions | None:
+        brief = self._brief(params)
+        if not brief or plan.make_parser is None or params.tool_choice == "none":
+            return None
+        known = {call.name for message in messages for call in message.tool_calls}
+        make_parser = partial(plan.make_parser, names_only=True)
+        return Insertions(
+            brief - known, make_parser, lambda called: self._encode_prompt(messages, params, wire, called)
+        )
+
+    def _encode_prompt(
+        self, messages: Sequence[Message], params: GenerateParams, wire: _Wire, called: Sequence[str] = ()
+    ) -> list[int]:
+        """Return the token ids of a prompt.
+
+        Args:
+            messages: the conversation.
+            params: the options.
+            wire: the wire format of calls.
+            called: names of tools that the answer has called, of which the prompt has the declarations.
+        """
         self._lock.check()
         backend, tools = self.backend, params.tools
         thinks = isinstance(params.thinking, int) and backend.takes_thinking
         options: Any = {"thinking": params.thinking is not False} if thinks else {}
         if tools is None or not tools.names:
             return backend.encode_prompt(messages, **options)
+        brief = self._brief(params)
+        if brief:
+            messages = with_declarations(messages, tools, brief, called)
         # A chat template describes tools in the model's own format; another format needs our description.
         template = backend.chat_template
         if template is not None and (not wire.is_own or (template and not message_shape(template).writes_calls)):
             messages = tools.render_history(messages, wire.format)
-        described = tools.to_openai() if wire.is_own else []
-        return backend.encode_prompt(messages, described, tools.prompt(wire.format), **options)
+        described = tools.to_openai(brief=brief) if wire.is_own else []
+        return backend.encode_prompt(messages, described, tools.prompt(wire.format, brief=brief), **options)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,8 @@ VALUES: dict[str, Any] = {
     "draft": 20,
     "parallel_tool_calls": False,
     "equal_calls": True,
+    "tools_in_prompt": "names",
+    "other_spellings": False,
     "grammar": Grammar.from_regex("[a-z]+"),
 }
 

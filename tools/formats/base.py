@@ -208,6 +208,11 @@ class WireFormat(ABC):
             return whole
         return Grammar.choice(answer, Grammar.sequence(Grammar.from_regex(r"\n?"), self.markup(thinking.start), whole))
 
+    def without_ids(self) -> WireFormat:
+        """Return the format for a reader to whom the name of a call matters, and its id does not: the call begins with
+        its name, also where its id comes after the arguments."""
+        return self
+
     @abstractmethod
     def grammar(self, turn: TurnSpec) -> Grammar:
         """Return the grammar of the assistant's turn."""
@@ -270,8 +275,13 @@ class WireFormat(ABC):
         """Return a message of role ``tool`` as the model reads it."""
 
     @abstractmethod
-    def prompt(self, tools: Sequence[Tool]) -> str:
-        """Return the prompt that describes the tools and the format; empty without tools."""
+    def prompt(self, tools: Sequence[Tool], brief: Collection[str] = ()) -> str:
+        """Return the prompt that describes the tools and the format; empty without tools.
+
+        Args:
+            tools: the tools.
+            brief: names of the tools of which it has only the name and one line.
+        """
 
 
 @lru_cache(maxsize=4_096)

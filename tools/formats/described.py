@@ -18,8 +18,11 @@ from ..tool import Tool
 _SCHEMAS = ONE_SCHEMA | {"items"}
 
 
-def described(tool: Tool) -> str:
-    """Return a tool as one line of JSON: its name, its description, its parameters."""
+def described(tool: Tool, *, brief: bool = False) -> str:
+    """Return a tool as one line of JSON: its name, its description, its parameters; with ``brief``, as its name and the
+    first sentence of its description."""
+    if brief:
+        return f"{tool.name}: {tool.summary}" if tool.summary else tool.name
     parts = {"name": tool.name, "description": tool.description, "parameters": _terse(tool.parameters, tool.name)}
     stated = {key: value for key, value in parts.items() if value != ""}
     return json.dumps(stated, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

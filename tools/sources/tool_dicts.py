@@ -116,6 +116,9 @@ def tools_from_dict(source: Mapping[str, Any]) -> list[Tool]:
         SchemaError: a tool that runs at a provider (``{"type": "web_search"}``), a dict whose parameters cannot be
             found or read, or no tool at all; names the tool and the key.
     """
+    if source.get("defer_loading") is True:
+        plain = {key: value for key, value in source.items() if key != "defer_loading"}
+        return [tool.changed(deferred=True) for tool in tools_from_dict(plain)]
     strange = next((key for key in source if not isinstance(key, str)), None)
     if strange is not None:
         raise SchemaError(

@@ -57,7 +57,7 @@ class ChatCompletions(Protocol):
         messages = messages_of(fields)
         require_images(model, messages, "messages")
         custom: set[str] = set()
-        tools = tools_of(fields, custom)
+        tools = tools_of(fields, model, custom)
         choice = fields.one_of("tool_choice", (str, dict))
         options = {
             **sampling(fields),

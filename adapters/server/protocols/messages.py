@@ -27,7 +27,7 @@ from toolgrammar.core.conversation import (
     ToolCall,
     Usage,
 )
-from toolgrammar.core.models import Model
+from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
 from ..asked import (
@@ -37,6 +37,7 @@ from ..asked import (
     direct_callers,
     distinct,
     function_tool,
+    is_deferred,
     require_images,
     sampling,
     thinking_of,
@@ -74,7 +75,7 @@ class Messages(Protocol):
         budget = self._budget(fields)
         messages, prefix = _conversation(fields)
         require_images(model, messages, "messages")
-        tools = distinct([tool for each in fields.objects("tools") if (tool := _tool(each)) is not None])
+        tools = distinct([tool for each in fields.objects("tools") if (tool := _tool(each, model)) is not None])
         choice, parallel = _choice(fields.inner("tool_choice"))
         effort, schema = _output(fields.inner("output_config"), model)
         thinking = _thinking(fields.inner("thinking"), budget)
@@ -108,7 +109,9 @@ class Messages(Protocol):
         fields.end()
         params = served.params(name, options, tools, choice, schema)
         known: Any = params.tools
-        details = {"input_tokens": _shared.count_tokens(model, messages, known)} if stream else {}
+        details = (
+            {"input_tokens": _shared.count_tokens(model, messages, known, params.tools_in_prompt)} if stream else {}
+        )
         return Asked(name, messages, params, stream, details=details)
 
     def _budget(self, fields: Fields) -> int | None:
@@ -161,7 +164,7 @@ class CountTokens(Messages):
         """Return the number of tokens."""
         model = served.model(asked.model)
         tools: Any = asked.params.tools
-        return {"input_tokens": _shared.count_tokens(model, asked.messages, tools)}
+        return {"input_tokens": _shared.count_tokens(model, asked.messages, tools, asked.params.tools_in_prompt)}
 
 
 MESSAGES = Messages()
@@ -212,16 +215,26 @@ def _usage(usage: Usage) -> dict[str, Any]:
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def _tool(fields: Fields) -> dict[str, Any] | None:
+def _tool(fields: Fields, model: Model) -> dict[str, Any] | None:
     """Return a tool; None for one that Anthropic's server runs, or whose schema its models alone know."""
-    if fields.text("type", "custom") != "custom":
+    kind = fields.text("type", "custom")
+    if kind.startswith(_SEARCH) and isinstance(model, LocalModel):
+        # Nothing to search for: the prompt has the names of all deferred tools.
+        fields.ignore("name", "cache_control", "strict", "allowed_callers", "defer_loading")
+        fields.end()
+        return None
+    if kind != "custom":
         fields.skip()
         return None
     fields.required("input_schema")
-    fields.not_offered("defer_loading", False)
+    deferred = is_deferred(fields, model)
     direct_callers(fields)
     fields.ignore("cache_control", "eager_input_streaming", "input_examples")
-    return function_tool(fields, "input_schema")
+    return function_tool(fields, "input_schema", deferred=deferred)
+
+
+#: Beginning of the types of Anthropic's own searches of deferred tools.
+_SEARCH = "tool_search_tool_"
 
 
 def _choice(fields: Fields | None) -> tuple[Any, bool | None]:

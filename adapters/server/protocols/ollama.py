@@ -89,7 +89,7 @@ class Chat(Protocol):
         if not messages:
             raise RequestError("messages is empty", field="messages", hint="send at least one message")
         require_images(model, messages, "messages")
-        tools = tools_of(fields)
+        tools = tools_of(fields, model)
         choice = fields.one_of("tool_choice", (str, dict))
         return self._asked(fields, served, name, messages, tools, choice)
 

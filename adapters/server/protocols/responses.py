@@ -11,7 +11,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -30,7 +30,7 @@ from toolgrammar.core.conversation import (
     Usage,
 )
 from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
-from toolgrammar.core.models import Model
+from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
 from ..asked import (
@@ -42,6 +42,7 @@ from ..asked import (
     direct_callers,
     distinct,
     function_tool,
+    is_deferred,
     require_images,
     sampling,
     schema_of,
@@ -69,10 +70,12 @@ class Kept:
     Attributes:
         messages: the conversation, its answer included.
         response: as its client got it.
+        found: the tools that the client's searches have found, as OpenAI-style dicts.
     """
 
     messages: tuple[Message, ...]
     response: Mapping[str, Any]
+    found: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def size(self) -> int:
@@ -183,14 +186,16 @@ class Responses(Protocol):
         model_name = fields.text("model")
         model = served.model(model_name)
         previous = fields.text("previous_response_id")
-        earlier = () if previous is None else self._memory.find(previous, "previous_response_id").messages
-        kept = (*earlier, *_read_input(fields, self._memory))
+        earlier = None if previous is None else self._memory.find(previous, "previous_response_id")
+        offered = _Offered(model)
+        found: list[Any] = [] if earlier is None else [*earlier.found]
+        kept = (*(() if earlier is None else earlier.messages), *_read_input(fields, self._memory, offered, found))
         instructions = fields.text("instructions")
         messages = (Message("system", instructions), *kept) if instructions else kept
         require_images(model, messages, "input")
-        custom: set[str] = set()
-        spaces: dict[str, tuple[str, str]] = {}
-        tools = distinct(_tools(fields, custom, spaces))
+        given = distinct(_tools(fields, offered))
+        names = {*map(_shared.tool_name, given)}
+        tools = [*given, *(tool for tool in found if _shared.tool_name(tool) not in names)]
         choice = fields.one_of("tool_choice", (str, dict))
         parallel = fields.one_of("parallel_tool_calls", (bool,))
         text = fields.inner("text") or Fields({})
@@ -230,15 +235,17 @@ class Responses(Protocol):
             "max_output_tokens": params.max_tokens,
             "previous_response_id": previous,
             "tool_choice": choice or "auto",
-            "tools": [_echo(tool, custom) for tool in tools],
+            "tools": [_echo(tool, offered) for tool in tools],
             "text": {"format": form or {"type": "text"}},
             "truncation": "disabled",
         }
         details = {
             "echo": echo,
             "kept": kept if keeps else None,
-            "custom": custom,
-            "spaces": spaces,
+            "custom": offered.custom,
+            "spaces": offered.spaces,
+            "searches": offered.searches,
+            "found": tuple(found),
             "seals": _SEALED in included,
             "vocabulary": None if params.logprobs is None else model.vocabulary,
         }
@@ -248,7 +255,7 @@ class Responses(Protocol):
         """Return a response."""
         (answer,) = answers
         head = _head(asked)
-        custom = asked.details["custom"]
+        held = _held(asked)
         told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
         thoughts, seals = answer.message.reasoning, asked.details["seals"]
         output = [
@@ -257,7 +264,7 @@ class Responses(Protocol):
             *(
                 _call(openai_form.new_id("fc_"), call, asked.details)
                 for call in answer.tool_calls
-                if call.name not in custom or _shared.problem(call) is None
+                if call.name not in held or _shared.problem(call) is None
             ),
         ]
         note = _shared.note(answer, _shared.cut_places(answer.message, answer.cut))
@@ -293,34 +300,54 @@ class Responses(Protocol):
     def keep(self, asked: Asked, response: dict[str, Any], message: Message) -> None:
         """Keep the conversation with its answer, unless the request asks not to."""
         if asked.details["kept"] is not None:
-            self._memory.keep(response["id"], Kept((*asked.details["kept"], message), response))
+            self._memory.keep(response["id"], Kept((*asked.details["kept"], message), response, asked.details["found"]))
 
 
 # -- requests ------------------------------------------------------------------------------------------------------
 
 
-def _tools(fields: Fields, custom: set[str], spaces: dict[str, tuple[str, str]], space: str = "") -> list[Any]:
-    """Return the tools of a request, those in namespaces too; others than functions and custom tools are left out.
+@dataclass
+class _Offered:
+    """What a request says of its tools, beside their schemas.
+
+    Attributes:
+        model: the model.
+        custom: names of custom tools.
+        spaces: the namespace and the own name of each tool in a namespace, by the name that the model knows.
+        searches: name of the search of tools that the client runs; empty if there is none.
+    """
+
+    model: Model
+    custom: set[str] = field(default_factory=set)
+    spaces: dict[str, tuple[str, str]] = field(default_factory=dict)
+    searches: str = ""
+
+
+def _tools(fields: Fields, offered: _Offered, space: str = "") -> list[Any]:
+    """Return the tools of a request, those in namespaces too; hosted ones are left out.
 
     Args:
         fields: has ``tools``.
-        custom: is given the names of custom tools.
-        spaces: is given the namespace and the own name of each tool in a namespace, by the name that the model knows.
+        offered: is given what else there is of them.
         space: the namespace of these tools.
     """
-    tools = []
+    tools: list[Any] = []
+    custom, spaces = offered.custom, offered.spaces
     for tool in fields.objects("tools"):
-        kind = tool_kind(tool, custom, () if space else (_NAMESPACE,))
+        kind = tool_kind(tool, custom, () if space else (_NAMESPACE, _SEARCH))
         if not kind:
+            continue
+        if kind == _SEARCH:
+            tools += _search(tool, offered)
             continue
         if kind == _NAMESPACE:
             tool.required("name")
             name = tool.text("name")
             tool.ignore("description")
-            tools += _tools(tool, custom, spaces, name)
+            tools += _tools(tool, offered, name)
             tool.end()
             continue
-        tool.not_offered("defer_loading", False)  # the grammar knows all tools
+        deferred = is_deferred(tool, offered.model)
         direct_callers(tool)
         if space:
             tool.required("name")
@@ -328,12 +355,27 @@ def _tools(fields: Fields, custom: set[str], spaces: dict[str, tuple[str, str]],
             tool.put("name", _joined(space, own))
             spaces[_joined(space, own)] = space, own
         if kind == "custom":
-            tools.append(custom_tool(tool))
+            tools.append(custom_tool(tool, deferred=deferred))
             custom.add(_shared.tool_name(tools[-1]))
         else:
             tool.ignore("output_schema")
-            tools.append(function_tool(tool))
+            tools.append(function_tool(tool, deferred=deferred))
     return tools
+
+
+def _search(tool: Fields, offered: _Offered) -> list[Any]:
+    """Return the search of deferred tools as a function, if the client runs it.
+
+    OpenAI's own search has nothing to find here: the prompt of a local model has the names of all deferred tools, and a
+    model on a server gets their schemas.
+    """
+    if tool.word("execution", ("server", "client"), "server") == "server":
+        tool.ignore("description", "parameters")
+        tool.end()
+        return []
+    offered.searches = _SEARCH
+    tool.put("name", _SEARCH)
+    return [function_tool(tool)]
 
 
 def _joined(space: str, name: str) -> str:
@@ -354,12 +396,16 @@ def _with_names(choice: Any) -> Any:
     return made
 
 
-def _echo(tool: Mapping[str, Any], custom: Collection[str]) -> dict[str, Any]:
+def _echo(tool: Mapping[str, Any], offered: _Offered) -> dict[str, Any]:
     """Return a tool as the response repeats it."""
-    name = _shared.tool_name(tool)
-    if name in custom:
-        return {"type": "custom", "name": name, "description": tool["function"].get("description", "")}
-    return {"type": "function", "strict": True, **tool["function"]}
+    name, about = _shared.tool_name(tool), tool["function"].get("description", "")
+    if name == offered.searches:
+        parameters = tool["function"]["parameters"]
+        return {"type": _SEARCH, "execution": "client", "description": about, "parameters": parameters}
+    deferred = {"defer_loading": True} if "defer_loading" in tool else {}
+    if name in offered.custom:
+        return {"type": "custom", "name": name, "description": about, **deferred}
+    return {"type": "function", "strict": True, **tool["function"], **deferred}
 
 
 def _included(fields: Fields) -> list[Any]:
@@ -377,11 +423,17 @@ def _logprobs(fields: Fields, included: Sequence[Any], model: Model) -> int | No
     return checked(count or 0, "top_logprobs" if count else "include", model)
 
 
-def _read_input(fields: Fields, memory: Memory) -> tuple[Message, ...]:
+def _read_input(fields: Fields, memory: Memory, offered: _Offered, found: list[Any]) -> tuple[Message, ...]:
     """Return the messages of ``input``; what the assistant did in one turn is one message.
 
     An ``item_reference`` stands for an item of an earlier answer. What tools of OpenAI's server did is left out, and so
     is a reference to reasoning that is not kept.
+
+    Args:
+        fields: the request.
+        memory: the earlier answers.
+        offered: is given what else there is of the found tools.
+        found: is given the tools that the client's searches have found.
     """
     fields.required("input")
     given = fields.one_of("input", (str, list))
@@ -390,7 +442,7 @@ def _read_input(fields: Fields, memory: Memory) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(given):
         one = fields.within(item, f"input[{index}]")
-        kind = one.word("type", (*_READERS, *_HOSTED_ITEMS, _REFERENCE)) or "message"
+        kind = one.word("type", (*_READERS, _SEARCH_OUTPUT, *_HOSTED_ITEMS, _REFERENCE)) or "message"
         if kind == _REFERENCE:
             one.required("id")
             name = one.text("id")
@@ -404,11 +456,11 @@ def _read_input(fields: Fields, memory: Memory) -> tuple[Message, ...]:
             one.end()
             one = fields.within(item, f"input[{index}]")
             kind = one.text("type")
-        if kind in _HOSTED_ITEMS:
+        if kind in _HOSTED_ITEMS or (kind in _SEARCH_ITEMS and one.take("execution") != "client"):
             one.skip()
             continue
         one.ignore("id", "status", "phase")
-        made = _READERS[kind](one)
+        made = _search_output(one, offered, found) if kind == _SEARCH_OUTPUT else _READERS[kind](one)
         one.end()
         if made.role == "assistant" and messages and messages[-1].role == "assistant":
             messages[-1] = _merged(messages[-1], made)
@@ -464,6 +516,29 @@ def _content(fields: Fields, name: str) -> Any:
 def _function_call(fields: Fields) -> Message:
     call = _shared.past_call(*_called(fields), fields.text("arguments", ""))
     return Message("assistant", tool_calls=(call,))
+
+
+def _search_call(fields: Fields) -> Message:
+    fields.required("call_id")
+    arguments = fields.one_of("arguments", (dict, str), {})
+    fields.ignore("created_by")
+    return Message("assistant", tool_calls=(_shared.past_call(fields.text("call_id"), _SEARCH, arguments),))
+
+
+def _search_output(fields: Fields, offered: _Offered, found: list[Any]) -> Message:
+    """Return the result of a search that the client has run: the names of the tools, which may be called from now on.
+
+    The prompt of a local model has the schema of a found tool when it is called, like that of a deferred one.
+    """
+    fields.required("call_id")
+    fields.ignore("created_by")
+    tools = _tools(fields, offered)
+    for tool in tools if isinstance(offered.model, LocalModel) else ():
+        tool["defer_loading"] = True
+    known = {_shared.tool_name(tool) for tool in found}
+    found += [tool for tool in tools if _shared.tool_name(tool) not in known]
+    text = "\n".join(map(_shared.tool_name, tools)) or "No tools were found."
+    return Message("tool", text, tool_call_id=fields.text("call_id"))
 
 
 def _custom_call(fields: Fields) -> Message:
@@ -525,9 +600,10 @@ _HOSTED_ITEMS = (
     "mcp_approval_request",
     "mcp_approval_response",
     "mcp_call",
-    "tool_search_call",
-    "tool_search_output",
 )
+#: The search of deferred tools, its call and its output.
+_SEARCH = "tool_search"
+_SEARCH_CALL, _SEARCH_OUTPUT = _SEARCH_ITEMS = ("tool_search_call", "tool_search_output")
 _READERS = {
     "message": _message,
     "function_call": _function_call,
@@ -535,9 +611,15 @@ _READERS = {
     "custom_tool_call": _custom_call,
     "custom_tool_call_output": _function_call_output,
     "reasoning": _past_reasoning,
+    _SEARCH_CALL: _search_call,
 }
 
 # -- responses -----------------------------------------------------------------------------------------------------
+
+
+def _held(asked: Asked) -> Collection[str]:
+    """Return the names of the tools whose calls come when they are whole, or not at all."""
+    return {*asked.details["custom"], asked.details["searches"]}
 
 
 def _head(asked: Asked) -> dict[str, Any]:
@@ -588,6 +670,15 @@ def _call(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, An
 
     Arguments of a cut call do not parse, so that no client runs it.
     """
+    if call.name == details["searches"]:
+        return {
+            "type": _SEARCH_CALL,
+            "id": name,
+            "call_id": call.id,
+            "execution": "client",
+            "arguments": dict(call.arguments),
+            "status": "completed",
+        }
     space, own = details["spaces"].get(call.name, (None, call.name))
     named = {"name": own} if space is None else {"namespace": space, "name": own}
     if call.name in details["custom"]:
@@ -617,7 +708,8 @@ class _Events(StreamWriter):
         self._kind = ""  # of the open item
         self._id = ""
         self._text = ""
-        self._is_custom = False  # the open call
+        self._held = _held(asked)
+        self._is_held = False  # the open call
 
     def begin(self) -> Iterable[str]:
         """Return the response before its answer."""
@@ -628,7 +720,6 @@ class _Events(StreamWriter):
     def event(self, index: int, event: Event) -> Iterable[str]:
         """Return what one event becomes."""
         self._built.add(event)
-        custom = self._asked.details["custom"]
         if isinstance(event, TokenWritten) and self._tokens is not None:
             self._tokens.add(event)
         elif isinstance(event, ReasoningDelta):
@@ -640,8 +731,8 @@ class _Events(StreamWriter):
         elif isinstance(event, CallStart):
             yield from self._close()
             self._kind, self._id = "function_call", openai_form.new_id("fc_")
-            self._is_custom = event.name in custom
-            if self._is_custom:
+            self._is_held = event.name in self._held
+            if self._is_held:
                 return  # it comes when it is whole, or not at all
             item = {
                 **_call(self._id, ToolCall(event.id, event.name, {}, raw=""), self._asked.details),
@@ -649,12 +740,12 @@ class _Events(StreamWriter):
             }
             yield self._frame("response.output_item.added", output_index=len(self._output), item=item)
         elif isinstance(event, ArgumentsDelta):
-            if not self._is_custom:
+            if not self._is_held:
                 yield self._inner("response.function_call_arguments.delta", delta=event.text)
         elif isinstance(event, CallEnd):
             item = _call(self._id, event.call, self._asked.details)
-            if event.call.name in custom:
-                yield from self._custom_call(item, _shared.problem(event.call) is None)
+            if self._is_held:
+                yield from self._held_call(item, _shared.problem(event.call) is None)
                 return
             if (reason := _shared.problem(event.call)) is not None:
                 yield self._inner("response.function_call_arguments.delta", delta=f" <{reason}>")
@@ -704,10 +795,15 @@ class _Events(StreamWriter):
             self._told += logprobs["logprobs"]
         yield self._inner(kind, content_index=0, delta=text, **logprobs)
 
-    def _custom_call(self, item: dict[str, Any], is_whole: bool) -> Iterable[str]:
-        """Return the call of a custom tool; one that was cut is left out, for no client could tell."""
+    def _held_call(self, item: dict[str, Any], is_whole: bool) -> Iterable[str]:
+        """Return the call of a custom tool or of a search; one that was cut is left out, for no client could tell."""
         self._kind = ""
         if not is_whole:
+            return
+        if item["type"] == _SEARCH_CALL:
+            begun = {**item, "arguments": {}, "status": "in_progress"}
+            yield self._frame("response.output_item.added", output_index=len(self._output), item=begun)
+            yield from self._done(item)
             return
         begun = {**item, "input": ""}
         yield self._frame("response.output_item.added", output_index=len(self._output), item=begun)

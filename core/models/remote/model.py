@@ -32,7 +32,7 @@ from ...errors import (
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES, converted, converts
-from ...generation.params import GenerateParams
+from ...generation.params import GenerateParams, ToolsInPrompt
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
@@ -211,7 +211,7 @@ class RemoteModel(Model):
             self._loop.run(self._protocol.find())
         return self._window or self._protocol.window or DEFAULT_WINDOW
 
-    def count_tokens(self, prompt: Prompt, tools: Any = None) -> int:
+    def count_tokens(self, prompt: Prompt, tools: Any = None, tools_in_prompt: ToolsInPrompt = "schemas") -> int:
         """Return an estimate of the number of tokens of a prompt: a third of its bytes."""
         messages = conversation_of(prompt)
         size = 0

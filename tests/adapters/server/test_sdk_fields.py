@@ -252,7 +252,7 @@ class Recording(ScriptedModel):
         self.asked.append((request.messages, request.live, *params.items()))
         return super()._work(request)
 
-    def count_tokens(self, prompt: Any, tools: Any = None) -> int:
+    def count_tokens(self, prompt: Any, tools: Any = None, tools_in_prompt: Any = "schemas") -> int:
         """Keep what is counted, too."""
         self.asked.append((prompt, tools and tools.to_openai()))
         return 1

@@ -138,6 +138,10 @@ class TemplateFormat(WireFormat):
         adapted = self.with_special(special)
         return replace(adapted, ends=tuple(token for token in self.end_tokens if token in special))
 
+    def without_ids(self) -> TemplateFormat:
+        """Return the format with ids that are read over."""
+        return replace(self, call_id="")
+
     def with_special(self, special: Iterable[str]) -> TemplateFormat:
         """Return the format for a vocabulary with these control tokens: of the format's markers, those among them."""
         vocabulary = frozenset(special)
@@ -514,7 +518,7 @@ class TemplateFormat(WireFormat):
         values["$json"] = dump_json(message.text)
         return re.sub(r"\$(?:content|name|id|json)", lambda match: values[match.group()], self.result)
 
-    def prompt(self, tools: Sequence[Tool]) -> str:
+    def prompt(self, tools: Sequence[Tool], brief: Collection[str] = ()) -> str:
         """Return the instructions with the tools filled in; empty without tools."""
         if not tools:
             return ""
@@ -522,7 +526,7 @@ class TemplateFormat(WireFormat):
             "# Tools\n\nYou may call these functions, given as JSON Schema, one a line:\n{tools}\n\n"
             f"Write a call exactly so, with nothing after it:\n{self._example()}"
         )
-        return instructions.replace("{tools}", "\n".join(map(described, tools)))
+        return instructions.replace("{tools}", "\n".join(described(tool, brief=tool.name in brief) for tool in tools))
 
     def _example(self) -> str:
         values = {"$name": "NAME", "$quoted": '"NAME"', "$args": "{ARGUMENTS}", "$id": "ID"}

@@ -1,0 +1,229 @@
+"""What tools cost in a prompt, and what names alone lose: right functions and arguments with few and many tools.
+
+    python benchmarks/tools_in_prompt.py [--model smollm2] [--requests 40] [--tools 0,10,100,1000] [--keep NAME]
+
+Requests of BFCL's ``live_multiple`` that one call answers, each with its own tools and, before them, distractors: the
+tools of Glaive (from MaskBench), then those of other BFCL requests. The distractors are the same for all requests, so
+that the prefix cache has them. Each request is answered greedily by one call, in the ways of ``tools_in_prompt``:
+
+- ``schemas``: the prompt has the schema of each tool;
+- ``names``: it has the names and one line each, and a tool's schema is inserted when the call has its name;
+- ``names, nothing inserted``: the schemas are in the grammar only.
+
+A call is judged as in ``real_model.py``. A cell whose prompt does not fit in the context window says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from real_model import Case, judge
+from report import interval
+from results_io import show, table
+
+from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
+from toolgrammar.core.conversation import Finish, TokenWritten
+from toolgrammar.core.models import Model
+from toolgrammar.tools import Tool, ToolSet
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+Sheet = dict[str, Any]
+
+
+class NamesOnly(ToolSet):
+    """Tools of which the prompt has the names and one line, and never a schema."""
+
+    def to_openai(self, **options: Any) -> list[dict[str, Any]]:
+        """Return the tools without schemas."""
+        return super().to_openai(**{**options, "brief": self.names})
+
+    def prompt(self, format: Any = "hermes", **_: Any) -> str:
+        """Return the prompt without schemas."""
+        return super().prompt(format, brief=self.names)
+
+
+#: For each way: the kind of tool set, and the option of `Model.generate`.
+WAYS: dict[str, tuple[Callable[[Any], ToolSet], str]] = {
+    "schemas": (ToolSet, "schemas"),
+    "names": (ToolSet, "names"),
+    "names, nothing inserted": (NamesOnly, "schemas"),
+}
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+def cases(count: int) -> list[tuple[Case, Any]]:
+    """Return requests with one call as the answer, spread over the file, each with its conversation."""
+    rows = [one for one in lines(DATA / "bfcl-dev.jsonl.gz") if one["category"] == "live_multiple"]
+    rows = [one for one in rows if len(one["answers"]) == 1 and len(one["functions"]) > 1]
+    found = []
+    for one in rows[:: max(1, len(rows) // count)][:count]:
+        messages = [Message(turn["role"], turn["content"]) for turn in one["question"][0]]
+        found.append((Case(one["id"], "", ToolSet.from_any(one["functions"]), one["answers"][0]), messages))
+    return found
+
+
+def distractors(count: int) -> list[Tool]:
+    """Return tools with different names: Glaive's, then those of BFCL, then Glaive's variants under numbered names."""
+    glaive: dict[str, list[Any]] = {}
+    for one in lines(DATA / "maskbench-all.jsonl.gz"):
+        if one["id"].startswith("Glaiveai2K---"):
+            glaive.setdefault(re.sub(r"_[0-9a-f]+$", "", one["id"].split("---")[1]), []).append(one["schema"])
+    made: dict[str, Tool] = {}
+
+    def add(name: str, description: str, schema: Any) -> None:
+        if name not in made and len(made) < count:
+            try:
+                tool = Tool(name, description, schema)
+                ToolSet([tool]).grammar(tool_choice="required")
+            except ToolGrammarError:
+                return  # an unsupported schema
+            made[name] = tool
+
+    def words(name: str) -> str:
+        return f"{name.replace('_', ' ').capitalize()}."
+
+    for name, schemas in glaive.items():
+        add(name, words(name), schemas[0])
+    for row in lines(DATA / "bfcl-dev.jsonl.gz"):
+        if len(made) < count:
+            for tool in ToolSet.from_any(row["functions"]):
+                add(tool.name, tool.description, tool.parameters)
+    for name, schemas in glaive.items():
+        for number, schema in enumerate(schemas[1:], 2):
+            add(f"{name}_{number}", words(name), schema)
+    return list(made.values())
+
+
+def answer(model: Model, case: Case, messages: Sequence[Message], tools: Sequence[Tool], way: str) -> Sheet:
+    """Return what one answer is worth, and what it costs."""
+    kind, option = WAYS[way]
+    given = kind([*(tool for tool in tools if tool.name not in case.tools), *case.tools])
+    begun, first, last = time.perf_counter(), None, None
+    calls = []
+    options: Any = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": 200}
+    stream = model.stream(messages, tools=given, tools_in_prompt=option, logprobs=0, **options)
+    try:
+        for event in stream:
+            if first is None and isinstance(event, TokenWritten) and not event.forced:
+                first = time.perf_counter() - begun
+            if isinstance(event, Finish):
+                last = event
+            elif hasattr(event, "call"):
+                calls.append(event.call)
+    except ContextOverflowError as error:
+        return {"overflow": int(re.findall(r"has (\d+) tokens", error.message)[0])}
+    assert last is not None
+    sheet = judge(case, calls, whole=last.reason != "length")
+    usage = last.usage
+    return {
+        "function": sheet["function"],
+        "right": sheet["right"],
+        "valid": sheet["valid"],
+        "prompt": usage.prompt_tokens,
+        "cached": usage.cached_tokens,
+        "passes": usage.forward_passes,
+        "first": first,
+        "seconds": time.perf_counter() - begun,
+        "called": [call.name for call in calls],
+    }
+
+
+def main() -> int:
+    """Run the cells, and show the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
+    parser.add_argument("--requests", type=int, default=40)
+    parser.add_argument("--tools", default="0,10,100,1000", help="numbers of tools beside the request's own")
+    parser.add_argument("--ways", default=",".join(WAYS).replace("names, nothing", "names; nothing"))
+    parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
+    parser.add_argument("--keep", default=None, metavar="NAME", help="write benchmarks/results/NAME.json and .md")
+    options = parser.parse_args()
+    loading = {} if options.context is None else {"context_window": options.context}
+    sheets: dict[tuple[str, ...], Sheet] = {}
+    if options.sheets is not None and options.sheets.exists():
+        for line in options.sheets.read_text().splitlines():
+            key, sheet = json.loads(line)
+            sheets[tuple(key)] = sheet
+    chosen = cases(options.requests)
+    counts = [int(count) for count in options.tools.split(",")]
+    ways = [way.replace(";", ",") for way in options.ways.split(",")]
+    rows: list[dict[str, Any]] = []
+    with load_model(options.model, **loading) as model:
+        window = model.context_window
+        for count in counts:
+            others = distractors(count)
+            for way in ways:
+                answers: list[Sheet] = []
+                for case, messages in chosen:
+                    key = (options.model, str(count), way, case.id)
+                    if key not in sheets:
+                        if answers and "overflow" in answers[-1]:
+                            break  # the prompts of the other requests have the same distractors
+                        sheets[key] = answer(model, case, messages, others, way)
+                        if options.sheets is not None:
+                            with options.sheets.open("a") as file:
+                                file.write(json.dumps([key, sheets[key]]) + "\n")
+                    answers.append(sheets[key])
+                rows.append(summary(count, way, answers))
+                print(rows[-1], flush=True)
+    report = {"model": options.model.rpartition("/")[2], "context": window, "requests": len(chosen), "cells": rows}
+    show(options.keep or "tools_in_prompt", report, table_of(report), keep=options.keep is not None)
+    return 0
+
+
+def summary(count: int, way: str, answers: Sequence[Sheet]) -> dict[str, Any]:
+    """Return the row of a cell."""
+    long = [one["overflow"] for one in answers if "overflow" in one]
+    if long:
+        return {"tools": count, "way": way, "overflow": max(long)}
+    return {
+        "tools": count,
+        "way": way,
+        "asked": len(answers),
+        **{name: sum(one[name] for one in answers) for name in ("function", "right", "valid")},
+        "prompt": round(statistics.median(one["prompt"] for one in answers)),
+        # the first request reads the distractors for all
+        **{name: round(statistics.median(one[name] for one in answers[1:]), 2) for name in ("first", "seconds")},
+    }
+
+
+def table_of(report: dict[str, Any]) -> str:
+    """Return the table of a report."""
+    columns = (
+        "tools",
+        "in the prompt",
+        "prompt tokens",
+        "first token, s",
+        "whole call, s",
+        "right function",
+        "all right",
+    )
+    rows = []
+    for row in report["cells"]:
+        tools = "own" if row["tools"] == 0 else f"own and {row['tools']:,}"
+        if "overflow" in row:
+            rows.append([tools, row["way"], row["overflow"], "does not fit", "", "", ""])
+            continue
+        shares = [interval(row[name], row["asked"]) for name in ("function", "right")]
+        rows.append([tools, row["way"], row["prompt"], row["first"], row["seconds"], *shares])
+    return table(columns, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
