@@ -20,7 +20,7 @@ def role_of(name: str) -> Role:
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Return any tool that `ToolSet` reads as an OpenAI-style dict: its whole schema, callables and ``defer_loading``."""
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict, with callables and ``defer_loading``."""
     (made,) = ToolSet.from_any([tool])
     whole = made.to_openai(live=True)
     return {**whole, "defer_loading": True} if made.deferred else whole
