@@ -61,7 +61,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "vocabulary": lambda: Vocabulary([], eos=[]),
     "limit": lambda: Grammar.from_json_schema(NESTED).program,
     "budget": lambda: load_model("embedded").generate("x", json_mode=JsonMode({"const": "a" * 99}), max_tokens=2),
-    "live_values": lambda: Grammar.from_json_schema(LIVE).bind(single_bytes()).matcher().accept_bytes(b"{"),
+    "live_values": lambda: Grammar.from_json_schema(LIVE).bind(single_bytes()).matcher().accept_bytes(b'{"a": '),
     "cut_answer": lambda: ScriptedModel(['"a long text"']).generate_json("x", {"type": "string"}, max_tokens=8),
     "context_overflow": lambda: load_model("embedded", context_window=8).generate("a long prompt, too long by far"),
     "cancelled": lambda: ScriptedModel(["x"]).generate("x", GenerateParams(cancel=lambda: True)),

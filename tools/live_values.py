@@ -43,7 +43,7 @@ class CallReader:
         if tool is None:  # a format whose parser shows calls when they are whole
             return self._ended(text)
         objects = read_open(arguments)
-        if len(objects) > 1 or arguments.rstrip().endswith((",", "{", "[")):
+        if len(objects) > 1 or arguments.rstrip().endswith((",", ":", "{", "[")):
             return tool, objects
         # Markup around the arguments: a value that is not whole is behind the last one that is.
         inner = read_open(_after_values(text, objects[-1] if objects else {}))
@@ -52,10 +52,13 @@ class CallReader:
 
     def _ended(self, text: str) -> Reading:
         """Return the same for the text with the end of the call behind the last argument."""
-        parser = self._make_parser()
-        events = [*parser.feed(text.rstrip().removesuffix(",") + self._ending), *parser.close()]
-        calls = [event.call for event in events if isinstance(event, CallEnd)]
-        return (calls[-1].name, [dict(calls[-1].arguments)]) if calls else (None, [])
+        for last in (text.rstrip().removesuffix(","), text + "0"):  # after a value, or after a name
+            parser = self._make_parser()
+            events = [*parser.feed(last + self._ending), *parser.close()]
+            calls = [event.call for event in events if isinstance(event, CallEnd)]
+            if calls and calls[-1].error is None:
+                return calls[-1].name, [dict(calls[-1].arguments)]
+        return None, []
 
 
 def has_no_value(parameters: Any) -> list[str]:

@@ -39,9 +39,6 @@ TIMEOUT, LONGEST = 10.0, 64
 #: Maximum number of texts of one answer for which the values are memoised.
 MAX_TEXTS = 1_024
 
-#: Text that no tokenizer writes in few tokens; a completion has it in the place of a value that is not known yet.
-_FILLER = b"qjxzvkwg"
-
 _LOOP = EventLoop()
 
 
@@ -142,11 +139,6 @@ class Mark:
             value = {"source": value}
         after = value.get("after")
         return cls(value["source"], tuple(before if after is None else after), value.get("longest", LONGEST), member)
-
-    @property
-    def room(self) -> bytes:
-        """Text that stands for an unknown value in a completion that is only measured."""
-        return (_FILLER * (self.longest // len(_FILLER) + 1))[: self.longest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,17 +257,6 @@ class LiveValues:
             failure.__cause__ = error
             return Answer(error=failure)
         return Answer(error=LiveValuesError(message, hint=hint, place=place))
-
-
-class _Static(LiveValues):
-    """No live values: members have all values of their schemas."""
-
-    def known(self, mark: Mark, before: Written, ahead: str = "") -> Answer | None:
-        return Answer({})
-
-
-#: For texts that are only read: live values are not enforced.
-STATIC = _Static()
 
 
 def no_values(mark: Mark, tool: str | None) -> LiveValuesError:

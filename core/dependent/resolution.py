@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ..automaton.encoding import OPENED, REFUSED
-from ..language.node_kinds import DYNAMIC, REPEATED_NAMES
+from ..language.node_kinds import ALL, DYNAMIC, REPEATED_NAMES
 from ..language.nodes import Nodes
 from .written import Written
 
@@ -29,9 +29,14 @@ def bound(nodes: Nodes, node: int) -> tuple[int, int]:
     return static, forbids
 
 
-def static_language(nodes: Nodes, node: int) -> int:
-    """Return the static language of a dependent node, as a node; -1 for a node of another kind."""
-    return bound(nodes, node)[0] if nodes.kind(node) == DYNAMIC else -1
+def planned_language(nodes: Nodes, node: int) -> tuple[int, bool]:
+    """Return the language from which a completion of a dependent node is planned, as a node, and True if no text can
+    forbid it: of live values, a text of the length that is kept for them; else the static language. The node is
+    -1 for a node of another kind."""
+    if nodes.kind(node) != DYNAMIC:
+        return -1, True
+    static, resolve, forbids = nodes.args(node)
+    return (resolve.planned(), True) if forbids == ALL else (static, False)
 
 
 class States(Protocol):

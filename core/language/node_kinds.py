@@ -28,6 +28,9 @@ MAX_JOINED = 128
 #: Stands for a control token in the text so far: a byte that is not in UTF-8.
 CONTROL = b"\xff"
 
+#: Name of a control token that no vocabulary has: in a planned completion, one token of a value that is not known yet.
+RESERVED = "\0reserved"
+
 #: Maximum number of nodes in one store.
 MAX_NODES = 1_000_000
 

@@ -529,7 +529,8 @@ class NodeStore:
         Args:
             key: identifies it in this store.
             static: a node whose language includes all languages that ``resolve`` may return.
-            resolve: a pure function of the text.
+            resolve: a pure function of the text; for `ALL` with a method ``planned``, which returns the node from which
+                completions are planned.
             forbids: which continuations it may forbid: `SOME`, `REPEATED_NAMES` or `ALL` of `node_kinds`.
         """
         self._check(static)

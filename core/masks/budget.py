@@ -112,7 +112,8 @@ class Budget:
         left = self._left(written)
         if left and len(left) <= len(fresh) and self._writes(left, held):
             return left
-        self._path = len(written), fresh
+        if self._matcher.values is None:  # else it may have a text in the place of a value that is not known yet
+            self._path = len(written), fresh
         return fresh
 
     def follows(self, written: Sequence[int], token: int, held: bytes = b"") -> bool:

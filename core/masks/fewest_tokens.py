@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 
 from ..errors import DecodingError
+from ..language.node_kinds import RESERVED
 
 try:
     import cython
@@ -75,6 +76,8 @@ class FewestTokens:
                 codes.extend(part)
             elif isinstance(part, int):
                 codes.extend([CONTROL] * part)
+            elif part == RESERVED:
+                codes.append(CONTROL)
             else:
                 # A name that is not in the vocabulary belongs to another grammar of the store, so no text here has it.
                 codes.append(CONTROL + self.special[part])

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple, Protocol
 
-from ...dependent.resolution import static_language
+from ...dependent.resolution import planned_language
 from ...language.node_kinds import (
     ALT,
     COUNTED,
@@ -43,7 +43,7 @@ class Rope(NamedTuple):
 
     Attributes:
         length: in bytes; a control token counts as 1.
-        is_certain: it passes no dependent node, so that nothing can forbid it.
+        is_certain: it passes no dependent node that can forbid it.
     """
 
     length: int
@@ -309,7 +309,7 @@ class ShortestTexts:
         elif before:
             offer(node, _of(before) + text)
         else:
-            offer(node, text if static_language(self.nodes, node) < 0 else text._replace(is_certain=False))
+            offer(node, text if planned_language(self.nodes, node)[1] else text._replace(is_certain=False))
 
     def _atom_text(self, node: int) -> Rope | None:
         """Return the shortest text of a node without parts; None if it has parts, or no text."""
@@ -326,7 +326,7 @@ class ShortestTexts:
         return None
 
     def _parts(self, node: int) -> list[Part]:
-        """Return the parts of a node, with the static language of a dependent one; a LAZY node is expanded."""
+        """Return the parts of a node, with the planned language of a dependent one; a LAZY node is expanded."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == WORDS:
@@ -338,8 +338,8 @@ class ShortestTexts:
             return [(nodes.expand(node) if shorter is None else shorter(), b"")]
         if kind == REPEAT:
             return [(args[0], b"")]
-        static = static_language(nodes, node)
-        return [(static, b"")] if static >= 0 else []
+        planned, _ = planned_language(nodes, node)
+        return [(planned, b"")] if planned >= 0 else []
 
     def least_length(self, node: int, depth: int = 0) -> int:
         """Return a lower bound in bytes of a node's texts, without expanding rules; `NEVER` if it has no text."""

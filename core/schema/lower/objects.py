@@ -13,7 +13,7 @@ from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError, LiveValuesError, Place
 from ...language.json_text import escaped
-from ...language.node_kinds import ALL, LITERAL
+from ...language.node_kinds import ALL, LITERAL, RESERVED
 from ..normal.conjunction import Goal, Objects
 from ..read.live import with_answers
 from ..read.located import Located, SignedSchema
@@ -99,6 +99,38 @@ class _AfterName:
 
     def __call__(self) -> int:
         return self.objects.expand_after_name(self)
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    """The rest of an object from a member with live values on: the function of a dependent node.
+
+    Attributes:
+        objects: resolves it.
+        plan: the plan of the object.
+        state: the state before the member.
+        number: the number of the member.
+        rest: returns the member with a node after its name, or that node.
+        is_named: the name is written.
+        kept: the result of `planned`; `UNKNOWN` until it is built.
+    """
+
+    objects: ObjectLowering
+    plan: ObjectPlan
+    state: _State
+    number: int
+    rest: Callable[[int], int]
+    is_named: bool
+    kept: int = UNKNOWN
+
+    def __call__(self, before: Written) -> int:
+        return self.objects.resolved(self, before)
+
+    def planned(self) -> int:
+        """Return the node from which completions are planned."""
+        if self.kept == UNKNOWN:
+            self.kept = self.objects.planned(self)
+        return self.kept
 
 
 class ObjectLowering:
@@ -409,8 +441,9 @@ class ObjectLowering:
     def _live(self, plan: ObjectPlan, state: _State, number: int) -> int:
         """Return the rest of an object from a member with live values on, with the separator before it.
 
-        The dependent node is where a text decides for the member, so that a member without values is not begun: after
-        the comma, which shows that a number before it is whole; or before the markup, if a value has an end of its own.
+        If the member must come now, the dependent node is after its name. Else it is where a text decides for the
+        member, so that a member without values is not begun: after the comma, which shows that a number before it is
+        whole; or before the markup, if a value has an end of its own.
         """
         nodes = self.nodes
         begin, lead = nodes.EPSILON, nodes.EPSILON
@@ -427,29 +460,32 @@ class ObjectLowering:
         def rest(after: int) -> int:
             return nodes.seq(lead, nodes.words([(word, after) for word in plan.words[number] or ()]))
 
-        static = rest(self._after_name(plan, state, number, None))
+        after = self._after_name(plan, state, number, None)
         key = ("live", self, plan, state, number)
+        if plan.required >> number & 1 and not self._undecided(plan, state, number):
+            live = nodes.dynamic(key, after, _Live(self, plan, state, number, lambda node: node, True), ALL)
+            return nodes.seq(begin, rest(live))
+        return nodes.seq(begin, nodes.dynamic(key, rest(after), _Live(self, plan, state, number, rest, False), ALL))
 
-        def resolve(before: Written) -> int:
-            return self._resolved(plan, state, number, rest, before)
+    def _undecided(self, plan: ObjectPlan, state: _State, number: int) -> bool:
+        """Return True if a member that live values read may still come before them."""
+        names = {plan.names[other] for other in range(state.at, number)}
+        return any(not names.isdisjoint(mark.after) for _, _, mark in plan.marks_of(number))
 
-        return nodes.seq(begin, nodes.dynamic(key, static, resolve, ALL))
-
-    def _resolved(
-        self, plan: ObjectPlan, state: _State, number: int, rest: Callable[[int], int], before: Written
-    ) -> int:
+    def resolved(self, live: _Live, before: Written) -> int:
         """Return the rest of an object from a member with live values on, after a text; EMPTY if it may not come.
 
         Raises:
             Unasked: its values are not known yet.
             LiveValuesError: they cannot be known; or the member is required, and there are none.
         """
+        plan, state, number, rest = live.plan, live.state, live.number, live.rest
         marks = plan.marks_of(number)
         required = plan.required >> number & 1
         if before.live is None:
             raise unbound(marks[0][2])
         ahead = ""
-        if self._members is not None and self._members.ends_values:
+        if self._members is not None and self._members.ends_values and not live.is_named:
             ahead = ("" if state.is_first else self._members.lead) + plan.names[number]
         answers = [before.live.known(mark, before, ahead) for _, _, mark in marks]
         known = [answer for answer in answers if answer is not None]
@@ -460,15 +496,17 @@ class ObjectLowering:
                 return node
             error = no_values(marks[0][2], known[0].tool)
         if before.is_plan:  # a text that is only measured
-            if not required:
-                return self.nodes.EMPTY
-            room = b"".join(mark.room for _, _, mark in marks)
-            return rest(self._after_value(plan, state, number, self.nodes.literal(room)))
-        undecided = {plan.names[other] for other in range(state.at, number)}
-        if any(not undecided.isdisjoint(mark.after) for _, _, mark in marks):
+            return self.planned(live)
+        if self._undecided(plan, state, number):
             return self.nodes.EMPTY  # after another member, there may be values
         assert error is not None
         raise error
+
+    def planned(self, live: _Live) -> int:
+        """Return the rest of an object from a member with live values on, with as many tokens as are kept for them."""
+        marks = live.plan.marks_of(live.number)
+        room = [self.nodes.special(RESERVED)] * sum(mark.longest for _, _, mark in marks)
+        return live.rest(self._after_value(live.plan, live.state, live.number, self.nodes.sequence(room)))
 
     def _answered(
         self, plan: ObjectPlan, state: _State, number: int, rest: Callable[[int], int], answers: list[Answer]

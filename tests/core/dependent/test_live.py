@@ -240,7 +240,7 @@ def test_a_required_member_without_values_is_an_error_of_its_own() -> None:
     matcher = Grammar.from_json_schema(thing()).bind(VOCABULARY).matcher(LiveValues({"ids": ids}))
     assert matcher.accept_bytes(b'{"project": "c"')
     with pytest.raises(LiveValuesError, match="no value for a required parameter") as caught:
-        matcher.accept_bytes(b", ")
+        matcher.accept_bytes(b', "id": ')
     assert caught.value.place.parameter == "id"
     with pytest.raises(LiveValuesError):
         matcher.forced_bytes()
@@ -276,7 +276,7 @@ def test_a_failure_names_the_parameter_and_the_cause(source: Any, message: str) 
     assert b"," in {VOCABULARY.tokens[token] for token in matcher.allowed_tokens()}
     for _ in range(2):
         with pytest.raises(LiveValuesError, match=message) as caught:
-            matcher.accept_bytes(b", ")
+            matcher.accept_bytes(b', "id": ')
         assert caught.value.place.parameter == "id"
     assert live.asked == 1
 
@@ -451,7 +451,7 @@ def test_a_text_without_callables_says_so() -> None:
     for matcher in (constraint.matcher(), constraint.matcher(LiveValues())):
         assert matcher.accept_bytes(b'{"project": "a"')
         with pytest.raises(LiveValuesError, match="nothing gives the values of 'ids'"):
-            matcher.accept_bytes(b", ")
+            matcher.accept_bytes(b', "id": ')
 
 
 @pytest.mark.parametrize(
