@@ -29,8 +29,10 @@ _ENTRY = cython.declare(cython.int, 5)
 #: Number of entries after which the work list is processed in trie order instead of last in, first out.
 _MANY = cython.declare(cython.int, 10_000)
 
-#: Weights of crossed dependent nodes. After one node that ends a name which was begun before the token, the endings of
-#: repeated names cover the tokens (`Doubts.watched`); after another one, or after two, each token is recorded.
+#: What a dependent node adds to ``crossed`` while the walk is beyond its end. The text may forbid a token that goes
+#: beyond such a node, so from `_NOTED` on, each token is recorded (``unsure`` or ``named``). A name that was begun
+#: before the token adds only `_COVERED`: if nothing else was crossed, the tokens that complete a repeated name are
+#: found from the text instead (`Doubts.watched`), and need no record.
 _COVERED = cython.declare(cython.int, 1)
 _NOTED = cython.declare(cython.int, 2)
 
@@ -361,8 +363,11 @@ class TrieWalk:
 
     @cython.cfunc
     def _cross_set_dependent(self, token_set: TokenSet, atom: cython.longlong, rest: cython.int) -> object:
-        """Do `cross_set` for a dependent node: emit the tokens of its static language, and record those it may
-        forbid."""
+        """Do `cross_set` for a dependent node, by its static language, which bounds it for any text.
+
+        Tokens that end where the node ends (the nodes of E(q), first in ``token_set.parts``) are recorded if the text
+        may forbid them; tokens that go beyond are recorded by `emit_one`, as ``crossed`` says.
+        """
         static, forbids = self._static(atom, rest)
         i: cython.int
         if self.crossed > 0 or forbids == _ALL:

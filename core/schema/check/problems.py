@@ -170,7 +170,11 @@ class _Pass:
         return self.found
 
     def _multiply(self) -> None:
-        """Multiply the bound of repetitions for the references by which each value has parts."""
+        """Raise ``product`` for parts that each value needs and that are nothing but references.
+
+        A part that is a reference is not counted where it stands, because the same target may stand at several places:
+        each such part may repeat what the target repeats, at most `PER_REFERENCE` times as often.
+        """
         for located in self.deep:
             schema = located.schema
             for keyword in schema:
@@ -261,8 +265,9 @@ class _Pass:
         """Note that a well-formed keyword cannot be enforced."""
         self.refused.append((located, error))
 
-    def repeat(self, located: Located, count: float = 1) -> None:
-        """Note that each value of a schema has parts, and one of them at least so many times."""
+    def needs_parts(self, located: Located, count: float = 1) -> None:
+        """Note that each value of a schema has parts (required members, or items), one of them at least ``count``
+        times: so its shortest text may be long (see `_vast`)."""
         self.product *= count
         self.large.append(located)
 

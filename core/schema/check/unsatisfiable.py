@@ -115,7 +115,7 @@ class _Search:
                 )
             if not inner and not missing:
                 found.append(self._contradiction(here))
-            elif self._trial(here, _repaired(schema, [each.schema for each in inner], missing)):
+            elif self._is_proved_empty(here, _repaired(schema, [each.schema for each in inner], missing)):
                 found.append(self._contradiction(here))  # and for another reason too
         if found or is_known:
             return found
@@ -153,9 +153,9 @@ class _Search:
 
     # -- the keywords that contradict --------------------------------------------------------------------------
 
-    def _trial(self, located: Located, schema: Mapping[str, Any]) -> bool:
-        """Return True if a schema with the references of ``located`` has no value; False also if the limit of trials is
-        reached."""
+    def _is_proved_empty(self, located: Located, schema: Mapping[str, Any]) -> bool:
+        """Return True if a schema, whose references are those of ``located``, is proved to have no value; False if it
+        has one, or if the limit of proofs is reached."""
         self._end = self._end if self._trials else thread_time() + MAX_SECONDS
         is_small = self.lowering.normaliser.steps < MAX_STEPS and self.document.entries < MAX_ENTRIES
         if not is_small or self._trials >= MAX_TRIALS or thread_time() > self._end:
@@ -175,7 +175,7 @@ class _Search:
         if len(words) > 1:
             for word in words:
                 less = {other: value for other, value in needed.items() if other != word}
-                if less and self._trial(located, less):
+                if less and self._is_proved_empty(located, less):
                     needed = less
         if len(needed) == len(words) > 3 or not needed:  # no small set was found
             return self._error("", "look for constraints that contradict each other", located)
@@ -183,9 +183,9 @@ class _Search:
         if isinstance(listed, list):
             for part in list(listed):
                 fewer = [other for other in needed["allOf"] if other is not part]
-                if fewer and self._trial(located, {**needed, "allOf": fewer}):
+                if fewer and self._is_proved_empty(located, {**needed, "allOf": fewer}):
                     needed["allOf"] = fewer
-        if needed.get("type") == "integer" and self._trial(located, {**needed, "type": "number"}):
+        if needed.get("type") == "integer" and self._is_proved_empty(located, {**needed, "type": "number"}):
             needed["type"] = "number"
         shown = _shown(schema, needed)
         if len(shown) == 1:
@@ -195,7 +195,8 @@ class _Search:
         return self._error(f"{text} contradict each other", "change one of them", located)
 
     def members(self, located: Located) -> list[UnsatisfiableSchemaError]:
-        """Return the reasons why declared members are impossible although their own schemas have values."""
+        """Return an error for each declared member that no object can have, although the member's own schema has a
+        value: objects that satisfy the schema and have the member are proved not to exist."""
         schema: Any = located.schema
         if not isinstance(schema, Mapping) or located.key in self._seen or _LIMITING.isdisjoint(schema):
             return []
@@ -205,7 +206,7 @@ class _Search:
         for name in declared if self.lowering.normaliser.asserts(located, "properties") else ():
             if declared[name] is False or self.is_empty(located.child("properties", name)):
                 continue
-            if self._trial(located, {"type": "object", "allOf": [schema, {"required": [name]}]}):
+            if self._is_proved_empty(located, {"type": "object", "allOf": [schema, {"required": [name]}]}):
                 words = [word for word in schema if word in _LIMITING and self.document.knows(word)]
                 hint = f"compare it with {' and '.join(words)} beside properties"
                 member = located.child("properties", name)

@@ -194,8 +194,9 @@ class Check(Protocol):
     def refuse(self, located: Located, error: SchemaError | LimitError) -> None:
         """Note that a well-formed keyword cannot be enforced."""
 
-    def repeat(self, located: Located, count: float = 1) -> None:
-        """Note that each value of a schema has parts, and one of them at least so many times."""
+    def needs_parts(self, located: Located, count: float = 1) -> None:
+        """Note that each value of a schema has parts (required members, or items), one of them at least ``count``
+        times."""
 
 
 class Lengths(Protocol):

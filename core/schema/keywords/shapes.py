@@ -128,7 +128,7 @@ def _names(check: Check, located: Located, keyword: str, value: Any) -> None:
         check.invalid(located, keyword, f"{keyword} must list property names")
     else:
         check.entries += len(value)
-        check.repeat(located)
+        check.needs_parts(located)
 
 
 def _value(check: Check, located: Located, keyword: str, value: Any) -> None:
@@ -217,7 +217,7 @@ def up_to(most: int) -> Callable[[Check, Located, str, Any], None]:
                 message = f"{keyword} is {value:,}, and no model writes more than {most:,}"
                 check.beyond(located, keyword, message, f"lower {keyword}")
             elif value > 1:
-                check.repeat(located, value)
+                check.needs_parts(located, value)
 
     return lower_count
 

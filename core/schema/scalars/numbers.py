@@ -257,6 +257,7 @@ def _rounding(number: Decimal) -> tuple[Decimal, Decimal]:
 
 
 def _midpoints(value: float) -> tuple[Decimal, Decimal]:
+    """Return the midpoints between a double and its neighbours: between them, decimals round to it."""
     with localcontext() as context:
         context.prec = 1_200  # a double has at most 767 digits
         low, high = (Decimal(value) + Decimal(nextafter(value, end)) for end in (-inf, inf))
@@ -367,11 +368,15 @@ class Numbers:
         return terms.seq(terms.repeat(self.minus, 0, 1), unsigned)
 
     def equal(self, value: float) -> int:
-        """Return the spellings, `normal` ones, of a number and of the decimals that round to the same double: ``1``,
-        ``1.0``, ``1e0``, ``1.0e-0``."""
+        """Return all texts that a JSON reader reads as this number: ``1``, ``1.0``, ``1e0``, ``1.0e-0``.
+
+        Readers round a number with a fraction or an exponent to the nearest double, so all decimals between the
+        midpoints to the neighbouring doubles are read as the same number. Integers without either are read exactly:
+        from 2**53 on, where doubles are integers, only the number itself is equal among these.
+        """
         number = exact(value)
         low, high = _rounding(number)
-        if low == high and 0 < abs(number) < 2**1023:  # integers are read exactly, however large
+        if low == high and 0 < abs(number) < 2**1023:  # zero, or from 2**53 on: not both kinds have the same interval
             low, high = _midpoints(float(value))
             near = self.term(NumberRange().at_least(low, False).at_most(high, False), any_spelling=True)
             same = self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
