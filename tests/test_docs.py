@@ -171,6 +171,9 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
     assert set(re.findall(r"`([a-z0-9-]+)`", narrowed)) == BOUNDED.keys()
     assert {name for name in formats.REFUSED if f"`{name}`" not in refused} == set()
     named = re.findall(r"`([a-z0-9-]+)`", enforced)
+    assert formats.SPECIFIED - BOUNDED.keys() <= set(named)
+    of_pydantic = {name for name in formats.ENFORCED - formats.SPECIFIED if not name.startswith("python-")}
+    assert {name for name in of_pydantic if not re.fullmatch(r"uuid\d", name) and f"`{name}`" not in page} == set()
     assert [name for name in named if check({"type": "string", "format": name})] == []
     assert [name for name in named if not Grammar.from_json_schema({"format": name}).matches('"~ %"')] == named
 

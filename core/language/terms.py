@@ -315,7 +315,7 @@ class Terms(TermStore):
         at: cython.int
         bound: cython.int = 0
         value: cython.int
-        place: cython.int = 0  # an index, from 2 * n: memoised combinations of targets, and their results
+        place: cython.int = 0  # next slot of a ring from 2 * n on: memoised combinations of targets, with results
         known: cython.int = 0
         size: cython.int = 2 * n + REMEMBERED * (n + 1)
         if size > self.sweep_room:

@@ -2,8 +2,8 @@
 
 Templates expect different messages: arguments as an object or as JSON text, the content of a turn of calls empty or
 missing, ids of a certain form, reasoning under one of several keys, one call in a turn or several. `message_shape`
-detects this once for each template: it renders a probe conversation in every shape, and chooses the first shape in
-which the text has all of it.
+detects this once for each template: it renders a probe conversation in shapes of arguments, empty content and ids,
+takes the one of which the text has most, and then tries several calls, text and reasoning one after another.
 """
 
 from __future__ import annotations

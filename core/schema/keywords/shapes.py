@@ -115,6 +115,7 @@ def _type(check: Check, located: Located, keyword: str, value: Any) -> None:
 
 
 def _names(check: Check, located: Located, keyword: str, value: Any) -> None:
+    """Check ``required``: an array of names, so that each value has parts. (The hint is for Draft 3's booleans.)"""
     if not isinstance(value, (list, tuple)):
         misfit(
             check,

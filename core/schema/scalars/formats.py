@@ -14,8 +14,8 @@ json-pointer                  RFC 6901 section 3
 relative-json-pointer         draft-handrews-relative-json-pointer-01
 ============================  ===============================================================================
 
-The others of the specification are not regular: see `bounded_formats`. A format that the specification does not
-have is an annotation.
+The others of the specification are not regular: see `bounded_formats`. Those of Pydantic, and
+our own, are in `python_formats` and `dates`. Any other name is an annotation.
 """
 
 from __future__ import annotations

@@ -249,7 +249,8 @@ def exact(value: float) -> Decimal:
 
 
 def _rounding(number: Decimal) -> tuple[Decimal, Decimal]:
-    """Return the least and the largest decimal that rounds to the same double (IEEE 754-2019, section 4.3.1).
+    """Return both midpoints to the neighbouring doubles: all decimals between them round to the same double (IEEE
+    754-2019, section 4.3.1).
 
     For zero, and from 2**53 on, where the neighbours may be integers, it is the number itself.
     """
@@ -368,11 +369,12 @@ class Numbers:
         return terms.seq(terms.repeat(self.minus, 0, 1), unsigned)
 
     def equal(self, value: float) -> int:
-        """Return all texts that a JSON reader reads as this number: ``1``, ``1.0``, ``1e0``, ``1.0e-0``.
+        """Return at least the texts that a JSON reader reads as this number: ``1``, ``1.0``, ``1e0``, ``1.0e-0``. For
+        negations: what is left has none of them.
 
-        Readers round a number with a fraction or an exponent to the nearest double, so all decimals between the
-        midpoints to the neighbouring doubles are read as the same number. Integers without either are read exactly:
-        from 2**53 on, where doubles are integers, only the number itself is equal among these.
+        Readers round a number with a fraction or an exponent to the nearest double: all decimals between the midpoints
+        to the neighbouring doubles are read as the same number (both midpoints are here; one of them may round to a
+        neighbour). Integers without either are read exactly: from 2**53 on only the number itself is equal among these.
         """
         number = exact(value)
         low, high = _rounding(number)
