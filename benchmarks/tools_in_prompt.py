@@ -144,7 +144,7 @@ def answer(model: Model, case: Case, messages: Sequence[Message], tools: Sequenc
 
 
 def main() -> int:
-    """Run the cells, and show the table."""
+    """Answer the requests, and show the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
@@ -163,25 +163,23 @@ def main() -> int:
     chosen = cases(options.requests)
     counts = [int(count) for count in options.tools.split(",")]
     ways = [way.replace(";", ",") for way in options.ways.split(",")]
-    rows: list[dict[str, Any]] = []
+    cells: dict[tuple[int, str], list[Sheet]] = {(count, way): [] for count in counts for way in ways}
+    others = {count: distractors(count) for count in counts}
     with load_model(options.model, **loading) as model:
         window = model.context_window
-        for count in counts:
-            others = distractors(count)
-            for way in ways:
-                answers: list[Sheet] = []
-                for case, messages in chosen:
-                    key = (options.model, str(count), way, case.id)
-                    if key not in sheets:
-                        if answers and "overflow" in answers[-1]:
-                            break  # the prompts of the other requests have the same distractors
-                        sheets[key] = answer(model, case, messages, others, way)
-                        if options.sheets is not None:
-                            with options.sheets.open("a") as file:
-                                file.write(json.dumps([key, sheets[key]]) + "\n")
-                    answers.append(sheets[key])
-                rows.append(summary(count, way, answers))
-                print(rows[-1], flush=True)
+        for number, (case, messages) in enumerate(chosen, 1):  # all ways of a request together: a stopped run has pairs
+            for (count, way), answers in cells.items():
+                if answers and "overflow" in answers[-1]:
+                    continue  # the prompts of the other requests have the same distractors
+                key = (options.model, str(count), way, case.id)
+                if key not in sheets:
+                    sheets[key] = answer(model, case, messages, others[count], way)
+                    if options.sheets is not None:
+                        with options.sheets.open("a") as file:
+                            file.write(json.dumps([key, sheets[key]]) + "\n")
+                answers.append(sheets[key])
+            print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
+    rows = [summary(count, way, answers) for (count, way), answers in cells.items()]
     report = {"model": options.model.rpartition("/")[2], "context": window, "requests": len(chosen), "cells": rows}
     show(options.keep or "tools_in_prompt", report, table_of(report), keep=options.keep is not None)
     return 0

@@ -47,6 +47,9 @@ def serve(
         ),
     ] = None,
     temperature: Annotated[float, typer.Option(help="Default temperature of requests; 0 is greedy.")] = 0.0,
+    tools_in_prompt: Annotated[
+        str, typer.Option(help="What prompts have of tools by default: schemas, names, or auto (names of large sets).")
+    ] = "schemas",
     max_running: Annotated[int, typer.Option(min=1, help="Maximum number of requests at a time, for each model.")] = 4,
     max_waiting: Annotated[int, typer.Option(min=0, help="Maximum number of requests that wait; more get 429.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body, in bytes.")] = 4 << 20,
@@ -68,9 +71,10 @@ def serve(
     Exit code: 0 stopped, 1 stopped while requests still ran after the grace, 2 a model cannot be loaded or the port is
     taken.
     """
+    from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
-    from toolgrammar.core import GenerateParams
 
+    defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
     keys = [_key(one) for one in api_key or ()]
     limits = Limits(
         max_running=max_running,
@@ -82,9 +86,7 @@ def serve(
     _log_to_stderr(log_level)
     _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = _load(models)
-    app = create_app(
-        loaded, limits=limits, defaults=GenerateParams(temperature=temperature), api_keys=keys, metrics=True
-    )
+    app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True)
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
     gc.freeze()

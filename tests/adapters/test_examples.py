@@ -69,6 +69,7 @@ SAID = {
     "openai_smolagents.py": ["Sail at nine.", "called tide({'harbour': 'Husum', 'hour': 9})"],
     "litellm_dspy.py": ["False bills"],
     "transformers_continuous.py": ["{'city': "],
+    "tools_by_name.py": ["schemas: 34,459", "names: 3,559", "of one call: 3,938", "heat_room_42({'degrees': 21.5, 'h"],
     "openai_client.py": [
         "find_seat({'train': 'IC 702', 'window': True})",
         "seat 14 in IC 702, at",
