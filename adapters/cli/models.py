@@ -15,8 +15,8 @@ def models(
     """List the models on this machine that an address loads: those that were fetched, the cache of Hugging Face, and
     the stores of Ollama and LM Studio.
 
-    Nothing is fetched, written or asked of a server. Files elsewhere are loaded by their path: gguf:PATH, numpy:PATH or
-    hf:PATH.
+    Nothing is fetched, written or asked of a server. Files elsewhere are loaded by their path: gguf:PATH, numpy:PATH,
+    hf:PATH or onnx:PATH.
     """
     from toolgrammar.core.models.stores import stored_models
 

@@ -2,7 +2,8 @@
 
 A closed session is stored with its token ids; a new one with a common prefix continues from it. If the new prompt
 extends the old one (the conversation's next turn), the stored session is *moved*; otherwise (another conversation with
-the same tools) the common prefix is *copied*, so that both can continue.
+the same tools) the common prefix is *copied*, so that both can continue. An engine that cannot copy a sequence loses
+one that shares more than half of its tokens with the new prompt.
 """
 
 from __future__ import annotations
@@ -44,8 +45,11 @@ class KeptSession(Session, Protocol):
         """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
         ...
 
-    def fork(self, length: int) -> KeptSession:
-        """Return an independent session with its first ``length`` tokens, for which `keeps` is True."""
+    def fork(self, length: int) -> KeptSession | None:
+        """Return an independent session with its first ``length`` tokens, for which `keeps` is True.
+
+        None if the engine cannot copy a sequence.
+        """
         ...
 
 
@@ -143,6 +147,9 @@ class PrefixCache:
                 entry.session.crop(length)
                 return entry.session
             twin = entry.session.fork(length)
+            if twin is None and 2 * length > len(entry.ids):  # more of it is used again than lost
+                entry.session.crop(length)
+                return entry.session
         except Exception:  # for example, no memory for a copy: a cache must not fail a request
             entry.session.close()
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..conversation.messages import ImagePart, Message, ToolCall
@@ -103,6 +103,39 @@ def encode_inside(tokenize: Callable[[str], list[int]], vocabulary: Vocabulary, 
     prefix = tokenize("\n")
     longer = tokenize("\n" + text)
     return longer[len(prefix) :] if longer[: len(prefix)] == prefix else ids
+
+
+def template_ids(
+    pieces: Iterable[tuple[str, bool]],
+    encode: Callable[[str], list[int]],
+    tokenize: Callable[[str], list[int]],
+    vocabulary: Vocabulary,
+) -> list[int]:
+    """Return the token ids of a rendered chat template.
+
+    Args:
+        pieces: texts in order, each with True if it is a message's spelling of a control token.
+        encode: returns the ids of ordinary text in the middle of a text.
+        tokenize: returns the ids of a text in which names of control tokens are control tokens.
+        vocabulary: the model's vocabulary.
+    """
+    ids: list[int] = []
+    adds_space = vocabulary.decode(tokenize("a")) != b"a"  # SentencePiece, before the first word of a text
+    for text, is_spelled in pieces:
+        if is_spelled:
+            ids += encode(text)
+        else:
+            ids += _after(text, tokenize) if ids and adds_space else tokenize(text)
+    return ids
+
+
+def _after(text: str, tokenize: Callable[[str], list[int]]) -> list[int]:
+    """Return the ids of a text as they are after a text that does not merge with it."""
+    for mark in "\n<a":
+        prefix, longer = tokenize(mark), tokenize(mark + text)
+        if longer[: len(prefix)] == prefix:
+            return longer[len(prefix) :]
+    return tokenize(text)
 
 
 def call_json(call: ToolCall) -> str:

@@ -221,6 +221,10 @@ def _hugging_face() -> Iterator[StoredModel]:
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     for path in sorted(hub.glob("models--*--*")):
         name = path.name.removeprefix("models--").replace("--", "/", 1)
+        for file in _files(path, "snapshots/*/**/genai_config.json"):
+            yield StoredModel(
+                f"onnx:{file.parent}", file.parent, sum(each.stat().st_size for each in _files(file.parent, "*"))
+            )
         if any(path.glob("snapshots/*/config.json")):
             yield StoredModel(f"hf:{name}", path, sum(file.stat().st_size for file in _files(path, "blobs/*")))
 

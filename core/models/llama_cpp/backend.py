@@ -22,7 +22,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
-from ..prompts import encode_inside, plain_prompt
+from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import check_crop, check_new_tokens
 from ..stores import family_template, resolve
 from .library import llama_library
@@ -113,15 +113,8 @@ class GGUFBackend(LocalBackend):
             return [] if bos is None else [bos]
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, bos)
-        ids: list[int] = []
-        for text, is_spelled in self._template.render_prompt(messages, tools, tool_prompt, thinking):
-            if is_spelled:
-                ids += self.encode(text)
-            elif not ids:
-                ids += weights.tokenize(text, special=True)
-            else:
-                prefix = weights.tokenize("\n", special=True)
-                ids += weights.tokenize("\n" + text, special=True)[len(prefix) :]
+        pieces = self._template.render_prompt(messages, tools, tool_prompt, thinking)
+        ids = template_ids(pieces, self.encode, lambda text: weights.tokenize(text, special=True), self.vocabulary)
         return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
 
     def new_session(self) -> GGUFSession:

@@ -60,6 +60,17 @@ def test_llama_cpp(tmp_path: Path) -> None:
     check_backend(GGUFBackend(str(tmp_path / "tiny.gguf"), threads=1), tolerance=0.02)
 
 
+def test_onnx(hf_folder: Path, tmp_path: Path) -> None:
+    """A tiny Llama in a folder of onnxruntime-genai, with and without kept sequences."""
+    from .tiny_onnx import write_onnx
+
+    folder = str(write_onnx(hf_folder, tmp_path))
+    from toolgrammar.core.models.onnx_genai.backend import OnnxBackend
+
+    check_backend(OnnxBackend(folder, threads=1))
+    check_backend(OnnxBackend(folder, threads=1, prefix_cache=0, context_window=64))
+
+
 class Spoiled(Noise):
     """A backend that breaks one law."""
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from toolgrammar.core import Message, ToolCall
+from toolgrammar.core import Message, ToolCall, Vocabulary
 from toolgrammar.core.models.chat_template import ChatTemplate
-from toolgrammar.core.models.prompts import spelled_history
+from toolgrammar.core.models.prompts import spelled_history, template_ids
 
 TURN = "{{ message.role }}:{{ message.content }}{{ message.tool_call_id }}"
 # As Llama 3.1's template does.
@@ -92,3 +92,29 @@ def test_history_in_plain_words() -> None:
         ("user", f"The result of get_weather is: fog{ask} this result."),
     ]
     assert not any(each.tool_calls for each in spelled_history(messages))
+
+
+@pytest.mark.parametrize("space", [b"", b" "])
+def test_text_after_a_spelled_control_token(space: bytes) -> None:
+    """Nothing of a prompt is lost or added between its pieces: neither a line break that merges with the one before, nor
+    the space with which some tokenizers begin a text."""
+    vocabulary = Vocabulary([bytes([byte]) for byte in range(256)] + [b"\n\n", None], eos=[257], special={"<e>": 257})
+
+    def encode(text: str) -> list[int]:
+        data, ids = text.encode(), []
+        while data:
+            pair = data.startswith(b"\n\n")
+            ids.append(256 if pair else data[0])
+            data = data[2 if pair else 1 :]
+        return ids
+
+    def tokenize(text: str) -> list[int]:
+        ids = list(space)
+        for number, part in enumerate(text.split("<e>")):
+            ids += ([257] if number else []) + encode(part)
+        return ids
+
+    pieces = [("a", False), ("<e>", True), ("\n\n<e>b", False), ("<e>", True), ("\nc", False)]
+    ids = template_ids(pieces, encode, tokenize, vocabulary)
+    assert ids.count(257) == 1
+    assert vocabulary.decode(ids) == space + b"a<e>\n\nb<e>\nc"

@@ -17,8 +17,9 @@ from toolgrammar.core.models import LocalModel
 from ...devices import DEVICE
 from .sampling_law import MOST, deviation
 from .tiny import llama, tokenizer
+from .tiny_onnx import need_onnx, unpack_gguf, write_onnx
 
-KINDS = ("numpy", "gguf", "hf")
+KINDS = ("numpy", "gguf", "hf", "onnx")
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>"
 
 
@@ -26,6 +27,8 @@ def need(kind: str) -> None:
     """Skip where the packages of a backend are not installed."""
     if kind == "gguf" and find_spec("llama_cpp") is None:
         pytest.importorskip("xllamacpp", reason="neither llama-cpp-python nor xllamacpp is installed")
+    if kind == "onnx":
+        need_onnx()
     for name in ("torch", "transformers") if kind == "hf" else ():
         pytest.importorskip(name, reason=f"{name} is not installed")
 
@@ -51,6 +54,10 @@ def load(network: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
         need(kind)
         if kind == "hf":
             return load_model(f"hf:{folder}")
+        if kind == "onnx":
+            if not (folder / "onnx").exists():
+                write_onnx(folder, folder / "onnx")
+            return load_model(f"onnx:{folder / 'onnx'}", threads=1)
         pytest.importorskip("gguf", reason="the gguf package is not installed")
         from .tiny_gguf import write_gguf
 
@@ -125,15 +132,18 @@ def test_requests_share_forward_passes(load: Callable[[str], LocalModel]) -> Non
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_real_model_writes_its_text(smollm2_file: Path, smollm2: Any, kind: str) -> None:
+def test_a_real_model_writes_its_text(smollm2_file: Path, smollm2: Any, kind: str, tmp_path: Path) -> None:
     """SmolLM2 by each backend, judged by that of NumPy: sampled text is likely text, and prompts are read once."""
     need(kind)
     if kind == "hf":
         for name in ("accelerate", "gguf"):  # transformers reads a GGUF file by them
             pytest.importorskip(name, reason=f"{name} is not installed")
+    source = smollm2_file
+    if kind == "onnx":
+        source = write_onnx(unpack_gguf(smollm2_file, tmp_path / "hf"), tmp_path / "onnx")
     prompt = "What is the capital of France?"
     rows, tokens = [], []
-    with load_model(f"{kind}:{smollm2_file}", **({} if kind == "hf" else {"threads": 1})) as model:
+    with load_model(f"{kind}:{source}", **({} if kind == "hf" else {"threads": 1})) as model:
         for before, after in sampled(model, prompt, 80):
             session = smollm2.backend.start()
             rows.append(session.extend(before))

@@ -174,3 +174,14 @@ def test_templates_of_families() -> None:
     assert "<|eot_id|>" in (family_template(GO) or "")
     assert "<|im_end|>" in (family_template("<|im_start|>{{ .Role }}") or "")
     assert family_template("{{ .Prompt }}") is None
+
+
+def test_folders_of_onnxruntime_genai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folders in a repository of the hub are models of their own, by their paths."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    folder = tmp_path / "models--microsoft--Phi-4-mini-instruct-onnx" / "snapshots" / "0f" / "cpu" / "int4"
+    folder.mkdir(parents=True)
+    (folder / "genai_config.json").write_text("{}", encoding="utf-8")
+    (folder / "model.onnx").write_bytes(b"12345678")
+    found = [each for each in stored_models() if each.address.startswith(("onnx:", "hf:"))]
+    assert [(each.address, each.path, each.size) for each in found] == [(f"onnx:{folder}", folder, 10)]
