@@ -89,11 +89,14 @@ if TYPE_CHECKING:
     from .grammar.constraint_cache import CacheStatistics, ConstraintCache
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import Model, load_model
+    from .schema.bounds import AtLeast, AtMost, DaysFromToday
     from .schema.read.reasoning_order import reasoning_first
     from .vocabulary.vocabulary import Vocabulary
 
 __all__ = [
     "ArgumentsDelta",
+    "AtLeast",
+    "AtMost",
     "AuthenticationError",
     "BudgetError",
     "CacheStatistics",
@@ -108,6 +111,7 @@ __all__ = [
     "ContextOverflowError",
     "Copied",
     "CutAnswerError",
+    "DaysFromToday",
     "DecodingError",
     "Event",
     "Finish",
@@ -207,6 +211,7 @@ _HOME = {
     "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
     "conversation.messages": ("ImagePart", "Message", "Part", "ReasoningBlock", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
+    "schema.bounds": ("AtLeast", "AtMost", "DaysFromToday"),
     "schema.read.reasoning_order": ("reasoning_first",),
     "generation.partial": ("Partial", "PartialReader"),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),

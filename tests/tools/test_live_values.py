@@ -1,15 +1,22 @@
 """Arguments bound to live values: callables in signatures and schemas, in every format, under every budget."""
 
+import itertools
 import json
 import random
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from toolgrammar.core import (
+    AtLeast,
+    AtMost,
     BudgetError,
+    DaysFromToday,
+    Grammar,
     InvalidArgumentsError,
+    LiveValues,
     LiveValuesError,
     Message,
     Model,
@@ -17,6 +24,7 @@ from toolgrammar.core import (
     Values,
     load_model,
 )
+from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats.registry import format_names
@@ -256,3 +264,81 @@ def test_random_answers_are_valid(noise: Model) -> None:
         assert call.arguments["country"] == "de" or "city" not in call.arguments
         written.add(frozenset(call.arguments))
     assert len(written) > 2
+
+
+def holds(tool: Any, **arguments: Any) -> bool:
+    """Return True if a call is valid, by the check and by the grammar alike."""
+    tools = ToolSet([tool])
+    made = tools[tool.__name__]
+    text = json.dumps({name: arguments[name] for name in made.parameters["properties"] if name in arguments})
+    grammar = Grammar.from_json_schema(made.parameters, additional_properties=False)
+    matcher = grammar.bind(single_bytes()).matcher(LiveValues(made.values))
+    written = matcher.accept_bytes(text.encode()) and matcher.is_accepting
+    try:
+        tools.validate({"name": tool.__name__, "arguments": arguments})
+    except InvalidArgumentsError:
+        assert not written
+        return False
+    assert written
+    return True
+
+
+def test_numbers_and_dates_that_depend_on_others() -> None:
+    """Not below and not above another argument; without it, or if it is null, there is no bound."""
+
+    def rent(
+        start: date,
+        end: Annotated[date, AtLeast("start")],
+        nights: int | None = None,
+        paid: Annotated[float, AtMost("nights")] = 0,
+    ) -> None:
+        """Rent a car."""
+
+    days = ["1999-12-31", "2026-02-28", "2026-03-01", "2026-03-09", "2026-03-10", "2030-01-01"]
+    for start, end in itertools.product(days, days):
+        assert holds(rent, start=start, end=end) == (start <= end)
+    for nights, paid in itertools.product((-3, 0, 7, 12), (-4, -3, 0, 6.5, 7, 12, 13)):
+        assert holds(rent, start=days[0], end=days[1], nights=nights, paid=paid) == (paid <= nights)
+    assert holds(rent, start=days[0], end=days[1], nights=None, paid=1e6)
+    assert holds(rent, start=days[0], end=days[1], paid=1e6)
+
+
+def test_times_are_compared_in_one_offset() -> None:
+    """A time in another offset is not written, and not taken."""
+
+    def meet(start: datetime, end: Annotated[datetime, AtLeast("start")]) -> None:
+        """Meet."""
+
+    def leave(end: datetime, start: Annotated[datetime, AtMost("end")]) -> None:
+        """Leave."""
+
+    times = ["2026-03-01T09:30:00", "2026-03-01T10:00:00", "2026-03-01T10:00:00.5", "2026-03-02T08:00:00"]
+    for (start, end), offset in itertools.product(itertools.product(times, times), ("Z", "+02:00", "")):
+        assert holds(meet, start=start + offset, end=end + offset) == (start <= end)
+        assert holds(leave, start=start + offset, end=end + offset) == (start <= end)
+    assert not holds(meet, start=times[0] + "Z", end=times[2] + "+02:00")
+
+
+def test_dates_relative_to_today() -> None:
+    """The bounds are those of the day of the call."""
+
+    def book(
+        day: Annotated[date, DaysFromToday(1, 30)], since: Annotated[date | None, DaysFromToday(-7)] = None
+    ) -> None:
+        """Book a day."""
+
+    for days in (-8, -7, -1, 0, 1, 2, 29, 30, 31, 400):
+        day = (date.today() + timedelta(days=days)).isoformat()
+        assert holds(book, day=day) == (1 <= days <= 30)
+        tomorrow = (date.today() + timedelta(days=1)).isoformat()
+        assert holds(book, day=tomorrow, since=day) == (days >= -7)
+
+
+def test_a_bound_of_another_kind_is_an_error() -> None:
+    """It says what it was given."""
+
+    def pick(first: str, last: Annotated[str, AtLeast("first")]) -> None:
+        """Pick."""
+
+    with pytest.raises(LiveValuesError, match="'b' is neither a number nor a date"):
+        holds(pick, first="b", last="c")

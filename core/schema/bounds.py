@@ -1,0 +1,94 @@
+"""Live values that are bounded by another argument, or by the current date."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..dependent.live import Values
+from .scalars import dates
+
+#: A date, and a date with a time and perhaps its offset.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?)?")
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """The schema of values that are not below (above) another argument."""
+
+    name: str
+    is_least: bool
+
+    def __call__(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        other = call.get(self.name)
+        if other is None:
+            return {}
+        if isinstance(other, (int, float)) and not isinstance(other, bool):
+            return {"minimum" if self.is_least else "maximum": other}
+        match = _DATE.fullmatch(other) if isinstance(other, str) else None
+        if match is None:
+            raise TypeError(f"{other!r} is neither a number nor a date")
+        zone = match[1] or ""
+        local = other.removesuffix(zone)
+        bounded = dates.at_least if self.is_least else dates.at_most
+        patterns = [bounded(local).replace(".", "[.]")]
+        if len(local) > len("2026-01-01"):  # times are compared in the same offset only
+            patterns.append(f"{re.escape(zone)}$" if zone else "[Tt ][0-9:.]*$")
+            if not self.is_least:  # a fraction, or seconds, would be above; the second without its fraction is below
+                patterns.append(f"^(?!{re.escape(local)}[.:0-9])")
+                patterns[0] += f"|^{re.escape(local.partition('.')[0])}{re.escape(zone)}$"
+        return {"allOf": [{"pattern": pattern} for pattern in patterns]}
+
+
+class AtLeast(Values):
+    """A number, date or time that is not below another argument: ``end: Annotated[date, AtLeast("start")]``.
+
+    Times are compared in the offset of the other argument, in which the value is written too. If that argument is left
+    out or null, there is no bound.
+
+    Args:
+        name: the other argument, which is written first.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(_Bound(name, True), (name,))
+
+
+class AtMost(Values):
+    """A number, date or time that is not above another argument; see `AtLeast`.
+
+    Args:
+        name: the other argument, which is written first.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(_Bound(name, False), (name,))
+
+
+@dataclass(frozen=True)
+class _Days:
+    """The schema of dates around the current one."""
+
+    first: int
+    last: int | None
+
+    def __call__(self) -> dict[str, Any]:
+        today = datetime.date.today()
+        last = None if self.last is None else today + datetime.timedelta(days=self.last)
+        patterns = dates.between(today + datetime.timedelta(days=self.first), last)
+        return {"allOf": [{"pattern": pattern} for pattern in patterns]}
+
+
+class DaysFromToday(Values):
+    """A date relative to the current one, in the time zone of this process: ``Annotated[date, DaysFromToday(0, 30)]``.
+
+    Args:
+        first: the first day, as days from today; negative before today.
+        last: the last day; None: no last day.
+    """
+
+    def __init__(self, first: int = 0, last: int | None = None) -> None:
+        super().__init__(_Days(first, last), ())
