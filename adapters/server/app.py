@@ -40,7 +40,7 @@ from .fields import Fields, RequestError
 from .limits import Limits, Queue
 from .metrics import Metrics
 from .openapi import description
-from .protocols import messages, ollama, openai_form, responses
+from .protocols import lm_studio, messages, ollama, openai_form, responses
 from .protocols.base import Protocol, StreamWriter
 from .protocols.chat_completions import CHAT_COMPLETIONS
 from .protocols.completions import COMPLETIONS
@@ -150,7 +150,8 @@ class _Server:
             Route("/v1/responses/{name}", self._response, methods=["GET", "DELETE"]),
             Route("/v1/models", self._models, methods=["GET"]),
             Route("/v1/models/{name:path}", self._model, methods=["GET"]),
-            Route("/api/v0/models", self._models, methods=["GET"]),
+            Route("/api/v0/models", self._models_v0, methods=["GET"]),
+            Route("/api/v1/models", self._models_v1, methods=["GET"]),
             Route("/api/tags", self._tags, methods=["GET"]),
             Route("/api/ps", self._tags, methods=["GET"]),
             Route("/api/show", self._show, methods=["POST"]),
@@ -439,6 +440,16 @@ class _Server:
         if "client_version" in request.query_params:  # so Codex asks, which has a form of its own
             return self._guarded(request, lambda: {"models": [self._codex_model(name) for name in self._served]})
         return self._guarded(request, lambda: {"object": "list", "data": facts})
+
+    async def _models_v0(self, request: Request) -> Response:
+        return self._guarded(request, lambda: {"object": "list", "data": self._in_lm_studio(lm_studio.model_of_v0)})
+
+    async def _models_v1(self, request: Request) -> Response:
+        return self._guarded(request, lambda: {"models": self._in_lm_studio(lm_studio.model_of_v1)})
+
+    def _in_lm_studio(self, form: Callable[..., dict[str, Any]]) -> list[dict[str, Any]]:
+        served = {name: self._served.model(name) for name in self._served}
+        return [form(name, one.context_window, images=one.capabilities.images) for name, one in served.items()]
 
     def _codex_model(self, name: str) -> dict[str, Any]:
         model = self._served.model(name)

@@ -216,7 +216,8 @@ _REQUESTS: Mapping[str, tuple[str, dict[str, Any], list[str]]] = {
 _GETS: Mapping[str, str] = {
     "/v1/models": "List the models",
     "/v1/models/{name}": "Describe a model",
-    "/api/v0/models": "List the models, as LM Studio does",
+    "/api/v0/models": "List the models, as LM Studio did before 0.4",
+    "/api/v1/models": "List the models, as LM Studio does",
     "/api/tags": "List the models, as Ollama does",
     "/api/ps": "List the models that are loaded, as Ollama does",
     "/api/version": "Tell the version",

@@ -254,12 +254,14 @@ def test_what_this_server_does_not_do_is_said(http: Callable[..., httpx.Client],
         ("/v1/models", lambda body: body["data"][0]["id"]),
         ("/v1/models?client_version=0.169.0", lambda body: body["models"][0]["slug"]),
         ("/api/v0/models", lambda body: body["data"][0]["id"]),
+        ("/api/v0/models", lambda body: body["data"][0]["state"] == "loaded" and body["data"][0]["id"]),
+        ("/api/v1/models", lambda body: body["models"][0]["loaded_instances"][0]["id"]),
         ("/api/tags", lambda body: body["models"][0]["name"]),
         ("/api/ps", lambda body: body["models"][0]["name"]),
     ],
 )
 def test_models_are_listed_as_clients_ask(http: Callable[..., httpx.Client], path: str, find: Any) -> None:
-    """OpenAI's list, Codex's, LM Studio's and both of Ollama's."""
+    """OpenAI's list, Codex's, both of LM Studio's and both of Ollama's."""
     answer = http({"m": ScriptedModel(["x"])}).get(path)
     assert answer.status_code == 200 and find(answer.json()) == "m"
 
