@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, get_args
+
+from toolgrammar.core.generation.params import ToolsInPrompt
 
 from .asked import EFFORTS, OWN
 
@@ -25,6 +27,7 @@ _LIST: dict[str, Any] = {"type": "array", "items": _OBJECT}
 _SCHEMA: dict[str, Any] = {"type": "object", "description": "a JSON Schema"}
 
 _OWN = {name: _FLAG if kind is bool else {"type": "integer", "minimum": 0} for name, kind in OWN.items()}
+_OWN["tools_in_prompt"] = {"enum": [*get_args(ToolsInPrompt)]}
 _SAMPLING: dict[str, Any] = {
     "toolgrammar": {"type": "object", "properties": _OWN, "additionalProperties": False},
     "temperature": {"type": "number", "minimum": 0},

@@ -434,6 +434,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "grammar": ["[a-z]+", {"type": "object"}],
     "tool_choice": [None, True, {"x": 1}],
     "parallel_tool_calls": [None, 1],
+    "tools_in_prompt": [None, "name", 1, ["names"]],
     "equal_calls": [None, 1],
     "other_spellings": [None, 1],
     "on_budget": ["stop", None],
