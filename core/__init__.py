@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from .conversation.messages import ImagePart, Message, Part, ReasoningBlock, Role, TextPart, ToolCall
     from .conversation.trace import ForbiddenToken, Trace, TracedToken
-    from .dependent.live import LiveValues, Values
+    from .dependent.live import LiveValues, Values, given
     from .errors import (
         AuthenticationError,
         BudgetError,
@@ -180,6 +180,7 @@ __all__ = [
     "Whitespace",
     "apply_mask",
     "fill_masks",
+    "given",
     "load_model",
     "of_conversation",
     "reasoning_first",
@@ -188,7 +189,7 @@ __all__ = [
 #: Names that are not in ``errors``, by their module.
 _HOME = {
     "conversation.bound": ("Copied", "Seen", "of_conversation"),
-    "dependent.live": ("LiveValues", "Values"),
+    "dependent.live": ("LiveValues", "Values", "given"),
     "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "grammar.constraint_cache": ("CacheStatistics", "ConstraintCache"),
     "conversation.events": (

@@ -197,8 +197,8 @@ class Tool:
         """Return the tool as an OpenAI-style dict with its full schema.
 
         Args:
-            live: with the callables of live values, for another `Tool` of this process. False: for a model, without
-                them and without ``x-seen`` and ``x-copied``.
+            live: with ``x-values``, ``x-seen`` and ``x-copied``, for another `Tool` of this process. False: for a
+                model, without them.
             brief: without schema, and with one line of the description.
         """
         if brief:

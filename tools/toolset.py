@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -133,6 +134,7 @@ class ToolSet:
         self._lock = threading.Lock()
         self._messages: tuple[Message, ...] | None = None
         self._now: dict[str, Tool] | None = None
+        self._context: Context | None = None
         self._grammars: dict[Any, Grammar] = {}
         self._checkers: dict[str, ArgumentChecker] = {}
         for name, reason in self._without_grammar():
@@ -204,10 +206,15 @@ class ToolSet:
         A tool whose required parameter has no value there is not offered: its calls are not in the grammar. Prompts are
         the same in each conversation. A `Model` does this with its own conversation.
         """
-        if not any(tool.needs_conversation for tool in self):
+        needs = any(tool.needs_conversation for tool in self)
+        if not needs and not self._has_values:
             return self
         made = self._with(self)
-        made._messages = tuple(messages)
+        if needs:
+            made._messages = tuple(messages)
+        else:
+            made._lock, made._grammars, made._checkers = self._lock, self._grammars, self._checkers
+        made._context = copy_context()  # callables run in that of the request, whatever thread writes the answer
         return made
 
     def _offered(self) -> dict[str, Tool]:
@@ -409,7 +416,7 @@ class ToolSet:
         def make_parser() -> FormatParser:
             return self._parser(wire, lambda call: call, new_call_id, whole_text, other_spellings=other_spellings)
 
-        return LiveValues(self._sources, CallReader(make_parser, ending_of(wire)))
+        return LiveValues(self._sources, CallReader(make_parser, ending_of(wire)), self._context)
 
     def to_structural_tag(
         self,
@@ -620,7 +627,7 @@ class ToolSet:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
         if self._has_values:
-            check_values(self[call.name], call.arguments, values or LiveValues(self._sources))
+            check_values(self[call.name], call.arguments, values or LiveValues(self._sources, context=self._context))
         return call if call.error is None else replace(call, error=None)
 
     def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from toolgrammar.core import Values
 from toolgrammar.core.basics.options import SERVERS
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
@@ -20,7 +19,6 @@ from toolgrammar.core.generation.params import ToolsInPrompt
 from toolgrammar.core.generation.plan import resolve_params, schema_of
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
-from toolgrammar.core.schema.read.live import with_callables
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 
@@ -56,7 +54,7 @@ class LoadedModel:
         options = loading_options(options, connection)
         self._lock = threading.Lock()
         self._others: dict[str, Model] = {}
-        self._tool_set = lru_cache(maxsize=MAX_TOOL_SETS)(_tools_of)
+        self._tool_set = lru_cache(maxsize=MAX_TOOL_SETS)(lambda text: ToolSet.from_any(json.loads(text)))
         if not isinstance(model, str):
             _require_model(model)
         if not isinstance(model, str) and options:
@@ -114,15 +112,7 @@ class LoadedModel:
         """
         if not tools:
             return None
-        sources: list[Any] = []
-
-        def named(source: Any) -> str:
-            if not callable(source) and not isinstance(source, Values):
-                raise TypeError(f"{type(source).__name__} in a tool is not JSON")
-            sources.append(source)
-            return f"values {len(sources)}"
-
-        return self._tool_set(json.dumps(tools, default=named), tuple(sources))
+        return self._tool_set(json.dumps(tools))
 
     def with_tools(
         self,
@@ -243,17 +233,3 @@ def count_text(model: Model, text: str) -> int:
     if model.capabilities.logits:
         return len(model.encode(text))
     return model.count_tokens(text) if text else 0
-
-
-def _tools_of(text: str, sources: tuple[Any, ...]) -> ToolSet:
-    """Return the tool set of OpenAI-style dicts.
-
-    Args:
-        text: the dicts as JSON, with ``values 1``, ``values 2``, ... in the place of callables.
-        sources: the callables.
-    """
-    tools = json.loads(text)
-    if sources:
-        names = {f"values {number}": source for number, source in enumerate(sources, 1)}
-        tools = with_callables(tools, names)
-    return ToolSet.from_any(tools)

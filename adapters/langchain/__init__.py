@@ -13,7 +13,8 @@ reason, and ``response_metadata["cut"]`` says where.
 
 `unsure` lets LangChain's human in the loop look at the calls of which the model was not sure.
 `ToolGrammarDecisions` is a decision model, which LangChain has from ``langchain-core`` 1.8.
-`ValidatedStrategy`, for LangChain's `create_agent`, needs the package ``langchain``; all else needs ``langchain-core``.
+`ValidatedStrategy` and `InjectedArguments`, for LangChain's `create_agent`, need the package ``langchain``; all else
+needs ``langchain-core``.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from .confirm import unsure
 if TYPE_CHECKING:
     from .agents import ValidatedStrategy
     from .decisions import ToolGrammarDecisions as ToolGrammarDecisions
+    from .injected import InjectedArguments
 
 # ToolGrammarDecisions is not listed: with an older langchain-core, ``import *`` would fail.
-__all__ = ["ChatToolGrammar", "ValidatedStrategy", "unsure"]
+__all__ = ["ChatToolGrammar", "InjectedArguments", "ValidatedStrategy", "unsure"]
 
 
 def __getattr__(name: str) -> Any:
@@ -36,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from .agents import ValidatedStrategy
 
         return ValidatedStrategy
+    if name == "InjectedArguments":
+        from .injected import InjectedArguments
+
+        return InjectedArguments
     if name == "ToolGrammarDecisions":
         from .decisions import ToolGrammarDecisions
 

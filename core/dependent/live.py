@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import itertools
 import json
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..basics.event_loop import EventLoop
@@ -35,6 +39,11 @@ KEYWORD = "x-values"
 
 #: Default time in seconds that a callable may take, and default length in bytes for which a budget keeps room.
 TIMEOUT, LONGEST = 10.0, 64
+
+#: The arguments that models do not see, of the present context.
+_GIVEN: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
+    "toolgrammar_given", default=MappingProxyType({})
+)
 
 #: Maximum number of texts of one answer for which the values are memoised.
 MAX_TEXTS = 1_024
@@ -75,6 +84,16 @@ class Values:
         elif self.after is not None:
             object.__setattr__(self, "after", tuple(self.after))
 
+    @property
+    def name(self) -> str:
+        """A name by which tools of this process find the object, as long as it is alive."""
+        name: str | None = self.__dict__.get("_name")
+        if name is None:
+            name = f"toolgrammar-values-{next(_NUMBERS)}"
+            object.__setattr__(self, "_name", name)
+            _NAMED[name] = self
+        return name
+
     def mark(self, source: str) -> dict[str, Any]:
         """Return the value of ``x-values`` for this object under a name."""
         mark: dict[str, Any] = {"source": source}
@@ -85,8 +104,48 @@ class Values:
         return mark
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
-        """Return the JSON Schema of an annotated type; `Tool` replaces the object by its name."""
-        return {**handler(core_schema), KEYWORD: self}
+        """Return the JSON Schema of an annotated type."""
+        return {**handler(core_schema), KEYWORD: self.mark(self.name)}
+
+
+#: The objects that have a name, as long as they are alive.
+_NAMED: weakref.WeakValueDictionary[str, Values] = weakref.WeakValueDictionary()
+_NUMBERS = itertools.count(1)
+
+
+def registered(name: object) -> Values | None:
+    """Return the `Values` of a name; None if there is none."""
+    return _NAMED.get(name) if isinstance(name, str) else None
+
+
+def values_of(source: Any) -> Values:
+    """Return a `Values`, or that of a callable: the same one for the same callable."""
+    return source if isinstance(source, Values) else _wrapped(source)
+
+
+@lru_cache(maxsize=4_096)
+def _wrapped(ask: Callable[..., Any]) -> Values:
+    return Values(ask)
+
+
+@contextmanager
+def given(**arguments: Any) -> Iterator[None]:
+    """Give callables of live values arguments that the model neither sees nor writes: a user, a state, a connection.
+
+    A callable whose `Values` names one in ``after`` has it in its mapping::
+
+        with given(user=user):
+            model.generate(..., tools=[close_ticket])
+
+    Args:
+        **arguments: any values, for requests that begin in the context (this thread, or this task of ``asyncio``). An
+            argument of the call of the same name comes first.
+    """
+    token = _GIVEN.set({**_GIVEN.get(), **arguments})
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
 
 
 class Unasked(LimitError):
@@ -169,6 +228,7 @@ class LiveValues:
     Args:
         sources: by the names that ``x-values`` has, or by pairs of a tool and such a name: a `Values`, or a callable.
         read: reads the arguments from the text so far. None: the text is a JSON document.
+        context: the context in which callables run; None: a copy of the present one.
 
     Attributes:
         asked: the number of times that a callable was asked.
@@ -176,13 +236,15 @@ class LiveValues:
 
     sources: Mapping[Any, Any] = field(default_factory=dict)
     read: Callable[[str], Reading] | None = None
+    context: contextvars.Context | None = None
     asked: int = 0
 
     def __post_init__(self) -> None:
         self._by_text: dict[tuple[Mark, bytes], Answer] = {}
         self._by_call: dict[object, Answer] = {}
         self._lock = threading.Lock()
-        self._context = contextvars.copy_context()
+        self._context = contextvars.copy_context() if self.context is None else self.context
+        self._given = self._context.get(_GIVEN, {})
 
     def known(self, mark: Mark, before: Written, ahead: str = "") -> Answer | None:
         """Return the answer for a text; None if it is a completion's and not known. ``ahead``: see `Unasked`.
@@ -216,7 +278,7 @@ class LiveValues:
     def of_call(self, tool: str | None, mark: Mark, call: dict[str, Any]) -> Answer:
         """Return the answer for the arguments of a call, as far as they are written; asked once for each."""
         place = Place(tool=tool, parameter=mark.member)
-        source = self.sources.get((tool, mark.source), self.sources.get(mark.source))
+        source = self.sources.get((tool, mark.source), self.sources.get(mark.source, registered(mark.source)))
         if source is None:
             error = LiveValuesError(
                 f"nothing gives the values of {mark.source!r}",
@@ -224,28 +286,29 @@ class LiveValues:
                 place=place,
             )
             return Answer(error=error)
-        values = source if isinstance(source, Values) else Values(source)
+        values = values_of(source)
         key = (tool, mark.source, mark.member, dump_json(call))
         with self._lock:
             found = self._by_call.get(key)
         if found is None:
             self.asked += 1
-            found = self._asked(values, call, place)
+            found = self._asked(values, mark.after, call, place)
             with self._lock:
                 found = self._by_call.setdefault(key, found)
         return found
 
-    def _asked(self, values: Values, call: dict[str, Any], place: Place) -> Answer:
+    def _asked(self, values: Values, after: Sequence[str], call: dict[str, Any], place: Place) -> Answer:
         """Ask a callable."""
         tool = place.tool
         written = f"after {dump_json(call)}" if call else "without other arguments"
         try:
-            given = _within(lambda: self._context.copy().run(_call, values.ask, call), values.timeout)
-            if isinstance(given, Mapping):
-                return Answer(_interned(given), is_list=False, tool=tool)
-            if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-                raise TypeError(f"it returned {type(given).__name__}, not an iterable of values or a JSON Schema")
-            return Answer(_listed(list(given)), tool=tool)
+            seen = {**{name: self._given[name] for name in after if name in self._given}, **call}
+            found = _within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
+            if isinstance(found, Mapping):
+                return Answer(_interned(found), is_list=False, tool=tool)
+            if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+                raise TypeError(f"it returned {type(found).__name__}, not an iterable of values or a JSON Schema")
+            return Answer(_listed(list(found)), tool=tool)
         except (TimeoutError, FutureTimeout):
             message = f"the values were not there within {values.timeout:g} s, {written}"
             hint = "raise Values(timeout=...), or make the callable faster"

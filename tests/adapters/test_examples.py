@@ -17,6 +17,10 @@ OSLO = "{'city': 'Oslo', 'unit': 'celsius'}"
 # What each example must print, in order.
 SAID = {
     "langchain_agent.py": ["model calls: get_weather", "'unit': 'celsius'", "tool says:   -4 degrees", "set_lamp("],
+    "langchain_live_values.py": ["assign({'project': 'engine', 'ticket': 'E-1', 'person': 'p-71'})", "E-1 of 2 goes"],
+    "crewai_live_values.py": ["add_article('O-17', 'fruit', 'pear')", "The fruit is added."],
+    "autogen_live_values.py": ['"booking": "B-77"', "B-77 has seat 14 in IC 702"],
+    "agent_framework_live_values.py": ["move_meeting('m-4', 2, 'Ash')", "It is moved."],
     "langchain_structured.py": ["bell of brass, with clapper, ring", "1 part 2 parts done", "ran out", "Part(name='b"],
     "langchain_team.py": [
         "ask_gardener(",

@@ -22,6 +22,7 @@ from toolgrammar.core import (
     Model,
     ToolCall,
     Values,
+    given,
     load_model,
 )
 from toolgrammar.core.grammar.sampling import single_bytes
@@ -342,3 +343,38 @@ def test_a_bound_of_another_kind_is_an_error() -> None:
 
     with pytest.raises(LiveValuesError, match="'b' is neither a number nor a date"):
         holds(pick, first="b", last="c")
+
+
+def test_callables_see_arguments_that_models_do_not() -> None:
+    """`given` reaches requests that begin in its context, in the mask and in the check."""
+    tools = ToolSet([mine])
+    wish = Message("assistant", "", tool_calls=(ToolCall("1", "mine", {"ticket": "x"}),))
+    for user in ("ada", "bo"):
+        with given(user=user, connection=object()):
+            model = ScriptedModel([wish])
+            (call,) = model.generate("x", tools=tools, tool_choice="mine", max_tokens=300).tool_calls
+            assert call.arguments == {"ticket": f"{user}-1"}
+            assert tools.call(call) == f"{user}-1"
+        with given(user="eve"), pytest.raises(InvalidArgumentsError):
+            tools.call(call)
+    with pytest.raises(LiveValuesError, match="KeyError: 'user'"):
+        tools.call(call)
+
+
+def mine(ticket: Annotated[str, Values(lambda call: [call["user"] + "-1"], after=("user", "connection"))]) -> str:
+    """Close my ticket."""
+    return ticket
+
+
+def test_a_dict_of_a_tool_keeps_its_callables_in_the_process() -> None:
+    """Frameworks pass tools on as JSON: names of callables find them again, and prompts have none."""
+    (tool,) = tickets()
+    told = json.loads(json.dumps(tool.to_openai(live=True)))
+    again = ToolSet.from_any([told])
+    assert again["close_ticket"].parameters == tool.parameters and again["close_ticket"].values == tool.values
+    with pytest.raises(InvalidArgumentsError):
+        again.validate({"name": "close_ticket", "arguments": {"project": "acme", "id": "Z-9"}})
+    assert "x-values" not in json.dumps(again.to_openai())
+    lost = json.loads(json.dumps(told).replace("toolgrammar-values-", "toolgrammar-values-9999"))
+    with pytest.raises(LiveValuesError, match="nothing gives the values"):
+        ToolSet.from_any([lost]).validate({"name": "close_ticket", "arguments": {"project": "acme", "id": "A-1"}})

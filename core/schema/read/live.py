@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ...basics.json_pointer import escape
-from ...dependent.live import KEYWORD, LONGEST, Mark, Values
+from ...dependent.live import KEYWORD, Mark, Values, registered, values_of
 from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
 from .keywords import map_schemas
@@ -127,34 +126,43 @@ def _reads(schema: Any) -> list[str]:
     return found
 
 
-def named_values(schema: Any) -> tuple[Any, dict[str, Any]]:
-    """Return a schema in which each callable has a name, and the callables by these names.
+def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
+    """Return a schema in which each callable has a name that only depends on its place, and the callables by name.
 
     Args:
-        schema: a JSON Schema in which ``x-values`` may be a `Values` or another callable; it is not changed.
+        schema: a JSON Schema in which ``x-values`` may be a callable, a `Values`, or the name of one (`Values.name`).
+            It is not changed.
     """
     if not has_values(schema):
         return schema, {}
-    sources: dict[str, Any] = {}
+    sources: dict[str, Values] = {}
 
     def named(part: Any, name: str) -> Any:
-        if isinstance(part, Mapping):
-            made = {key: named(value, f"{name}/{escape(str(key))}") for key, value in part.items() if key != KEYWORD}
-            source = part.get(KEYWORD)
-            if callable(source) or isinstance(source, Values):
-                values = source if isinstance(source, Values) else Values(source)
-                sources[name] = values
-                source = values.mark(name)
-            return made if source is None else {**made, KEYWORD: source}
         if isinstance(part, (list, tuple)):
             return [named(value, f"{name}/{index}") for index, value in enumerate(part)]
-        return part
+        if not isinstance(part, Mapping):
+            return part
+        made = {key: named(value, f"{name}/{escape(str(key))}") for key, value in part.items() if key != KEYWORD}
+        if KEYWORD not in part:
+            return made
+        mark = part[KEYWORD]
+        values: Values | None = None
+        if isinstance(mark, Values) or callable(mark):
+            values = values_of(mark)
+            mark = values.mark(name)
+        else:
+            said = mark if isinstance(mark, Mapping) else {"source": mark}
+            values = registered(said.get("source"))
+            mark = mark if values is None else {**said, "source": name}
+        if values is not None:
+            sources[name] = values
+        return {**made, KEYWORD: mark}
 
     return named(schema, "#"), sources
 
 
 def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema in which the callables stand instead of their names: the inverse of `named_values`."""
+    """Return a copy of a schema in which ``x-values`` has names that every tool of this process understands."""
     if isinstance(schema, (list, tuple)):
         return [with_sources(part, sources) for part in schema]
     if not isinstance(schema, Mapping):
@@ -164,21 +172,8 @@ def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:
     said: Mapping[str, Any] = mark if isinstance(mark, Mapping) else {"source": mark}
     source = sources.get(said["source"]) if isinstance(said.get("source"), str) else None
     if source is not None:
-        values = source if isinstance(source, Values) else Values(source)
-        made[KEYWORD] = replace(values, after=said.get("after"), longest=said.get("longest", LONGEST))
+        made[KEYWORD] = {**said, "source": values_of(source).name}
     return made
-
-
-def with_callables(value: Any, sources: Mapping[str, Any]) -> Any:
-    """Return JSON data in which callables stand instead of the names that ``x-values`` has."""
-    if isinstance(value, list):
-        return [with_callables(part, sources) for part in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: sources.get(part, part) if key == KEYWORD and isinstance(part, str) else with_callables(part, sources)
-        for key, part in value.items()
-    }
 
 
 def without_values(schema: Any) -> Any:
