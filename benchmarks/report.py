@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-_PAGES = ("performance", "evidence", "adapters", "decisions", "formats", "repair", "text-grammars")
+_PAGES = ("performance", "evidence", "adapters", "decisions", "decoding", "formats", "repair", "text-grammars")
 PAGES = tuple(DOCS / f"{name}.md" for name in _PAGES)
 PICTURE = DOCS / "images" / "growth.svg"
 COSTS = DOCS / "images" / "costs.svg"
@@ -653,6 +653,18 @@ def bfcl_v4(report: Result) -> str:
     return table((report["model"], "requests", *ways), rows)
 
 
+def sureness(report: Result) -> str:
+    """How often a choice is right, by its probability."""
+    rows = []
+    for kind in ("tools", "values"):
+        found = report[kind]
+        for each in found["bins"]:
+            span = f"{each['from']:g} to {each['to']:g}"
+            rows.append([kind, span, each["count"], f"{each['mean']:.2f}", f"{each['right']:.0%}"])
+        rows.append([kind, "all: calibration error", found["count"], f"{found['error']:.2f}", ""])
+    return table((report["model"], "probability", "choices", "mean probability", "right"), rows)
+
+
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
@@ -732,6 +744,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "memory": memory,
     "engines": below_machine(engines),
     "engine_rows": below_machine(engine_rows),
+    "sureness": below_machine(sureness),
     "bfcl_v4": below_machine(bfcl_v4),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),

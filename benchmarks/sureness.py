@@ -1,0 +1,85 @@
+"""Is a model as often right as it is sure? Probabilities of tools and of finite values, beside the share that is right.
+
+    python benchmarks/sureness.py path/to/bfcl-dev.jsonl.gz [--model smollm2] [--requests 120] [--keep]
+
+Requests of the Berkeley Function Calling Leaderboard that one call answers, with several tools, greedily, under
+``tool_choice="required"`` and ``exact_choice=True``. A tool is right if it is the one that is wanted; a value (of an
+``enum``, a boolean, a small integer) of the right tool is right if it is among the accepted ones. ``error`` is the
+expected calibration error: the mean distance of probability and share, weighted by the counts of the bins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+from real_model import accepts, cases
+from report import sureness as table_of
+from results_io import show
+
+from toolgrammar.core import load_model
+
+BINS = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)
+
+
+def binned(found: list[tuple[float, bool]]) -> dict[str, Any]:
+    """Return for each bin its count, mean probability and share of right ones, and the calibration error."""
+    rows = []
+    error = 0.0
+    for low, high in pairwise(BINS):
+        inside = [(p, right) for p, right in found if low <= p < high or (high == 1.0 and p == 1.0)]
+        if inside:
+            mean = sum(p for p, _ in inside) / len(inside)
+            share = sum(right for _, right in inside) / len(inside)
+            error += abs(mean - share) * len(inside) / len(found)
+            rows.append({"from": low, "to": high, "count": len(inside), "mean": mean, "right": share})
+    return {"count": len(found), "bins": rows, "error": error}
+
+
+def main() -> int:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--name", help="the model's name in the results")
+    parser.add_argument("--requests", type=int, default=120)
+    parser.add_argument(
+        "--most-prompt", type=int, default=900, help="leave out requests with longer prompts, in tokens"
+    )
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/sureness.{json,md}")
+    options = parser.parse_args()
+    model = load_model(options.model)
+    tools: list[tuple[float, bool]] = []
+    values: list[tuple[float, bool]] = []
+    several = (case for case in cases(options.data, options.requests) if len(case.tools) > 1)
+    fitting = (case for case in several if model.count_tokens(case.question, case.tools) <= options.most_prompt)
+    for case in islice(fitting, options.requests):
+        made = model.generate(
+            case.question,
+            tools=case.tools,
+            tool_choice="required",
+            parallel_tool_calls=False,
+            exact_choice=True,
+            max_tokens=200,
+        )
+        if made.finish_reason != "tool_calls":
+            continue
+        (sure,), (call,) = made.sureness, made.tool_calls
+        ((name, wanted),) = case.answer.items()
+        if sure.tool is not None:
+            tools.append((sure.tool, call.name == name))
+        if call.name == name:
+            for pointer, share in sure.values.items():
+                key = pointer[1:]
+                if key in wanted and key in call.arguments:  # not nested
+                    values.append((share, accepts(wanted[key], call.arguments[key])))
+    report = {"model": options.name or options.model, "tools": binned(tools), "values": binned(values)}
+    show("sureness", report, table_of(report), keep=options.keep)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
