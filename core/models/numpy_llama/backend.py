@@ -44,6 +44,10 @@ _BLOCK = {
 }
 
 
+#: Architectures of GGUF files that run here. Qwen2 is Llama with biases, and rotary pairs in halves.
+ARCHITECTURES = ("llama", "qwen2")
+
+
 class DecoderBackend(LocalBackend):
     """The common part of the backends with a `Network`; their sessions are independent of each other.
 
@@ -70,7 +74,7 @@ class DecoderBackend(LocalBackend):
 
 
 class NumpyBackend(DecoderBackend):
-    """A Llama in a GGUF file, computed by NumPy and a compiled kernel; implements `Backend`.
+    """A Llama or Qwen2 in a GGUF file, computed by NumPy and a compiled kernel; implements `Backend`.
 
     Quantised weights take 1.25 bytes each if the library was installed with a C compiler; otherwise they are unpacked
     to four bytes each.
@@ -100,12 +104,12 @@ class NumpyBackend(DecoderBackend):
     ) -> None:
         with GGUFFile(path) as file:
             metadata = file.metadata
-            _check_architecture(file)
+            architecture = _architecture(file)
             self._tokenizer = _tokenizer(file)
             vocabulary = self._tokenizer.vocabulary
-            config = _config(file, vocabulary.size)
-            window = context_window or int(metadata["llama.context_length"])
-            self.network = Network(config, _weights(file, config), window, threads)
+            config = _config(file, architecture, vocabulary.size)
+            window = context_window or int(metadata[f"{architecture}.context_length"])
+            self.network = Network(config, _weights(file, architecture, config), window, threads)
             bos = metadata.get("tokenizer.ggml.bos_token_id")
             self._bos = int(bos) if bos is not None and metadata.get("tokenizer.ggml.add_bos_token") else None
             source = str(metadata.get("tokenizer.chat_template", ""))
@@ -152,62 +156,68 @@ class NumpyBackend(DecoderBackend):
         return ids if self._bos is None or ids[:1] == [self._bos] else [self._bos, *ids]
 
 
-def _check_architecture(file: GGUFFile) -> None:
-    """Check that the network in a file is a plain Llama.
+def _architecture(file: GGUFFile) -> str:
+    """Return the architecture of the network in a file, which begins the keys of its metadata.
 
     Raises:
-        ModelError: it is not.
+        ModelError: it is none of `ARCHITECTURES`, or a variant that is not known here.
     """
     metadata = file.metadata
-    architecture = metadata.get("general.architecture")
-    if architecture != "llama":
+    architecture = str(metadata.get("general.architecture"))
+    if architecture not in ARCHITECTURES:
+        known = " and ".join(map(repr, ARCHITECTURES))
         raise ModelError(
-            f"{str(file.path)!r} is of the architecture {architecture!r}; only 'llama' runs in NumPy", hint=_OTHER_WAY
+            f"{str(file.path)!r} is of the architecture {architecture!r}; only {known} run in NumPy", hint=_OTHER_WAY
         )
-    scaling = metadata.get("llama.rope.scaling.type", "none")
-    unknown = [name for name in file.names if name.endswith((".bias", "_norm_exps.weight")) or "_exps." in name]
+    scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
+    biases = ("attn_q.bias", "attn_k.bias", "attn_v.bias") if architecture == "qwen2" else ()
+    endings = (".bias", "_norm_exps.weight")
+    unknown = [
+        name for name in file.names if (name.endswith(endings) and not name.endswith(biases)) or "_exps." in name
+    ]
     if scaling not in ("none", "linear"):
         what = f"rotary positions scaled by {scaling!r}"
-    elif metadata.get("llama.expert_count", 0):
+    elif metadata.get(f"{architecture}.expert_count", 0):
         what = "a mixture of experts"
     elif metadata.get("split.count", 1) > 1:
         what = "only one part of its weights"
     elif unknown:
         what = f"the tensor {unknown[0]!r}"
     else:
-        return
+        return architecture
     raise ModelError(f"{str(file.path)!r} has {what}, which NumPy does not run here", hint=_OTHER_WAY)
 
 
-def _config(file: GGUFFile, vocabulary: int) -> DecoderConfig:
+def _config(file: GGUFFile, architecture: str, vocabulary: int) -> DecoderConfig:
     """Return the shape of the network in a file."""
-    metadata = file.metadata
+    prefix = f"{architecture}."
+    metadata = {key.removeprefix(prefix): value for key, value in file.metadata.items() if key.startswith(prefix)}
     try:
-        dim, heads = int(metadata["llama.embedding_length"]), int(metadata["llama.attention.head_count"])
+        dim, heads = int(metadata["embedding_length"]), int(metadata["attention.head_count"])
         config = DecoderConfig(
             vocabulary=vocabulary,
             dim=dim,
-            layers=int(metadata["llama.block_count"]),
+            layers=int(metadata["block_count"]),
             heads=heads,
-            kv_heads=int(metadata.get("llama.attention.head_count_kv", heads)),
-            hidden=int(metadata["llama.feed_forward_length"]),
-            rope_base=float(metadata.get("llama.rope.freq_base", 10_000.0)),
-            epsilon=float(metadata["llama.attention.layer_norm_rms_epsilon"]),
+            kv_heads=int(metadata.get("attention.head_count_kv", heads)),
+            hidden=int(metadata["feed_forward_length"]),
+            rope_base=float(metadata.get("rope.freq_base", 10_000.0)),
+            epsilon=float(metadata["attention.layer_norm_rms_epsilon"]),
         )
-        window = int(metadata["llama.context_length"])
+        window = int(metadata["context_length"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(
             f"{str(file.path)!r} does not state its shape: {error}", hint="convert the model again"
         ) from error
     width = config.dim // config.heads if config.heads else 0
-    widths = [metadata.get(f"llama.{key}", width) for key in
+    widths = [metadata.get(key, width) for key in
               ("rope.dimension_count", "attention.key_length", "attention.value_length")]  # fmt: skip
     if window < 1 or any(each != width for each in widths):
         raise ModelError(f"{str(file.path)!r} has heads of another width than {width}", hint=_OTHER_WAY)
     return config
 
 
-def _weights(file: GGUFFile, config: DecoderConfig) -> dict[str, Any]:
+def _weights(file: GGUFFile, architecture: str, config: DecoderConfig) -> dict[str, Any]:
     """Return the arrays of a file with the names and shapes of `Network`."""
     weights: dict[str, Any] = {
         "embedding": file.tensor("token_embd.weight"),
@@ -218,21 +228,23 @@ def _weights(file: GGUFFile, config: DecoderConfig) -> dict[str, Any]:
     factors = np.ones(config.head_dim // 2, np.float32)
     if "rope_freqs.weight" in file.names:
         factors = np.asarray(file.tensor("rope_freqs.weight"))
-    scale = np.float32(file.metadata.get("llama.rope.scaling.factor", 1.0))
+    scale = np.float32(file.metadata.get(f"{architecture}.rope.scaling.factor", 1.0))
     weights["rope_factors"] = factors * scale
     for layer in range(config.layers):
         for name, inner in _BLOCK.items():
             tensor = file.tensor(f"blk.{layer}.{inner}.weight")
-            if name in ("query", "key"):
+            if name in ("query", "key") and architecture == "llama":
                 tensor = _in_halves(tensor, config.heads if name == "query" else config.kv_heads)
             weights[f"layers.{layer}.{name}"] = tensor.T
+            if f"blk.{layer}.{inner}.bias" in file.names:
+                weights[f"layers.{layer}.{name}_bias"] = file.tensor(f"blk.{layer}.{inner}.bias")
     return weights
 
 
 def _in_halves(rows: Any, heads: int) -> Any:
     """Return a query or key projection, with rotary pairs reordered to the two halves of a head.
 
-    In GGUF files the two numbers of a pair are adjacent, as in Meta's own code.
+    In GGUF files of Llama the two numbers of a pair are adjacent, as in Meta's own code; in others they are in halves.
     """
     count = rows.shape[0]
     if count % (2 * heads):

@@ -48,6 +48,7 @@ _PATTERNS = {
     "llama-bpe": r"'(?i:s|t|re|ve|m|ll|d)|[^\r\n{L}{N}]?[{L}]+|[{N}]{{1,3}}| ?[^{S}{L}{N}]+[\r\n]*|"
     r"[{S}]*[\r\n]+|[{S}]+(?![^{S}])|[{S}]+",
 }
+_PATTERNS["qwen2"] = _PATTERNS["llama-bpe"].replace("[{N}]{{1,3}}", "[{N}]")
 #: Patterns with which each number is a separate piece, before other rules.
 _DIGITS = frozenset({"smollm"})
 

@@ -1,4 +1,4 @@
-"""A Llama decoder in NumPy: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+"""A decoder like Llama's and Qwen2's in NumPy: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 
 Small models only: there is no batching and no accelerator. `Network` holds the weights and may be shared;
 `DecoderSession` is one sequence with its key/value cache.
@@ -11,6 +11,7 @@ embedding is then a `BlockMatrix`):
 ``layers.N.attention_norm``  ``[dim]``
 ``layers.N.query``           ``[dim, heads * head_dim]``
 ``layers.N.key``             ``[dim, kv_heads * head_dim]``, and ``layers.N.value`` likewise
+``layers.N.query_bias``      ``[heads * head_dim]`` (Qwen2); when absent, zeros; ``key_bias``, ``value_bias`` likewise
 ``layers.N.output``          ``[heads * head_dim, dim]``
 ``layers.N.mlp_norm``        ``[dim]``
 ``layers.N.gate``            ``[dim, hidden]``, and ``layers.N.up`` likewise
@@ -71,6 +72,13 @@ class DecoderConfig:
     hidden: int = 352
     rope_base: float = 10_000.0
     epsilon: float = 1e-5
+
+    def biases(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each bias, by name; there are all of them, or none."""
+        widths = {"query": self.dim, "key": self.kv_heads * self.head_dim, "value": self.kv_heads * self.head_dim}
+        return {
+            f"layers.{layer}.{name}_bias": (width,) for layer in range(self.layers) for name, width in widths.items()
+        }
 
     @property
     def head_dim(self) -> int:
@@ -200,7 +208,9 @@ class _Layer:
 
     def __init__(self, arrays: Mapping[str, Any], prefix: str) -> None:
         self.attention_norm = arrays[prefix + "attention_norm"]
-        self.query_key_value = beside([arrays[prefix + name] for name in ("query", "key", "value")])
+        names = [prefix + name for name in ("query", "key", "value")]
+        self.query_key_value = beside([arrays[name] for name in names])
+        self.bias = np.concatenate([arrays[f"{name}_bias"] for name in names]) if f"{names[0]}_bias" in arrays else None
         self.output = arrays[prefix + "output"]
         self.mlp_norm = arrays[prefix + "mlp_norm"]
         self.gate_up = beside([arrays[prefix + "gate"], arrays[prefix + "up"]])
@@ -334,7 +344,10 @@ class DecoderSession:
         config, layer = network.config, network.layers[index]
         count, heads, width = len(inputs), config.kv_heads, config.head_dim
         start, stop = self._length, self._length + len(inputs)
-        joined = (inputs @ layer.query_key_value).reshape(count, -1, width).transpose(1, 0, 2)
+        product = inputs @ layer.query_key_value
+        if layer.bias is not None:
+            product += layer.bias
+        joined = product.reshape(count, -1, width).transpose(1, 0, 2)
         positions = slice(start, stop) if tree is None else start + tree.depths
         turned = network.rotate(joined[: config.heads + heads], positions)
         self._keys[index, :, start:stop] = turned[config.heads :]
@@ -374,6 +387,8 @@ def _check_shape(config: DecoderConfig, weights: Mapping[str, Any]) -> None:
             hint="dim is a multiple of 2 * heads, and heads of kv_heads",
         )
     expected = config.shapes()
+    if any(name.endswith("_bias") for name in weights):
+        expected |= config.biases()
     for name, shape in expected.items():
         if name not in weights:
             raise ModelError(f"the weights have no array {name!r}", hint=_ARRAYS)

@@ -1,4 +1,4 @@
-"""GGUF files of tiny Llamas."""
+"""GGUF files of tiny Llamas, and of Qwen2."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_gguf(
         kinds: the types of weights, by parts of their names in transformers; the first that fits counts.
         change: is given the writer before it writes.
     """
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = gguf.GGUFWriter(path, model.config.model_type)
     backend = json.loads(tokens.backend_tokenizer.to_str())
     names = {token_id: name for name, token_id in tokens.get_vocab().items()}
     forms = {added["id"]: 3 if added["special"] else 4 for added in backend["added_tokens"]}
@@ -101,11 +101,13 @@ def finish_gguf(
     for layer in range(config.num_hidden_layers):
         for old, new in renamed.items():
             weight = state[f"model.layers.{layer}.{old}.weight"]
-            if new in ("attn_q", "attn_k"):
+            if new in ("attn_q", "attn_k") and config.model_type == "llama":
                 weight = interleaved(
                     weight, config.num_attention_heads if new == "attn_q" else config.num_key_value_heads
                 )
             add(f"blk.{layer}.{new}.weight", old, np.ascontiguousarray(weight))
+            if (bias := state.get(f"model.layers.{layer}.{old}.bias")) is not None:
+                writer.add_tensor(f"blk.{layer}.{new}.bias", bias)
     change(writer)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

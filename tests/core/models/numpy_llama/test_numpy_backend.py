@@ -50,6 +50,29 @@ def oracle(size: int, **options: Any) -> Any:
     return llama(vocab_size=size, rms_norm_eps=1e-5, initializer_range=0.3, **{**shape, **options})
 
 
+def qwen2(size: int) -> Any:
+    """A Qwen2 likewise, with biases of queries, keys and values."""
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=size,
+        hidden_size=64,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        rms_norm_eps=1e-6,
+        initializer_range=0.3,
+    )
+    model = Qwen2ForCausalLM(config).eval()
+    for name, weight in model.named_parameters():
+        if name.endswith(".bias"):
+            weight.data.normal_()
+    return model
+
+
 def quantise(model: Any, kinds: dict[str, str]) -> Any:
     """Round the weights of a model to a type of blocks; the change to each file tensor is the same."""
     for name, weight in model.named_parameters():
@@ -73,20 +96,21 @@ def close(left: Any, right: Any) -> bool:
     return np.allclose(left, right, rtol=1e-3, atol=1e-3 * float(np.abs(right).max()))
 
 
+@pytest.mark.parametrize("make", [oracle, qwen2])
 @pytest.mark.parametrize(
     "kinds",
     [
         {},
-        {"proj": "Q4_1", "embed": "Q8_0", "lm_head": "Q8_0"},
-        {"proj": "Q4_0", "v_proj": "Q8_0", "lm_head": "Q5_1"},
-        {"q_proj": "Q5_0", "mlp": "Q4_1"},
+        {"proj.weight": "Q4_1", "embed": "Q8_0", "lm_head": "Q8_0"},
+        {"proj.weight": "Q4_0", "v_proj.weight": "Q8_0", "lm_head": "Q5_1"},
+        {"q_proj.weight": "Q5_0", "mlp": "Q4_1"},
     ],
     ids=lambda kinds: "-".join(kinds.values()) or "floats",
 )
-def test_logits_are_those_of_transformers(tmp_path: Path, tokens: Any, kinds: dict[str, str]) -> None:
+def test_logits_are_those_of_transformers(tmp_path: Path, tokens: Any, kinds: dict[str, str], make: Any) -> None:
     """Logits after a prompt, after single steps and after short runs, with grouped queries and quantised weights."""
     size = len(tokens) + 3
-    model = quantise(oracle(size), kinds)
+    model = quantise(make(size), kinds)
     write_gguf(tmp_path / "tiny.gguf", model, tokens, TEMPLATE, kinds)
     backend = NumpyBackend(tmp_path / "tiny.gguf")
     assert backend.vocabulary.size == size and backend.context_window == 512
@@ -156,6 +180,7 @@ def test_pieces_are_those_of_tokenizers(name: str) -> None:
         "gpt-2": byte_level,
         "smollm": pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), byte_level]),
         "llama-bpe": pre_tokenizers.Split(Regex(llama_3), behavior="isolated"),
+        "qwen2": pre_tokenizers.Split(Regex(llama_3.replace("{1,3}", "")), behavior="isolated"),
     }[name]
     for text in TEXTS:
         expected = [text[start:stop] for _, (start, stop) in theirs.pre_tokenize_str(text)]
@@ -184,16 +209,16 @@ def refused(path: Path) -> ModelError:
 def test_other_models_are_refused(tmp_path: Path, tokens: Any) -> None:
     """Another architecture, tokenizer or kind of network is refused with its name, and the other way is named."""
     path = tmp_path / "other.gguf"
-    writer = gguf.GGUFWriter(path, "qwen2")
+    writer = gguf.GGUFWriter(path, "qwen3")
     writer.add_block_count(1)
     for step in (writer.write_header_to_file, writer.write_kv_data_to_file, writer.write_tensors_to_file):
         step()
     writer.close()
     error = refused(path)
-    assert "architecture 'qwen2'" in error.message and "gguf:" in error.hint
+    assert "architecture 'qwen3'" in error.message and "gguf:" in error.hint
     model = oracle(len(tokens))
     for change, message in (
-        (lambda own: own.add_tokenizer_pre("qwen2"), "tokenizer of the kind 'gpt2', 'qwen2'"),
+        (lambda own: own.add_tokenizer_pre("tekken"), "tokenizer of the kind 'gpt2', 'tekken'"),
         (lambda own: own.add_expert_count(4), "a mixture of experts"),
         (lambda own: own.add_rope_scaling_type(gguf.RopeScalingType.YARN), "scaled by 'yarn'"),
         (lambda own: own.add_key_length(8), "heads of another width than 16"),
