@@ -36,6 +36,7 @@ from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
+from toolgrammar.core.schema.read.live import KEYWORD, LIVE, places_of
 from toolgrammar.core.schema.read.reasoning_order import reasoning_first
 from toolgrammar.core.schema.scalars import dates
 
@@ -418,6 +419,20 @@ class ToolSet:
 
         return LiveValues(self._sources, CallReader(make_parser, ending_of(wire)), self._context)
 
+    def live_places(self, in_grammar: bool = False) -> tuple[str, ...]:
+        """Return the places of values that a server does not enforce, each after the tool's name.
+
+        Args:
+            in_grammar: the server has the grammar of the turn, with the values of the conversation.
+        """
+        keywords = (KEYWORD,) if in_grammar else LIVE
+        return tuple(
+            tool.name + place
+            for tool in self
+            if tool.readable is not tool
+            for place in places_of(tool.parameters, keywords)
+        )
+
     def to_structural_tag(
         self,
         format: str | WireFormat = "hermes",
@@ -447,6 +462,7 @@ class ToolSet:
         from .structural_tag import structural_tag
 
         turn = self._turn(tool_choice, parallel, "single", None)
+        turn = replace(turn, tools=tuple(tool.readable for tool in turn.tools))
         return structural_tag(get_format(format), self._counted(turn, min_calls, max_calls, False))
 
     def parser(

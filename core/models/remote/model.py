@@ -338,6 +338,10 @@ class RemoteModel(Model):
                     what = "a call" if verdict.calls else "an answer"
                     _LOG.warning("the server cut %s of %s at its token budget", what, self._name)
                 names = task.tools.names if task.tools is not None else ()
+                if not is_ignored:
+                    places = getattr(task.tools, "live_places", None)
+                    unsaid = () if places is None else places(form.plan is not None)
+                    form = replace(form, left_out=(*form.left_out, *unsaid))
                 has_schema = task.schema is not None or task.grammar is not None
                 by = form.enforced(names, has_schema=has_schema)
                 finish = RemoteFinish(

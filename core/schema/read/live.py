@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...basics.json_pointer import escape
-from ...dependent.live import KEYWORD, Mark, Values, registered, values_of
+from ...dependent.live import KEYWORD as KEYWORD
+from ...dependent.live import Mark, Values, registered, values_of
 from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
 from .keywords import map_schemas
@@ -76,6 +77,19 @@ def with_answers(schema: Any, answers: Mapping[Steps, Any]) -> Any:
         else:
             made[key] = with_answers(schema[key], under)
     return made
+
+
+def places_of(schema: Any, keywords: Sequence[str], at: str = "") -> Iterator[str]:
+    """Yield the JSON pointers of some keywords in a schema."""
+    if isinstance(schema, (list, tuple)):
+        for index, part in enumerate(schema):
+            yield from places_of(part, keywords, f"{at}/{index}")
+    elif isinstance(schema, Mapping):
+        for key, part in schema.items():
+            if key in keywords:
+                yield f"{at}/{key}"
+            else:
+                yield from places_of(part, keywords, f"{at}/{escape(str(key))}")
 
 
 def in_order(schema: Any) -> Any:
