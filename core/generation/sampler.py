@@ -64,10 +64,10 @@ class Sampler:
         if self._params.repetition_penalty != 1.0:
             self._seen.update(token_ids)
 
-    def forget(self, token_id: int) -> None:
-        """Record a token that was removed from the sequence."""
+    def forget(self, token_ids: Iterable[int]) -> None:
+        """Record tokens that were removed from the sequence."""
         if self._params.repetition_penalty != 1.0:
-            self._seen -= Counter((token_id,))
+            self._seen -= Counter(token_ids)
 
     def choose(self, logits: npt.NDArray[np.float32], allowed: npt.NDArray[np.intp]) -> int:
         """Return one of the allowed tokens.

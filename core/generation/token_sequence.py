@@ -128,7 +128,7 @@ class TokenSequence:
 
     def _remove_unread(self, token_id: int) -> None:
         self._unread.pop()
-        self._sampler.forget(token_id)
+        self._sampler.forget((token_id,))
 
     def _add_unread(self, token_id: int) -> None:
         self._unread.append(token_id)
@@ -141,8 +141,7 @@ class TokenSequence:
         """
         if list(prompt) == list(self.prompt):
             return
-        for token_id in self.prompt[: len(self.prompt) - self._healed]:
-            self._sampler.forget(token_id)
+        self._sampler.forget(self.prompt[: len(self.prompt) - self._healed])
         self.prompt = prompt
         begin = prompt[: len(prompt) - self._healed]
         self._sampler.saw(begin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
@@ -24,6 +25,8 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.conversation.events import CallStart
 from toolgrammar.core.generation.loop import Decoding
+from toolgrammar.core.generation.sampler import Sampler
+from toolgrammar.core.generation.token_sequence import TokenSequence
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.testing import ScriptedModel, render_reply
 from toolgrammar.tools import Tool, ToolSet
@@ -466,6 +469,23 @@ def test_in_every_format_a_name_is_complete_before_the_first_argument(name: str)
     parser = tools.parser(wire, names_only=True)
     begun = [event for piece in common for event in parser.feed(piece) if isinstance(event, CallStart)]
     assert [event.name for event in begun] == ["get"]
+
+
+def test_the_repetition_penalty_counts_the_new_prompt() -> None:
+    """Tokens of the old prompt count no more, and those of the new one do."""
+    sampler = Sampler(GenerateParams(repetition_penalty=1.5))
+    sequence = TokenSequence([1, 2, 2, 3], 300, sampler, None, lambda: False)
+    sampler.saw(sequence.prompt)
+    sequence.append(7, False)
+    sequence.replace_prompt([1, 2, 4, 4, 3])
+    assert sampler._seen == Counter([1, 2, 4, 4, 3, 7])
+    request = next(sequence.read())
+    assert request.token_ids == (1, 2, 4, 4, 3, 7) and request.kept is None
+    sequence.append(8, False)
+    sequence.replace_prompt([1, 2, 4, 5, 3])
+    request = next(sequence.read())
+    assert request.token_ids == (5, 3, 7, 8) and request.kept == 3
+    assert sampler._seen == Counter([1, 2, 4, 5, 3, 7, 8])
 
 
 # -- the tool set --------------------------------------------------------------------------------------------------

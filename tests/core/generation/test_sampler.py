@@ -157,7 +157,7 @@ def test_bias_and_penalty_come_before_temperature() -> None:
     )
     sampler = Sampler(params)
     sampler.saw([0, 0, 3, 2, 3])
-    sampler.forget(2)
+    sampler.forget((2,))
     adjusted = {0: 2.0 / 1.6, 1: 0.5, 2: 0.0, 5: 1.75}
     weights = {token: np.exp(score / 0.7) for token, score in adjusted.items()}
     expected = {token: float(weight / sum(weights.values())) for token, weight in weights.items()}
