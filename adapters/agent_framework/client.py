@@ -143,7 +143,7 @@ class ToolGrammarChatClient(
         """Return how many tokens a prompt has, by the model's tokenizer and template; an estimate for a server's."""
         with _shared.translated(errors):
             tool_set = self._loaded.tools([openai_tool(tool) for tool in tools])
-            mode = self._default_options.get("tools_in_prompt") or "schemas"
+            mode: Any = self._default_options.get("tools_in_prompt") or "schemas"
             return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set, mode)
 
 

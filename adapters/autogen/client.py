@@ -323,7 +323,7 @@ class ToolGrammarChatCompletionClient(ChatCompletionClient, Component[ToolGramma
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """Return the number of tokens of the prompt, by the model's tokenizer and template."""
         tool_set = self._loaded.tools(openai_tools(tools))
-        mode = self._create_args.get("tools_in_prompt") or "schemas"
+        mode: Any = self._create_args.get("tools_in_prompt") or "schemas"
         return _shared.count_tokens(self._loaded.model(), to_messages(messages), tool_set, mode)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:

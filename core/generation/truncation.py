@@ -15,7 +15,7 @@ def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
         offset: index of the first forced character.
 
     Returns:
-        The innermost value that was incomplete at ``offset``, then every value that begins after it (not its parts).
+        The innermost value that was incomplete at ``offset``, then every value that begins there or later (not its parts).
         Empty if the text is not JSON.
     """
     try:
@@ -37,10 +37,10 @@ def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, 
     innermost: Value | None = None
     forced: list[Value] = []
     for value in values_of(text):
-        is_scalar = text[value.start] not in '"{['
+        is_number = text[value.start] in "-0123456789"
         if value.start >= offset:
             if value.parent is None or value.parent.start < offset:
                 forced.append(value)
-        elif value.end > offset or (is_scalar and value.end == offset < len(text)):  # a number could continue
+        elif value.end > offset or (is_number and value.end == offset < len(text)):  # it could continue
             innermost = value
     return None if innermost is None else innermost.pointer(), tuple(value.pointer() for value in forced)

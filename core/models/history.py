@@ -230,7 +230,8 @@ def _shows_system(source: str) -> bool:
 
 
 def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
-    """Return a conversation in a shape."""
+    """Return the turns that a template of this shape reads: arguments, ids, and texts beside calls are rewritten. A
+    result without an id answers the earliest unanswered call."""
     turns: list[Turn] = []
     names: dict[str, tuple[str, str]] = {}  # by id: the id in the template's form, and the name of the function
     taken: set[str] = set()
@@ -247,27 +248,30 @@ def shaped(messages: Sequence[Message], shape: MessageShape) -> list[Turn]:
                     arguments = json.dumps(arguments, ensure_ascii=False)
                 elif shape.arguments != "object":
                     arguments = {key: _as_text(value, shape) for key, value in arguments.items()}
-                asked = call.id or f"call_{number}"
-                own = _id(asked, call.name, number, shape, taken)
-                taken.add(own)
-                names[asked] = own, call.name
-                unanswered.append(asked)
-                calls.append({"type": "function", "id": own, "function": {"name": call.name, "arguments": arguments}})
+                given = call.id or f"call_{number}"
+                written = _id(given, call.name, number, shape, taken)
+                taken.add(written)
+                names[given] = written, call.name
+                unanswered.append(given)
+                calls.append(
+                    {"type": "function", "id": written, "function": {"name": call.name, "arguments": arguments}}
+                )
                 number += 1
             if message.text and shape.text == "before":
                 turns.append(dict(turn))
             if message.text and shape.text == "after":
                 turn[_SAID] = message.text
+            # With "dropped", the text is nowhere: the template shows none.
             turn["content"] = message.text if message.text and shape.text == "beside" else shape.empty
             turn["tool_calls"] = calls
         if message.role == "tool":
-            asked = message.tool_call_id or ""
-            if not asked and unanswered:
-                asked = unanswered[0]
-            if asked in unanswered:
-                unanswered.remove(asked)
-            own, name = names.get(asked, (asked, ""))
-            turn["tool_call_id"] = own
+            given = message.tool_call_id or ""
+            if not given and unanswered:
+                given = unanswered[0]
+            if given in unanswered:
+                unanswered.remove(given)
+            written, name = names.get(given, (given, ""))
+            turn["tool_call_id"] = written
             turn["name"] = message.name or name
         if message.reasoning:
             _add_reasoning(turn, message.reasoning, shape)
@@ -321,14 +325,14 @@ def _add_reasoning(turn: Turn, reasoning: str, shape: MessageShape) -> None:
         turn[shape.reasoning] = reasoning
 
 
-def _id(own: str, name: str, number: int, shape: MessageShape, taken: set[str]) -> str:
+def _id(given: str, name: str, number: int, shape: MessageShape, taken: set[str]) -> str:
     """Return the id of a call in the form of the shape; an id that has it is unchanged."""
-    if shape.ids == "nine" and not re.fullmatch("[A-Za-z0-9]{9}", own):
-        short = re.sub("[^A-Za-z0-9]", "", own)[-9:].rjust(9, "0")
-        return short if short not in taken else hashlib.sha256(f"{own} {number}".encode()).hexdigest()[:9]
-    if shape.ids == "counted" and not re.fullmatch(r"(?:functions\.)?[^:]+:[0-9]+", own):
+    if shape.ids == "nine" and not re.fullmatch("[A-Za-z0-9]{9}", given):
+        short = re.sub("[^A-Za-z0-9]", "", given)[-9:].rjust(9, "0")
+        return short if short not in taken else hashlib.sha256(f"{given} {number}".encode()).hexdigest()[:9]
+    if shape.ids == "counted" and not re.fullmatch(r"(?:functions\.)?[^:]+:[0-9]+", given):
         return f"functions.{name}:{number}"
-    return own
+    return given
 
 
 def _one_call_a_turn(turns: Sequence[Turn], empty: str | None) -> list[Turn]:

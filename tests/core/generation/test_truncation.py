@@ -18,6 +18,7 @@ TEXT = '{"a": "hello", "b": [1, {"c": true}], "d/e": 12}'
         ('{"a": "hello"', ("", "/b", "/d~1e")),
         ('{"a": "hello", "b": [1', ("/b/0", "/b/1", "/d~1e")),
         ('{"a": "hello", "b": [1, {"c": tr', ("/b/1/c", "/d~1e")),
+        ('{"a": "hello", "b": [1, {"c": true', ("/b/1", "/d~1e")),  # a literal is whole, a number might go on
         ('{"a": "hello", "b": [1, {"c": true}', ("/b", "/d~1e")),
         ('{"a": "hello", "b": [1, {"c": true}], "d/e": 1', ("/d~1e",)),
         ('{"a": "hello", "b": [1, {"c": true}], "d/e": 12', ("/d~1e",)),
