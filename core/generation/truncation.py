@@ -15,8 +15,8 @@ def truncated_pointers(text: str, offset: int) -> tuple[str, ...]:
         offset: index of the first forced character.
 
     Returns:
-        The innermost value that was incomplete at ``offset``, then every value that begins there or later (not its parts).
-        Empty if the text is not JSON.
+        The innermost value that was incomplete at ``offset``, then every value that begins there or later (not its
+        parts). Empty if the text is not JSON.
     """
     try:
         json.loads(text)
