@@ -28,21 +28,23 @@ Recogniser = Callable[[Any], "list[Tool] | None"]
 
 
 def _langchain(source: Any) -> list[Tool] | None:
-    """LangChain's ``BaseTool``: injected arguments are left out of ``tool_call_schema``."""
+    """LangChain's ``BaseTool``: injected arguments are left out of ``tool_call_schema``; ``extras`` may defer it."""
     name = _name(source)
     if name is None or not hasattr(source, "tool_call_schema"):
         return None
     description = _description(source)
     metadata = getattr(source, "metadata", None) or {}
+    is_deferred = (getattr(source, "extras", None) or {}).get("defer_loading") is True
     if metadata.get("type") == "custom_tool":  # of langchain-openai, whose argument has this name
         parameters = text_parameters(grammar_of(metadata.get("format"), name), "__arg1")
-        return [Tool(name, description, parameters, function=_of_dict(source.invoke))]
+        return [Tool(name, description, parameters, function=_of_dict(source.invoke), deferred=is_deferred)]
     if getattr(source, "args_schema", True) is None and "tool_input" in (getattr(source, "args", None) or ()):
         # A tool of one text: LangChain itself gives the model this schema.
-        return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke))]
+        return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke), deferred=is_deferred)]
     only_async = getattr(source, "func", True) is None and getattr(source, "coroutine", None) is not None
     run = _of_dict(source.ainvoke if only_async else source.invoke)
-    return [Tool(name, description, parameters_of(source.tool_call_schema, name), function=run)]
+    schema = parameters_of(source.tool_call_schema, name)
+    return [Tool(name, description, schema, function=run, deferred=is_deferred)]
 
 
 def _crewai(source: Any) -> list[Tool] | None:
