@@ -232,12 +232,14 @@ class LiveValues:
 
     Attributes:
         asked: the number of times that a callable was asked.
+        missing: the error for the last member without a value, in case nothing else can follow a text.
     """
 
     sources: Mapping[Any, Any] = field(default_factory=dict)
     read: Callable[[str], Reading] | None = None
     context: contextvars.Context | None = None
     asked: int = 0
+    missing: LiveValuesError | None = None
 
     def __post_init__(self) -> None:
         self._by_text: dict[tuple[Mark, bytes], Answer] = {}

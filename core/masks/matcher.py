@@ -263,6 +263,8 @@ class Matcher:
             doubts = masks.fill(cython.cast(cython.int, self._state), words)
             if doubts is not None:
                 self._settle(out, words, masks, doubts)
+                if self._live is not None and self._live.missing is not None and not out.any():
+                    raise self._live.missing
         return None
 
     @cython.cfunc

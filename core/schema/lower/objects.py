@@ -492,9 +492,11 @@ class ObjectLowering:
         error = next((answer.error for answer in known if answer.error is not None), None)
         if error is None and len(known) == len(answers):
             node = self._answered(plan, state, number, rest, known)
-            if node != self.nodes.EMPTY or not required:
+            if node != self.nodes.EMPTY:
                 return node
-            error = no_values(marks[0][2], known[0].tool)
+            error = before.live.missing = no_values(marks[0][2], known[0].tool)
+            if not required and not before.is_plan:
+                return node
         if before.is_plan:  # a text that is only measured
             return self.planned(live)
         if self._undecided(plan, state, number):

@@ -16,10 +16,12 @@ import pytest
 from toolgrammar.core import (
     ConstraintCache,
     Grammar,
+    GrammarError,
     InvalidSchemaError,
     LiveValues,
     LiveValuesError,
     Matcher,
+    UnsatisfiableSchemaError,
     Values,
     Vocabulary,
 )
@@ -194,6 +196,92 @@ def test_every_budget_ends_with_a_whole_text(schema: dict[str, Any]) -> None:
         assert text in valid
         ended.add(text)
     assert len(ended) > 3
+
+
+def drawn(rng: random.Random) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return a schema of flat objects with live values in random places, and a table of what the callables return."""
+    names = ["p", "q", "r", "s"][: rng.randrange(2, 5)]
+    properties: dict[str, Any] = {}
+    table: dict[str, list[Any]] = {}
+    for index, name in enumerate(names):
+        values = rng.choice([["a"], ["a", "b"], [1, 12], ["x", None], ["ab", "a"]])
+        if index and rng.random() < 0.7:
+            after = rng.sample(names[:index], rng.randrange(0, index + 1))
+            properties[name] = {"x-values": {"source": name, "after": after, "longest": 4}}
+            table[name] = [[], values, values[:1], [*values, 3]]
+        else:
+            properties[name] = {"enum": values}
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    schema["required"] = [name for name in names if rng.random() < 0.5]
+    if rng.random() < 0.3:
+        schema["minProperties"] = rng.randrange(len(names) + 1)
+    if rng.random() < 0.3:
+        schema["maxProperties"] = rng.randrange(len(schema["required"]), len(names) + 1)
+    if rng.random() < 0.3:
+        schema["dependentRequired"] = {rng.choice(names): [rng.choice(names)]}
+    return schema, table
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_objects(seed: int) -> None:
+    """With bounds on members, dependencies and any order: the masks write the texts of the oracle, and no other."""
+    rng = random.Random(seed)
+    schema, table = drawn(rng)
+    names = list(schema["properties"])
+
+    def answer(name: str, call: dict[str, Any]) -> list[Any]:
+        options = table[name]
+        return options[(len(json.dumps(call)) + names.index(name) + seed) % len(options)]
+
+    found = set()
+
+    def rest(index: int, call: dict[str, Any]) -> None:
+        if index == len(names):
+            needs = schema.get("dependentRequired", {})
+            is_sized = schema.get("minProperties", 0) <= len(call) <= schema.get("maxProperties", 9)
+            if is_sized and all(set(other) <= call.keys() for name, other in needs.items() if name in call):
+                found.add(json.dumps(call))
+            return
+        name = names[index]
+        member = schema["properties"][name]
+        if name not in schema["required"]:
+            rest(index + 1, call)
+        values = member.get("enum")
+        if values is None:
+            values = answer(name, {key: call[key] for key in member["x-values"]["after"] if key in call})
+        for value in values:
+            rest(index + 1, {**call, name: value})
+
+    rest(0, {})
+    live = {name: lambda call, name=name: answer(name, call) for name in table}
+    order: Any = rng.choice(["schema", "any"]) if table else "schema"
+    try:
+        constraint = Grammar.from_json_schema(schema, property_order=order).bind(VOCABULARY)
+        matcher = constraint.matcher(LiveValues(live))
+    except (UnsatisfiableSchemaError, GrammarError):
+        assert not found
+        return
+    texts: set[str] = set()
+
+    def write(text: bytes) -> None:
+        try:
+            allowed = matcher.allowed_tokens()
+        except LiveValuesError:
+            return
+        assert allowed
+        if EOS in allowed:
+            texts.add(text.decode())
+        for token in allowed:
+            if token < 256:
+                try:
+                    assert matcher.accept(token)
+                except LiveValuesError:
+                    continue
+                write(text + bytes((token,)))
+                matcher.rollback(1)
+
+    write(b"")
+    assert texts == found
 
 
 def test_a_callable_is_asked_once_for_the_arguments_before_it() -> None:
