@@ -80,7 +80,8 @@ class Tool:
         check_name(self.name)
         parameters, values = named_values(self.parameters)
         object.__setattr__(self, "values", {**self.values, **values})
-        object.__setattr__(self, "parameters", in_order(_as_object_schema(parameters, self.name)))
+        parameters = _as_object_schema(parameters, self.name)
+        object.__setattr__(self, "parameters", in_order(parameters) if has_values(parameters) else parameters)
 
     @classmethod
     def custom(

@@ -289,11 +289,13 @@ def _read(
             hint=_meant(schema),
             place=Place(pointer=""),
         )
-    schema = in_order(schema)
+    is_live = has_values(schema)
+    if is_live:
+        schema = in_order(schema)
     try:
-        return _checked(Document(schema, options.registry), options)
+        return _checked(Document(schema, options.registry, is_live=is_live), options)
     except DynamicReferences:
-        return _checked(Document(schema, options.registry, dynamic=True), options)
+        return _checked(Document(schema, options.registry, dynamic=True, is_live=is_live), options)
 
 
 def _checked(

@@ -52,6 +52,7 @@ class GoalNodes(Protocol):
         fixed_colon: the text between a name and its value, where whitespace is not left open.
         syntax: how values are written; None: as JSON.
         here: the schema whose values are expanded now, for the place of an error; None: it is not known.
+        is_live: the document has live values.
     """
 
     nodes: Nodes
@@ -63,6 +64,7 @@ class GoalNodes(Protocol):
     fixed_colon: bytes
     syntax: ValueSyntax | None
     here: Located | None
+    is_live: bool
 
     # -- goals ------------------------------------------------------------------------------------------------
 

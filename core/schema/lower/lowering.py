@@ -99,6 +99,7 @@ class Lowering:
         colon: the node between a name and its value.
         fixed_colon: the text of ``colon``, if whitespace is not flexible.
         number: part of the name of every rule: several documents may be lowered into one store.
+        is_live: the document has live values.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Lowering:
         loose = nodes.sequence([self.space, nodes.literal(b":"), self.space])
         self.colon = loose if self.flexible else nodes.literal(self.fixed_colon)
         self.syntax = options.syntax
+        self.is_live = normaliser.document.is_live
         self.merged = MergedObjects(self)
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self)

@@ -431,7 +431,7 @@ class ObjectLowering:
         words = plan.words[number]
         if words is None:
             words = self._words(plan, number)
-        if words and plan.marks_of(number):
+        if words and self.lowering.is_live and plan.marks_of(number):
             live.append(number)
         elif words:
             rest = self._after_name(plan, state, number, None)

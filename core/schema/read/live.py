@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
 from ...basics.json_pointer import escape
@@ -23,17 +23,19 @@ def has_values(schema: Any) -> bool:
 
 def has_keyword(schema: Any, keywords: Sequence[str]) -> bool:
     """Return True if one of some keywords may stand in a schema."""
-    waiting, seen = [schema], set()
+    waiting: list[Any] = [schema]
+    seen: set[int] = set()
     while waiting:
         part = waiting.pop()
-        if isinstance(part, (Mapping, list)) and id(part) not in seen:
-            seen.add(id(part))
-            if isinstance(part, Mapping):
-                if any(keyword in part for keyword in keywords):
+        if isinstance(part, Mapping):
+            for keyword in keywords:
+                if keyword in part:
                     return True
-                waiting += part.values()
-            else:
-                waiting += part
+            part = part.values()
+        for inner in part if isinstance(part, (list, ValuesView)) else ():
+            if isinstance(inner, (dict, list, Mapping)) and id(inner) not in seen:
+                seen.add(id(inner))
+                waiting.append(inner)
     return False
 
 
@@ -93,10 +95,7 @@ def places_of(schema: Any, keywords: Sequence[str], at: str = "") -> Iterator[st
 
 
 def in_order(schema: Any) -> Any:
-    """Return a schema in which each property stands after those that its live values read; the same object if nothing
-    changes."""
-    if not has_values(schema):
-        return schema
+    """Return a schema with live values in which each property stands after those that they read."""
 
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
         properties = inner.get("properties")

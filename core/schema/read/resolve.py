@@ -61,18 +61,25 @@ class Document:
         entries: approximate number of keywords, names and listed values; set by the check.
         has_common: it has a format or a bound of `common_values`; set by the check.
         disjoint: identities of schemas with a ``oneOf`` of which no value satisfies two options.
+        is_live: see below.
 
     Args:
         schema: the document.
         registry: other schemas that references may name, by address. The specification's own metaschemas are known.
         dynamic: it uses ``$dynamicRef`` or ``$recursiveRef``, so that the meaning of a subschema depends on the path to
             it.
+        is_live: it has live values (``x-values``).
     """
 
     def __init__(
-        self, schema: Any, registry: Registry[Any] | Mapping[str, Any] | None = None, dynamic: bool = False
+        self,
+        schema: Any,
+        registry: Registry[Any] | Mapping[str, Any] | None = None,
+        dynamic: bool = False,
+        is_live: bool = False,
     ) -> None:
         self.schema = schema
+        self.is_live = is_live
         self.registry = registry
         self.dynamic = dynamic
         self._named = schema.get("$schema") if isinstance(schema, (dict, Mapping)) else None  # the metaschema's address

@@ -8,6 +8,7 @@ import json
 import random
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -198,8 +199,9 @@ def test_every_budget_ends_with_a_whole_text(schema: dict[str, Any]) -> None:
     assert len(ended) > 3
 
 
-def drawn(rng: random.Random) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """Return a schema of flat objects with live values in random places, and a table of what the callables return."""
+def drawn(seed: int) -> tuple[dict[str, Any], dict[str, Callable[[dict[str, Any]], list[Any]]]]:
+    """Return a schema of flat objects with live values in random places, and their callables."""
+    rng = random.Random(seed)
     names = ["p", "q", "r", "s"][: rng.randrange(2, 5)]
     properties: dict[str, Any] = {}
     table: dict[str, list[Any]] = {}
@@ -219,20 +221,27 @@ def drawn(rng: random.Random) -> tuple[dict[str, Any], dict[str, list[Any]]]:
         schema["maxProperties"] = rng.randrange(len(schema["required"]), len(names) + 1)
     if rng.random() < 0.3:
         schema["dependentRequired"] = {rng.choice(names): [rng.choice(names)]}
-    return schema, table
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_random_objects(seed: int) -> None:
-    """With bounds on members, dependencies and any order: the masks write the texts of the oracle, and no other."""
-    rng = random.Random(seed)
-    schema, table = drawn(rng)
-    names = list(schema["properties"])
 
     def answer(name: str, call: dict[str, Any]) -> list[Any]:
         options = table[name]
         return options[(len(json.dumps(call)) + names.index(name) + seed) % len(options)]
 
+    return schema, {name: partial(answer, name) for name in table}
+
+
+def values_in(schema: dict[str, Any], live: dict[str, Any], name: str, call: dict[str, Any]) -> list[Any]:
+    """Return the values of a member after the others of a call."""
+    member = schema["properties"][name]
+    if "enum" in member:
+        return list(member["enum"])
+    return list(live[name]({key: call[key] for key in member["x-values"]["after"] if key in call}))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_objects(seed: int) -> None:
+    """With bounds on members, dependencies and any order: the masks write the texts of the oracle, and no other."""
+    schema, live = drawn(seed)
+    names = list(schema["properties"])
     found = set()
 
     def rest(index: int, call: dict[str, Any]) -> None:
@@ -243,18 +252,13 @@ def test_random_objects(seed: int) -> None:
                 found.add(json.dumps(call))
             return
         name = names[index]
-        member = schema["properties"][name]
         if name not in schema["required"]:
             rest(index + 1, call)
-        values = member.get("enum")
-        if values is None:
-            values = answer(name, {key: call[key] for key in member["x-values"]["after"] if key in call})
-        for value in values:
+        for value in values_in(schema, live, name, call):
             rest(index + 1, {**call, name: value})
 
     rest(0, {})
-    live = {name: lambda call, name=name: answer(name, call) for name in table}
-    order: Any = rng.choice(["schema", "any"]) if table else "schema"
+    order: Any = "any" if live and seed % 2 else "schema"
     try:
         constraint = Grammar.from_json_schema(schema, property_order=order).bind(VOCABULARY)
         matcher = constraint.matcher(LiveValues(live))
@@ -282,6 +286,34 @@ def test_random_objects(seed: int) -> None:
 
     write(b"")
     assert texts == found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_objects_under_budgets(seed: int) -> None:
+    """Walks under narrowed masks end whole and within the budget, or with the error of a member without values."""
+    schema, live = drawn(seed)
+    try:
+        constraint = Grammar.from_json_schema(schema).bind(VOCABULARY)
+    except UnsatisfiableSchemaError:
+        return
+    least = Budget(constraint.matcher(LiveValues(live))).needed()[0]
+    row = np.zeros(constraint.words, dtype=np.uint32)
+    for budget in range(least, least + 24, 3):
+        rng, matcher, tokens = random.Random(budget), constraint.matcher(LiveValues(live)), list[int]()
+        limit = Budget(matcher)
+        try:
+            while not matcher.is_finished:
+                matcher.fill_mask(row)
+                limit.narrow(row, tokens, budget - len(tokens))
+                choices = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+                token = rng.choice(choices)
+                assert matcher.accept(token)
+                tokens += [token] if token != EOS else []
+        except LiveValuesError:
+            continue
+        assert len(tokens) <= budget
+        call = json.loads(b"".join(VOCABULARY.tokens[token] or b"" for token in tokens))
+        assert all(value in values_in(schema, live, name, call) for name, value in call.items())
 
 
 def test_a_callable_is_asked_once_for_the_arguments_before_it() -> None:
