@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import contextvars
 import inspect
-import itertools
 import json
+import secrets
 import threading
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -86,10 +86,11 @@ class Values:
 
     @property
     def name(self) -> str:
-        """A name by which tools of this process find the object, as long as it is alive."""
+        """A name by which tools of this process find the object, as long as it is alive. It cannot be guessed, so that
+        clients of a server name no callables."""
         name: str | None = self.__dict__.get("_name")
         if name is None:
-            name = f"toolgrammar-values-{next(_NUMBERS)}"
+            name = f"toolgrammar-values-{secrets.token_hex(16)}"
             object.__setattr__(self, "_name", name)
             _NAMED[name] = self
         return name
@@ -110,7 +111,6 @@ class Values:
 
 #: The objects that have a name, as long as they are alive.
 _NAMED: weakref.WeakValueDictionary[str, Values] = weakref.WeakValueDictionary()
-_NUMBERS = itertools.count(1)
 
 
 def registered(name: object) -> Values | None:

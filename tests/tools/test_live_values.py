@@ -13,6 +13,7 @@ from toolgrammar.core import (
     AtLeast,
     AtMost,
     BudgetError,
+    CallEnd,
     DaysFromToday,
     Grammar,
     InvalidArgumentsError,
@@ -378,3 +379,28 @@ def test_a_dict_of_a_tool_keeps_its_callables_in_the_process() -> None:
     lost = json.loads(json.dumps(told).replace("toolgrammar-values-", "toolgrammar-values-9999"))
     with pytest.raises(LiveValuesError, match="nothing gives the values"):
         ToolSet.from_any([lost]).validate({"name": "close_ticket", "arguments": {"project": "acme", "id": "A-1"}})
+
+
+def test_batches_and_streams(noise: Model) -> None:
+    """Answers that are written together, in other threads, have the context of their request."""
+    tools = ToolSet([mine])
+    with given(user="ada"):
+        options: dict[str, Any] = {"tools": tools, "tool_choice": "mine", "max_tokens": 90}
+        batch = noise.generate_batch(["x", "y", "z"], **options)
+        events = list(noise.stream("x", **options))
+    calls = [call for generation in batch for call in generation.tool_calls]
+    calls += [event.call for event in events if isinstance(event, CallEnd)]
+    assert [call.arguments for call in calls] == [{"ticket": "ada-1"}] * 4
+
+
+def test_clients_cannot_name_callables_of_a_server() -> None:
+    """A name in a request is unknown, unless it is the name of an object of this process, which cannot be guessed."""
+    names = {Values(list).name for _ in range(3)}
+    assert len(names) == 3 and all(len(name) > 40 for name in names)
+    tools = ToolSet.from_any(
+        [{"name": "f", "parameters": {"properties": {"a": {"x-values": "ids"}}, "required": ["a"]}}]
+    )
+    with pytest.raises(LiveValuesError, match="nothing gives the values of 'ids'"):
+        ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "f", {"a": "x"}),))]).generate(
+            "x", tools=tools, tool_choice="f", max_tokens=200
+        )
