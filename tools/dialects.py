@@ -28,6 +28,7 @@ from typing import Any
 from toolgrammar.core.basics.json_pointer import to_pointer
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
 from toolgrammar.core.schema.pydantic.discriminator import require_tags
+from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.keywords import (
     DATA,
     KEYWORDS,
@@ -335,3 +336,10 @@ def _number(text: str) -> Any:
 
 def _is_true(value: Any) -> bool:
     return value is True or (isinstance(value, str) and value.lower() == "true")
+
+
+def response_schema_of(source: Any) -> dict[str, Any] | bool:
+    """Return the schema of a JSON answer: a class's, or the schema itself."""
+    if hasattr(source, "model_json_schema"):
+        source = json_schema_of(source, is_written=True)
+    return to_json_schema(source)

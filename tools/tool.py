@@ -359,3 +359,17 @@ def _essence(schema: Any) -> Any:
         else:
             result[key] = _essence(value)
     return result
+
+
+def merged(first: Tool, second: Tool) -> Tool:
+    """Return one tool for two of the same name, if they allow the same calls and do not disagree on what to run."""
+    runs = first.function is None or second.function is None or first.function == second.function
+    if first.fingerprint != second.fingerprint or not runs or dict(first.values) != dict(second.values):
+        raise SchemaError(
+            "two different tools have the same name",
+            hint="rename one of them",
+            place=Place(tool=first.name),
+        )
+    if first.function is None and first.model is None:
+        return first.changed(function=second.function, model=second.model, binder=second.binder)
+    return first

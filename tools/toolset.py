@@ -34,7 +34,6 @@ from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
-from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.dated import of_today
 from toolgrammar.core.schema.read.live import KEYWORD, LIVE, places_of
 from toolgrammar.core.schema.read.reasoning_order import reasoning_first
@@ -44,7 +43,7 @@ from .argument_checker import ArgumentChecker
 from .call_grammars import CALL_GRAMMARS, CallGrammars
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .closed_schema import close_objects
-from .dialects import to_json_schema
+from .dialects import response_schema_of
 from .formats import (
     MALFORMED,
     FormatParser,
@@ -59,6 +58,7 @@ from .formats import (
     new_call_id,
 )
 from .formats.bare_json import BareJsonParser
+from .formats.base import turn_as_text
 from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
@@ -66,7 +66,7 @@ from .formats.template.arguments import kinds_of_arguments
 from .live_values import CallReader, check_values, ending_of, has_no_value
 from .repair import repair_call
 from .sources.any_source import tools_from_any
-from .tool import Tool, ToolList, warn_of_skipped, with_tool
+from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
 
 _LOG = logger_of("tools")
 
@@ -121,7 +121,7 @@ class ToolSet:
         for tool in given:
             before = self._tools.get(tool.name)
             try:
-                self._tools[tool.name] = tool if before is None else _merged(before, tool)
+                self._tools[tool.name] = tool if before is None else merged(before, tool)
             except SchemaError as error:
                 if not tool.optional:
                     raise
@@ -334,7 +334,7 @@ class ToolSet:
         wire = get_format(format)
         require_word("whitespace", whitespace, Whitespace)
         require_word("reasoning", reasoning, Reasoning)
-        schema = None if response_schema is None else of_today(_response_schema(response_schema))
+        schema = None if response_schema is None else of_today(response_schema_of(response_schema))
         tools = self if allowed is None else self.subset(allowed)
         turn = tools._turn(tool_choice, parallel, whitespace, schema)
         if turn.tools:
@@ -755,7 +755,7 @@ class ToolSet:
             if message.role == "tool":
                 results.append(wire.render_result(message))
             elif message.tool_calls:
-                rendered.append(replace(message, content=_turn_as_text(wire, message), tool_calls=()))
+                rendered.append(replace(message, content=turn_as_text(wire, message), tool_calls=()))
             else:
                 rendered.append(message)
         return (*rendered, Message("user", "\n".join(results))) if results else tuple(rendered)
@@ -893,34 +893,3 @@ class ToolSet:
 
 def _unchecked(call: ToolCall) -> ToolCall:
     return call
-
-
-def _merged(first: Tool, second: Tool) -> Tool:
-    """Return one tool for two of the same name, if they allow the same calls and do not disagree on what to run."""
-    runs = first.function is None or second.function is None or first.function == second.function
-    if first.fingerprint != second.fingerprint or not runs or dict(first.values) != dict(second.values):
-        raise SchemaError(
-            "two different tools have the same name",
-            hint="rename one of them",
-            place=Place(tool=first.name),
-        )
-    if first.function is None and first.model is None:
-        return first.changed(function=second.function, model=second.model, binder=second.binder)
-    return first
-
-
-def _turn_as_text(wire: WireFormat, message: Message) -> str:
-    """Return a turn as a format writes it; several calls, or text beside calls, also where the format has no room."""
-    calls = message.tool_calls
-    if len(calls) > 1 and not getattr(wire, "parallel", True):
-        return "\n".join(filter(None, [message.text, *(wire.render_calls([call]) for call in calls)]))
-    if message.text and not getattr(wire, "prose", True):
-        return f"{message.text}\n{wire.render_calls(calls)}"
-    return wire.render(message.text, calls)
-
-
-def _response_schema(source: Any) -> dict[str, Any] | bool:
-    """Return the schema of a JSON answer: a class's, or the schema itself."""
-    if hasattr(source, "model_json_schema"):
-        source = json_schema_of(source, is_written=True)
-    return to_json_schema(source)

@@ -16,15 +16,15 @@ from uuid import uuid4
 
 from ..conversation.events import Event, Finish, Generation, TextDelta
 from ..conversation.messages import Message
-from ..errors import CancelledError, CutAnswerError, ModelError, Place
+from ..errors import ModelError
 from ..generation.backend import Backend, BatchBackend
 from ..generation.deadline import Deadline
 from ..generation.driver import ForwardLock, Item, run_one, watched
 from ..generation.insertions import Insertions
-from ..generation.json_output import ask_until_valid, converted, read_value, with_instructions
+from ..generation.json_output import ask_until_valid, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface, ToolsInPrompt
-from ..generation.plan import Plan, Planner, Prompt, conversation_of, json_params, resolve_params, schema_of_mode
+from ..generation.plan import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of_mode
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
@@ -32,6 +32,16 @@ from ..masks.warming import WARM_SECONDS
 from .decisions import Decides
 from .history import message_shape, with_declarations
 from .reasoning import plan_reasoning
+from .requests import (
+    Request,
+    finished,
+    json_request_of,
+    outcome_of,
+    outcomes_of,
+    request_of,
+    requests_of,
+    value_of,
+)
 from .scoring import Choice, Score, Scorer, choice_of
 
 if TYPE_CHECKING:
@@ -63,23 +73,6 @@ class Capabilities:
     logits: bool = True
     json_schema: bool = True
     images: bool = False
-
-
-@dataclass(frozen=True)
-class Request:
-    """One request to a model, checked.
-
-    Attributes:
-        messages: the conversation.
-        params: the options.
-        live: stream events when they are certain; False: only the complete answer is needed.
-        convert: JSON must also pass the validators of the requested Python type; else the request is retried.
-    """
-
-    messages: tuple[Message, ...]
-    params: GenerateParams
-    live: bool = True
-    convert: bool = False
 
 
 class Model(Decides, ABC):
@@ -195,13 +188,13 @@ class Model(Decides, ABC):
             GenerationTimeoutError: ``timeout`` seconds are over.
             ToolGrammarError: the request cannot be answered; see `GenerateParams` and the error's hint.
         """
-        return _events(self._items(_request(prompt, params, options, live=True)))
+        return _events(self._items(request_of(prompt, params, options, live=True)))
 
     async def astream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> AsyncIterator[Event]:
         """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
-        request = _request(prompt, params, options, live=True)
+        request = request_of(prompt, params, options, live=True)
         async with aclosing(self._aitems(request)) as items:
             async for item in items:
                 if not isinstance(item, Generation):
@@ -215,13 +208,13 @@ class Model(Decides, ABC):
         Raises:
             CancelledError: ``params.cancel`` returned True.
         """
-        return self._whole(_request(prompt, params, options))
+        return self._whole(request_of(prompt, params, options))
 
     async def agenerate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> Generation:
         """Like `generate`, without blocking the event loop; cancelling the task stops the model within a step."""
-        return await self._awhole(_request(prompt, params, options))
+        return await self._awhole(request_of(prompt, params, options))
 
     @overload
     def generate_json(
@@ -273,8 +266,8 @@ class Model(Decides, ABC):
             InvalidArgumentsError: the answer was invalid, also after retries: that of an unconstrained model, or by a
                 validator of the type that its JSON Schema does not express.
         """
-        request = _json_request(prompt, schema, params, options)
-        return _value(request, self._whole(request), allow_cut)
+        request = json_request_of(prompt, schema, params, options)
+        return value_of(request, self._whole(request), allow_cut)
 
     @overload
     async def agenerate_json(
@@ -308,8 +301,8 @@ class Model(Decides, ABC):
         **options: Unpack[GenerateOptions],
     ) -> Any:
         """Like `generate_json`, without blocking the event loop."""
-        request = _json_request(prompt, schema, params, options)
-        return _value(request, await self._awhole(request), allow_cut)
+        request = json_request_of(prompt, schema, params, options)
+        return value_of(request, await self._awhole(request), allow_cut)
 
     def _whole(self, request: Request) -> Generation:
         whole: Generation | None = None
@@ -378,8 +371,8 @@ class Model(Decides, ABC):
 
         Law: each result equals that of `generate`, up to rounding of the backend.
         """
-        requests = _requests(prompts, params, options, max_rows)
-        return _outcomes(self._batch(requests, max_rows), return_errors)
+        requests = requests_of(prompts, params, options, max_rows)
+        return outcomes_of(self._batch(requests, max_rows), return_errors)
 
     @overload
     async def agenerate_batch(
@@ -413,12 +406,12 @@ class Model(Decides, ABC):
         **options: Unpack[GenerateOptions],
     ) -> list[Any]:
         """Like `generate_batch`, without blocking the event loop; cancelling the task stops all within a step."""
-        requests = _requests(prompts, params, options, max_rows)
+        requests = requests_of(prompts, params, options, max_rows)
         abandoned = threading.Event()
         requests = [_cancellable(request, abandoned) for request in requests]
         worker = asyncio.get_running_loop().run_in_executor(None, self._batch, requests, max_rows)
         try:
-            return _outcomes(await asyncio.shield(worker), return_errors)
+            return outcomes_of(await asyncio.shield(worker), return_errors)
         except asyncio.CancelledError:
             abandoned.set()
             await asyncio.wait([worker])
@@ -652,7 +645,7 @@ class LocalModel(Model):
             errors = [self._exhaust(work, number, keep) for number, work in enumerate(works)]
         else:
             errors = _run_together(scheduler, works, max_rows, keep)
-        return [_outcome(error, wholes.get(number)) for number, error in enumerate(errors)]
+        return [outcome_of(error, wholes.get(number)) for number, error in enumerate(errors)]
 
     def _exhaust(self, work: Work, number: int, keep: Callable[[int, Item], None]) -> Exception | None:
         """Run one generation to its end; return the error that ended it."""
@@ -832,107 +825,8 @@ def _events(items: Generator[Item, None, None]) -> Iterator[Event]:
                 yield item
 
 
-def _request(prompt: Prompt, params: GenerateParams | None, options: Any, *, live: bool = False) -> Request:
-    resolved = resolve_params(params, options)
-    return _in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=live))
-
-
-def _json_request(prompt: Prompt, schema: Any, params: GenerateParams | None, options: Any) -> Request:
-    if schema is not None and (options.get("output_type") is not None or (params and params.output_type is not None)):
-        raise ModelError("schema and output_type exclude each other", hint="give one of them")
-    resolved = json_params(resolve_params(params, options), schema)
-    return Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True)
-
-
-def _value(request: Request, whole: Generation, allow_cut: bool) -> Any:
-    """Return the value of a JSON answer, as an instance of the requested Python type.
-
-    Raises:
-        CutAnswerError: it is truncated, without ``allow_cut``.
-    """
-    mode: Any = request.params.json_mode
-    value = converted(read_value(whole.text), mode.schema)[0]
-    if whole.cut and not allow_cut:
-        why = "the token budget ended" if whole.repeated is None else f"the model repeated {whole.repeated!r}"
-        more = "" if len(whole.cut) == 1 else f"; {len(whole.cut)} values were cut"
-        raise CutAnswerError(
-            f"{why} inside the answer{more}",
-            hint="raise max_tokens, or bound the lengths in the schema; allow_cut=True takes the value as it is",
-            place=Place(pointer=whole.cut[0]),
-            value=value,
-            cut=whole.cut,
-        )
-    return value
-
-
-def _requests(
-    prompts: Sequence[Prompt],
-    params: GenerateParams | Sequence[GenerateParams] | None,
-    options: Any,
-    max_rows: int,
-) -> list[Request]:
-    """Return the requests of a batch.
-
-    Raises:
-        ModelError: the prompts are not a batch, or an option is wrong.
-    """
-    if isinstance(prompts, (str, Message)):
-        raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
-    if max_rows < 1:
-        raise ModelError(f"max_rows is {max_rows}", hint="give at least 1")
-    many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
-    if len(many) != len(prompts):
-        raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
-    resolved = {id(one): resolve_params(one, options) for one in {id(one): one for one in many}.values()}
-    each = [(prompt, resolved[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
-    return [
-        _in_conversation(Request(conversation_of(prompt, params.prefix), params, live=False)) for prompt, params in each
-    ]
-
-
-def _in_conversation(request: Request) -> Request:
-    """Return a request with its tools for its conversation, which may give values of parameters."""
-    tools = request.params.tools
-    bind = getattr(tools, "in_conversation", None)
-    bound = tools if bind is None else bind(request.messages)
-    return request if bound is tools else replace(request, params=replace(request.params, tools=bound))
-
-
 def _cancellable(request: Request, abandoned: threading.Event) -> Request:
     """Return the request with a ``cancel`` that also tests if it was abandoned."""
     asked = request.params.cancel
     cancel = lambda: abandoned.is_set() or (asked is not None and asked())  # noqa: E731
     return replace(request, params=replace(request.params, cancel=cancel))
-
-
-def finished(whole: Generation | None) -> Generation:
-    """Return an answer that is complete.
-
-    Raises:
-        CancelledError: the request was cancelled.
-    """
-    assert whole is not None
-    if whole.finish_reason == "cancelled":
-        raise CancelledError(
-            f"the generation was cancelled after {whole.usage.completion_tokens} tokens",
-            hint="the partial text is in the stream's events",
-        )
-    return whole
-
-
-def _outcome(error: Exception | None, whole: Generation | None) -> Generation | Exception:
-    """Return the answer to one prompt of a batch, or its error."""
-    if error is not None:
-        return error
-    try:
-        return finished(whole)
-    except CancelledError as cancelled:
-        return cancelled
-
-
-def _outcomes(outcomes: list[Generation | Exception], return_errors: bool) -> list[Any]:
-    """Return the outcomes of a batch; raise the first error unless ``return_errors``."""
-    for outcome in outcomes:
-        if isinstance(outcome, Exception) and not return_errors:
-            raise outcome
-    return outcomes

@@ -300,3 +300,13 @@ def decode_object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("the arguments are not an object")
     return value
+
+
+def turn_as_text(wire: WireFormat, message: Message) -> str:
+    """Return a turn as a format writes it; several calls, or text beside calls, also where the format has no room."""
+    calls = message.tool_calls
+    if len(calls) > 1 and not getattr(wire, "parallel", True):
+        return "\n".join(filter(None, [message.text, *(wire.render_calls([call]) for call in calls)]))
+    if message.text and not getattr(wire, "prose", True):
+        return f"{message.text}\n{wire.render_calls(calls)}"
+    return wire.render(message.text, calls)

@@ -1,4 +1,4 @@
-"""Models in ONNX folders (``onnx:PATH``), run by onnxruntime-genai. Needs the extra ``onnx``."""
+"""Models in ONNX folders (``onnx:PATH``), run by onnxruntime-genai on a CPU or GPU. They need the extra ``onnx``."""
 
 from __future__ import annotations
 

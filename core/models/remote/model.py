@@ -36,7 +36,8 @@ from ...generation.params import GenerateParams, ToolsInPrompt
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
-from ..model import Capabilities, Model, Request
+from ..model import Capabilities, Model
+from ..requests import Request
 from .address import headers_of, key_in_environment, parse_address
 from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict

@@ -1,0 +1,140 @@
+"""Requests to a model, checked; the values and outcomes of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..conversation.events import Generation
+from ..conversation.messages import Message
+from ..errors import CancelledError, CutAnswerError, ModelError, Place
+from ..generation.json_output import converted, read_value
+from ..generation.params import GenerateParams
+from ..generation.plan import Prompt, conversation_of, json_params, resolve_params
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to a model, checked.
+
+    Attributes:
+        messages: the conversation.
+        params: the options.
+        live: stream events when they are certain; False: only the complete answer is needed.
+        convert: JSON must also pass the validators of the requested Python type; else the request is retried.
+    """
+
+    messages: tuple[Message, ...]
+    params: GenerateParams
+    live: bool = True
+    convert: bool = False
+
+
+def request_of(prompt: Prompt, params: GenerateParams | None, options: Any, *, live: bool = False) -> Request:
+    """Return a request of text or calls.
+
+    Raises:
+        ModelError: the prompt is not one, or an option is wrong or unknown.
+    """
+    resolved = resolve_params(params, options)
+    return in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=live))
+
+
+def json_request_of(prompt: Prompt, schema: Any, params: GenerateParams | None, options: Any) -> Request:
+    """Return a request of a JSON value.
+
+    Raises:
+        ModelError: as `request_of`, or its shape is given twice.
+    """
+    if schema is not None and (options.get("output_type") is not None or (params and params.output_type is not None)):
+        raise ModelError("schema and output_type exclude each other", hint="give one of them")
+    resolved = json_params(resolve_params(params, options), schema)
+    return Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True)
+
+
+def value_of(request: Request, whole: Generation, allow_cut: bool) -> Any:
+    """Return the value of a JSON answer, as an instance of the requested Python type.
+
+    Raises:
+        CutAnswerError: it is truncated, without ``allow_cut``.
+    """
+    mode: Any = request.params.json_mode
+    value = converted(read_value(whole.text), mode.schema)[0]
+    if whole.cut and not allow_cut:
+        why = "the token budget ended" if whole.repeated is None else f"the model repeated {whole.repeated!r}"
+        more = "" if len(whole.cut) == 1 else f"; {len(whole.cut)} values were cut"
+        raise CutAnswerError(
+            f"{why} inside the answer{more}",
+            hint="raise max_tokens, or bound the lengths in the schema; allow_cut=True takes the value as it is",
+            place=Place(pointer=whole.cut[0]),
+            value=value,
+            cut=whole.cut,
+        )
+    return value
+
+
+def requests_of(
+    prompts: Sequence[Prompt],
+    params: GenerateParams | Sequence[GenerateParams] | None,
+    options: Any,
+    max_rows: int,
+) -> list[Request]:
+    """Return the requests of a batch.
+
+    Raises:
+        ModelError: the prompts are not a batch, or an option is wrong.
+    """
+    if isinstance(prompts, (str, Message)):
+        raise ModelError("a batch is a sequence of prompts", hint="generate_batch([prompt])")
+    if max_rows < 1:
+        raise ModelError(f"max_rows is {max_rows}", hint="give at least 1")
+    many = [params] * len(prompts) if params is None or isinstance(params, GenerateParams) else list(params)
+    if len(many) != len(prompts):
+        raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
+    resolved = {id(one): resolve_params(one, options) for one in {id(one): one for one in many}.values()}
+    each = [(prompt, resolved[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
+    return [
+        in_conversation(Request(conversation_of(prompt, params.prefix), params, live=False)) for prompt, params in each
+    ]
+
+
+def in_conversation(request: Request) -> Request:
+    """Return a request with its tools for its conversation, which may give values of parameters."""
+    tools = request.params.tools
+    bind = getattr(tools, "in_conversation", None)
+    bound = tools if bind is None else bind(request.messages)
+    return request if bound is tools else replace(request, params=replace(request.params, tools=bound))
+
+
+def finished(whole: Generation | None) -> Generation:
+    """Return an answer that is complete.
+
+    Raises:
+        CancelledError: the request was cancelled.
+    """
+    assert whole is not None
+    if whole.finish_reason == "cancelled":
+        raise CancelledError(
+            f"the generation was cancelled after {whole.usage.completion_tokens} tokens",
+            hint="the partial text is in the stream's events",
+        )
+    return whole
+
+
+def outcome_of(error: Exception | None, whole: Generation | None) -> Generation | Exception:
+    """Return the answer to one prompt of a batch, or its error."""
+    if error is not None:
+        return error
+    try:
+        return finished(whole)
+    except CancelledError as cancelled:
+        return cancelled
+
+
+def outcomes_of(outcomes: list[Generation | Exception], return_errors: bool) -> list[Any]:
+    """Return the outcomes of a batch; raise the first error unless ``return_errors``."""
+    for outcome in outcomes:
+        if isinstance(outcome, Exception) and not return_errors:
+            raise outcome
+    return outcomes
