@@ -27,7 +27,7 @@ from toolgrammar.core.conversation import (
     ToolCall,
     Usage,
 )
-from toolgrammar.core.models import LocalModel, Model
+from toolgrammar.core.models import Model
 
 from ... import _shared
 from ..asked import (
@@ -218,8 +218,8 @@ def _usage(usage: Usage) -> dict[str, Any]:
 def _tool(fields: Fields, model: Model) -> dict[str, Any] | None:
     """Return a tool; None for one that Anthropic's server runs, or whose schema its models alone know."""
     kind = fields.text("type", "custom")
-    if kind.startswith(_SEARCH) and isinstance(model, LocalModel):
-        # Nothing to search for: the prompt has the names of all deferred tools.
+    if kind.startswith(_SEARCH):
+        # Nothing to search for: the prompt has the names of all deferred tools, or a model on a server their schemas.
         fields.ignore("name", "cache_control", "strict", "allowed_callers", "defer_loading")
         fields.end()
         return None
