@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import random
 import sys
 import time
 from collections import Counter
@@ -27,10 +28,10 @@ from toolgrammar.tools import ToolSet
 
 
 def requests(path: Path, count: int) -> list[dict[str, Any]]:
-    """The requests of a file, spread over it."""
+    """Requests of a file, drawn by chance, the same each time."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         found = [json.loads(line) for line in file if line.strip()]
-    return found[:: max(1, len(found) // count)][:count]
+    return random.Random(0).sample(found, min(count, len(found)))
 
 
 def answer(model: Any, request: dict[str, Any], tools: ToolSet, max_tokens: int) -> Generation:
@@ -71,6 +72,7 @@ def main() -> int:
     parser.add_argument("--beside", help="another address, of the same weights")
     parser.add_argument("--threads", type=int, help="of the first model; others take OMP_NUM_THREADS")
     parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no request after this time")
     parser.add_argument("--max-tokens", type=int, default=120)
     parser.add_argument("--tie", type=float, default=1e-4, help="the greatest distance of logits that is rounding")
     options = parser.parse_args()
@@ -83,6 +85,8 @@ def main() -> int:
     bad = 0
     started = time.perf_counter()
     for request in requests(options.data, options.requests):
+        if time.perf_counter() - started > options.seconds:
+            break
         try:
             tools = ToolSet.from_any(request["functions"])
             made = [answer(model, request, tools, options.max_tokens) for model in models]

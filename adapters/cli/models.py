@@ -16,7 +16,7 @@ def models(
     the stores of Ollama and LM Studio.
 
     Nothing is fetched, written or asked of a server. Files elsewhere are loaded by their path: gguf:PATH, numpy:PATH,
-    hf:PATH or onnx:PATH.
+    hf:PATH, onnx:PATH or mlx:PATH.
     """
     from toolgrammar.core.models.stores import stored_models
 

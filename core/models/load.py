@@ -22,15 +22,15 @@ def load_model(uri: str, **options: Any) -> Model:
             ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"hf:NAME-OR-PATH"`` (any causal model of
             transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
             ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"onnx:FOLDER"`` (a folder of
-            onnxruntime-genai), ``"embedded"`` (random weights, for tests), ``"openai:MODEL@http://HOST:PORT/v1"`` (a
-            model on a server with an OpenAI-compatible API; ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:``
-            name its kind), or ``"anthropic:MODEL"``,
+            onnxruntime-genai), ``"mlx:NAME-OR-PATH"`` (a model of mlx-lm), ``"embedded"`` (random weights, for
+            tests), ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API;
+            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind), or ``"anthropic:MODEL"``,
             ``"gemini:MODEL"`` or ``"bedrock:MODEL"`` (a provider's own API; ``@URL`` names another address).
         **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:`` and ``onnx:``; ``threads`` and
             ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``,
             ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and
-            ``max_running_tokens`` (there, too) for ``hf:``; those of `RemoteModel` for servers.
+            ``max_running_tokens`` (there, too) for ``hf:`` and ``mlx:``; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address is unknown, or the model cannot be loaded.
@@ -76,6 +76,12 @@ def load_model(uri: str, **options: Any) -> Model:
         from .onnx_genai.backend import OnnxBackend
 
         return _local(OnnxBackend, (rest,), options, uri)
+    if scheme == "mlx" and separator:
+        if not rest:
+            raise ModelError("the address mlx: lacks a model", hint="mlx:NAME-OR-PATH, for example mlx:./my-model")
+        from .mlx_lm.backend import MlxBackend
+
+        return _local(MlxBackend, (rest,), options, uri, shared=("max_rows", "max_running_tokens"))
     if scheme in SERVERS and separator:
         from .remote import RemoteModel
 
@@ -89,7 +95,7 @@ def _address_meant(uri: str) -> str:
     if uri.lower().endswith(".gguf"):
         return f"did you mean 'numpy:{uri}' or 'gguf:{uri}'?"
     scheme, separator, rest = uri.partition(":")
-    schemes = ("numpy", "hf", "gguf", "onnx", *SERVERS)
+    schemes = ("numpy", "hf", "gguf", "onnx", "mlx", *SERVERS)
     near = get_close_matches(
         (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "embedded"), 1
     )
@@ -97,7 +103,7 @@ def _address_meant(uri: str) -> str:
         return f"did you mean {near[0] + separator + rest!r}?"
     if not separator and "/" in uri:
         return f"did you mean 'hf:{uri}'?"
-    known = "'smollm2', 'embedded', 'numpy:PATH', 'hf:NAME-OR-PATH', 'gguf:PATH', 'onnx:FOLDER', 'openai:MODEL@http://HOST:PORT/v1'"
+    known = "'smollm2', 'embedded', 'numpy:PATH', 'hf:NAME-OR-PATH', 'gguf:PATH', 'onnx:FOLDER', 'mlx:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1'"
     return f"known ones: {known}"
 
 

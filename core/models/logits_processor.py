@@ -1,4 +1,4 @@
-"""Logits processor for ``model.generate`` of transformers, and for llama-cpp-python."""
+"""Logits processor for the loops of transformers, llama-cpp-python and mlx-lm."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ class ConstrainedLogitsProcessor:
     llama-cpp-python uses it in the same way, for one text: ``Llama.create_completion(..., logits_processor=
     LogitsProcessorList([ConstrainedLogitsProcessor([matcher])]))``, without a draft model.
 
+    mlx-lm takes one for each text: ``generate(..., logits_processors=[ConstrainedLogitsProcessor([matcher])])``; so do
+    its ``stream_generate`` and `BatchGenerator`. The logits stay on the device, and only the mask goes there.
+
     Args:
         matchers: one for each row that is generated, at the beginning of its text: prompts times
             ``num_return_sequences``. They are advanced; keep a `Matcher.fork` to use one again.
@@ -57,7 +60,7 @@ class ConstrainedLogitsProcessor:
         """Mask the scores of the next token; called by the engine at each step.
 
         Args:
-            input_ids: all tokens so far, ``[rows, tokens]`` in torch; ``[tokens]`` in NumPy.
+            input_ids: all tokens so far, ``[rows, tokens]`` in torch; ``[tokens]`` in NumPy and MLX.
             scores: scores of the next token, ``[rows, V]`` or ``[V]``; not changed.
 
         Returns:
@@ -78,6 +81,8 @@ class ConstrainedLogitsProcessor:
         for matcher, row in zip(self._matchers, self._masks, strict=True):
             if not row.any():
                 _allow_end(matcher, row)
+        if type(scores).__module__.startswith("mlx."):
+            return _masked_on_device(scores, self._masks)
         masked = scores.copy() if isinstance(scores, np.ndarray) else scores.clone()
         apply_mask(masked, self._masks if scores.ndim == 2 else self._masks[0])
         return masked
@@ -86,22 +91,25 @@ class ConstrainedLogitsProcessor:
         """Return for each row if its text is complete; a row that ``max_new_tokens`` truncated must not be used.
 
         Args:
-            sequences: the result of ``generate`` (or its ``.sequences``); with the prompt for decoder-only models.
+            sequences: the result of ``generate`` (or its ``.sequences``); with the prompt for decoder-only models. For
+                mlx-lm, an array of the prompt's tokens and of those that were written.
 
         Raises:
             ModelError: these are not the sequences of this processor.
             DecodingError: a forbidden token was chosen.
         """
-        self._follow(sequences)
+        self._follow(sequences, may_be_known=True)
         return [matcher.is_accepting for matcher in self._matchers]
 
-    def _follow(self, ids: Any) -> None:
-        """Advance each matcher by the row's new token, if there is one."""
+    def _follow(self, ids: Any, may_be_known: bool = False) -> None:
+        """Advance each matcher by the row's new token, if there is one; it may be known, if an engine runs ahead."""
         ids = ids if ids.ndim == 2 else ids[None]
         if ids.shape[0] != len(self._matchers):
             raise ModelError(f"{ids.shape[0]} rows for {len(self._matchers)} matchers", hint=f"only {_ONE_STEP}")
         if self._seen is None:
             self._seen = copy.deepcopy(ids)
+            return
+        if may_be_known and ids.shape == self._seen.shape and bool((ids == self._seen).all()):
             return
         if ids.shape[1] != self._seen.shape[1] + 1 or not bool((ids[:, :-1] == self._seen).all()):
             raise ModelError("the rows did not grow by one token each", hint=f"only {_ONE_STEP}")
@@ -115,6 +123,17 @@ class ConstrainedLogitsProcessor:
                     f"row {row} got token {token_id}, which its grammar forbids",
                     hint=f"no other processor may change masked scores; only {_ONE_STEP}",
                 )
+
+
+def _masked_on_device(scores: Any, masks: np.ndarray[Any, np.dtype[np.uint32]]) -> Any:
+    """Return scores of MLX with minus infinity for forbidden tokens; the scores themselves are not read here."""
+    import mlx.core as mx
+
+    bits = np.unpackbits(masks.astype("<u4").view(np.uint8), axis=1, bitorder="little", count=masks.shape[1] * 32)
+    allowed = np.zeros((len(masks), scores.shape[-1]), np.bool_)
+    width = min(bits.shape[1], allowed.shape[1])
+    allowed[:, :width] = bits[:, :width]
+    return mx.where(mx.array(allowed.reshape(scores.shape)), scores, mx.array(-mx.inf, scores.dtype))
 
 
 def _allow_end(matcher: Matcher, row: np.ndarray[Any, np.dtype[np.uint32]]) -> None:

@@ -225,8 +225,11 @@ def _hugging_face() -> Iterator[StoredModel]:
             yield StoredModel(
                 f"onnx:{file.parent}", file.parent, sum(each.stat().st_size for each in _files(file.parent, "*"))
             )
-        if any(path.glob("snapshots/*/config.json")):
-            yield StoredModel(f"hf:{name}", path, sum(file.stat().st_size for file in _files(path, "blobs/*")))
+        configs = _files(path, "snapshots/*/config.json")
+        if configs:
+            # Weights that mlx-lm has quantised; transformers does not read them.
+            scheme = "mlx" if '"quantization":' in (_text(configs[0]) or "") else "hf"
+            yield StoredModel(f"{scheme}:{name}", path, sum(file.stat().st_size for file in _files(path, "blobs/*")))
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

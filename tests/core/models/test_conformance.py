@@ -71,6 +71,18 @@ def test_onnx(hf_folder: Path, tmp_path: Path) -> None:
     check_backend(OnnxBackend(folder, threads=1, prefix_cache=0, context_window=64))
 
 
+def test_mlx(hf_folder: Path) -> None:
+    """A tiny Llama under mlx-lm, with and without kept sequences, in batches too."""
+    pytest.importorskip("mlx_lm", reason="mlx_lm is not installed")
+    pytest.importorskip("mlx.core", reason="MLX is not installed (on Linux, it needs mlx[cpu])")
+    from toolgrammar.core.models.mlx_lm.backend import MlxBackend
+
+    backend = MlxBackend(str(hf_folder))
+    assert backend.can_batch()
+    check_backend(backend)
+    check_backend(MlxBackend(str(hf_folder), prefix_cache=0, context_window=64))
+
+
 class Spoiled(Noise):
     """A backend that breaks one law."""
 

@@ -19,7 +19,7 @@ from .sampling_law import MOST, deviation
 from .tiny import llama, tokenizer
 from .tiny_onnx import need_onnx, unpack_gguf, write_onnx
 
-KINDS = ("numpy", "gguf", "hf", "onnx")
+KINDS = ("numpy", "gguf", "hf", "onnx", "mlx")
 TEMPLATE = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>"
 
 
@@ -29,6 +29,8 @@ def need(kind: str) -> None:
         pytest.importorskip("xllamacpp", reason="neither llama-cpp-python nor xllamacpp is installed")
     if kind == "onnx":
         need_onnx()
+    for name in ("mlx_lm", "mlx.core") if kind == "mlx" else ():
+        pytest.importorskip(name, reason=f"{name} is not installed")
     for name in ("torch", "transformers") if kind == "hf" else ():
         pytest.importorskip(name, reason=f"{name} is not installed")
 
@@ -52,8 +54,8 @@ def load(network: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 
     def make(kind: str) -> LocalModel:
         need(kind)
-        if kind == "hf":
-            return load_model(f"hf:{folder}")
+        if kind in ("hf", "mlx"):
+            return load_model(f"{kind}:{folder}")
         if kind == "onnx":
             if not (folder / "onnx").exists():
                 write_onnx(folder, folder / "onnx")
@@ -120,9 +122,10 @@ def test_nothing_is_read_twice(load: Callable[[str], LocalModel], kind: str) -> 
             assert read == [1, 1, 1]
 
 
-def test_requests_share_forward_passes(load: Callable[[str], LocalModel]) -> None:
+@pytest.mark.parametrize("kind", ["hf", "mlx"])
+def test_requests_share_forward_passes(load: Callable[[str], LocalModel], kind: str) -> None:
     """A family that can is not said to be unable: four requests at once take the passes of one."""
-    with load("hf") as model:
+    with load(kind) as model:
         assert model.scheduler is not None
         prompts = [f"Rome {number}" for number in range(4)]
         model.generate_batch(prompts, GenerateParams(max_tokens=8, temperature=1.0, seed=1))
@@ -139,11 +142,13 @@ def test_a_real_model_writes_its_text(smollm2_file: Path, smollm2: Any, kind: st
         for name in ("accelerate", "gguf"):  # transformers reads a GGUF file by them
             pytest.importorskip(name, reason=f"{name} is not installed")
     source = smollm2_file
+    if kind in ("onnx", "mlx"):
+        source = unpack_gguf(smollm2_file, tmp_path / "hf")
     if kind == "onnx":
-        source = write_onnx(unpack_gguf(smollm2_file, tmp_path / "hf"), tmp_path / "onnx")
+        source = write_onnx(source, tmp_path / "onnx")
     prompt = "What is the capital of France?"
     rows, tokens = [], []
-    with load_model(f"{kind}:{source}", **({} if kind == "hf" else {"threads": 1})) as model:
+    with load_model(f"{kind}:{source}", **({} if kind in ("hf", "mlx") else {"threads": 1})) as model:
         for before, after in sampled(model, prompt, 80):
             session = smollm2.backend.start()
             rows.append(session.extend(before))

@@ -185,3 +185,14 @@ def test_folders_of_onnxruntime_genai(tmp_path: Path, monkeypatch: pytest.Monkey
     (folder / "model.onnx").write_bytes(b"12345678")
     found = [each for each in stored_models() if each.address.startswith(("onnx:", "hf:"))]
     assert [(each.address, each.path, each.size) for each in found] == [(f"onnx:{folder}", folder, 10)]
+
+
+def test_models_of_mlx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that mlx-lm has quantised are listed for mlx-lm, all others for transformers."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    for name, config in (("a--small-4bit", {"quantization": {"bits": 4}}), ("b--small", {"model_type": "llama"})):
+        folder = tmp_path / f"models--{name}" / "snapshots" / "0f"
+        folder.mkdir(parents=True)
+        (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    found = [each.address for each in stored_models() if each.address.startswith(("mlx:", "hf:"))]
+    assert found == ["mlx:a/small-4bit", "hf:b/small"]

@@ -1,0 +1,410 @@
+"""Models of mlx-lm, with their key/value caches under our own loop.
+
+The modules, the caches and the batches of caches are those of mlx-lm; its loops, samplers and tokenizers are not used.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import MissingDependencyError, ModelError
+from ...generation.backend import Session, closed_error
+from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
+from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession, extend_together
+from ..sessions import check_crop, check_new_tokens
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+#: Default context window, if a model's configuration has none.
+DEFAULT_WINDOW = 4096
+
+#: Number of tokens of a prompt in one forward pass of a single sequence: bounds the memory of attention.
+_CHUNK = 2048
+
+_CONVERT = "python -m mlx_lm convert --hf-path MODEL --mlx-path FOLDER writes one"
+
+_NEEDED = {
+    "config.json": "the description of the model",
+    "tokenizer.json": "its tokenizer",
+    "model*.safetensors": "its weights",
+}
+
+
+class MlxBackend(FolderBackend):
+    """A causal model in a folder of mlx-lm; implements `Backend` and `BatchBackend`.
+
+    Code of a model repository is not run.
+
+    Args:
+        name: the folder, or a name on the hub, which mlx-lm finds in the cache of Hugging Face or downloads.
+        context_window: maximum number of tokens of a sequence; by default that of the model's configuration.
+        prefix_cache: maximum size of the prefix cache, in bytes; 0: no cache.
+        tool_format: the wire format of the model's tool calls; None: detect it from the chat template.
+
+    Raises:
+        MissingDependencyError: mlx-lm is not installed.
+        ModelError: a file is missing, or the model cannot be loaded.
+        VocabularyError: the exact bytes of the tokenizer's tokens are not known.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        context_window: int | None = None,
+        prefix_cache: int = PREFIX_BYTES,
+        tool_format: str | None = None,
+    ) -> None:
+        try:
+            import mlx.core as mx
+            from mlx_lm import utils
+        except ImportError as error:
+            raise MissingDependencyError(
+                f"mlx: models need mlx-lm ({error})", hint="pip install 'toolgrammar[mlx]'"
+            ) from error
+        folder = check_folder(_found(name, utils), _NEEDED, "mlx", _CONVERT)
+        config = read_json(folder, "config.json")
+        generation = read_json(folder, "generation_config.json", optional=True)
+        try:
+            # `trust_remote_code` is off by default, and absent from versions that run no code.
+            self._model: Any = utils.load_model(folder)[0]
+            size = int(self._model(mx.array([[0]])).shape[-1])
+        except Exception as error:  # a folder can be broken in many ways
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ModelError(f"mlx-lm cannot load {name!r}: {reason}", hint=_CONVERT) from error
+        text = config.get("text_config") or config
+        super().__init__(
+            folder,
+            size=size,
+            ends=[*token_ids_of(generation.get("eos_token_id")), *token_ids_of(text.get("eos_token_id"))],
+            context_window=int(context_window or text.get("max_position_embeddings") or DEFAULT_WINDOW),
+            prefix_cache=prefix_cache,
+            tool_format=tool_format,
+            extra="mlx",
+        )
+        self.name = name
+        self._batches: bool | None = None
+        self.passing = threading.RLock()  # held during each forward pass
+
+    def new_session(self) -> MlxSession:
+        """Return an empty sequence.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        session = MlxSession(self)
+        self._sessions.add(session)
+        return session
+
+    def network(self) -> Any:
+        """Return the module of the model.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        self._sessions.check()
+        return self._model
+
+    def can_batch(self) -> bool:
+        """Return True if sequences of this model can share forward passes; tested by the first call on a few tokens.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        network = self.network()
+        if self._batches is None:
+            with self.passing:
+                self._batches = _can_batch(self, network)
+        return self._batches
+
+    def begin(self, prompt: Sequence[int]) -> PrefixSession:
+        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        self._sessions.check()
+        session = self.prefixes.start(self.new_session)
+        session.begin(prompt, shares=True)
+        return session
+
+    def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        """Append tokens to several sequences of this backend's `begin` in one forward pass. An error changes nothing.
+
+        Args:
+            rows: pairs of a sequence and its new token ids, at least one.
+
+        Returns:
+            For each sequence the logits after its last token, shape ``[V]``.
+        """
+        return extend_together(rows, self._extend_rows)
+
+    def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        sessions: list[Any] = [session for session, _ in rows]
+        wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
+        if len(sessions) == 1:
+            return [sessions[0].extend(rows[0][1])]
+        with self.passing:
+            return extend_rows(self.network(), sessions, wanted)
+
+    def close(self) -> None:
+        """Free the model and all its sequences; closing twice is allowed."""
+        super().close()
+        with self.passing:
+            if self._model is not None:
+                import mlx.core as mx
+
+                self._model = None
+                mx.clear_cache()
+
+
+class MlxSession:
+    """One sequence and its caches; implements `Session`. Not for several threads at once.
+
+    While sequences share forward passes, their caches are rows of one batch, from which a row is copied when it goes on
+    alone. A model whose cache cannot be shortened (a recurrent one, or a window that has moved on) reads the whole
+    sequence again after a crop, which is slower, but exact.
+    """
+
+    def __init__(self, backend: MlxBackend) -> None:
+        self._backend: MlxBackend | None = backend
+        self._layers: list[Any] | None = None  # the caches of mlx-lm
+        self._batch: _Batch | None = None
+        self._ids: list[int] = []
+        self._cached = 0  # number of tokens in the caches
+
+    @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
+        return 0
+
+    @property
+    def length(self) -> int:
+        """Number of tokens in the sequence."""
+        return len(self._ids)
+
+    def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Append tokens; return the logits after the last. An error changes nothing.
+
+        Raises:
+            ContextOverflowError: they do not fit in the context window.
+            ModelError: there are none, one is out of range, or the session is closed.
+        """
+        import mlx.core as mx
+        from mlx_lm.models.cache import make_prompt_cache
+
+        ids = self.checked(token_ids)
+        backend = self._open()
+        with backend.passing:
+            network = backend.network()
+            try:
+                layers = self.layers()
+                if layers is None:
+                    layers = make_prompt_cache(network)
+                for start in range(self._cached, len(ids), _CHUNK):
+                    output = network(mx.array([ids[start : start + _CHUNK]]), cache=layers)
+                    logits = output[0, -1].astype(mx.float32)
+                    mx.eval(logits, [layer.state for layer in layers])
+            except BaseException:  # some layers may have read the tokens, others not
+                self.forget()
+                raise
+            self.keep(ids, layers)
+            return np.array(logits)
+
+    def checked(self, token_ids: Sequence[int]) -> list[int]:
+        """Return the tokens of the extended sequence, checked. Errors as for `Session.extend`."""
+        backend = self._open()
+        new = check_new_tokens(token_ids, len(self._ids), backend.context_window, backend.vocabulary.size)
+        return [*self._ids, *new]
+
+    def crop(self, length: int) -> None:
+        """Remove all tokens after the first ``length``.
+
+        Raises:
+            ModelError: the sequence is shorter, or the session is closed.
+        """
+        from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
+
+        backend = self._open()
+        check_crop(length, len(self._ids))
+        del self._ids[length:]
+        if length >= self._cached:
+            return
+        with backend.passing:
+            layers = self.layers()
+            if length and layers and can_trim_prompt_cache(layers):
+                trim_prompt_cache(layers, self._cached - length)
+                self._cached = length
+            else:
+                self.forget()
+
+    @property
+    def nbytes(self) -> int:
+        """Current size of the caches in bytes, with the capacity that a crop has left."""
+        if self._batch is not None:
+            return self._batch.nbytes // len(self._batch.sessions)
+        return sum(int(layer.nbytes) for layer in self._layers or ())
+
+    def keeps(self, length: int) -> bool:
+        """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
+        from mlx_lm.models.cache import can_trim_prompt_cache
+
+        if not 0 < length <= self._cached:
+            return False
+        return length == self._cached or self._batch is not None or can_trim_prompt_cache(self._layers or [])
+
+    def fork(self, length: int) -> MlxSession:
+        """Return an independent session with the first ``length`` tokens."""
+        backend = self._open()
+        with backend.passing:
+            twin = backend.new_session()
+            twin.keep(self._ids[: self._cached], copy.deepcopy(self.layers()))
+            twin.crop(length)
+        return twin
+
+    def close(self) -> None:
+        """Free the caches; closing twice is allowed."""
+        self._backend = None
+        self.forget()
+        self._ids = []
+
+    # The methods below are for `extend_rows`, and called with the lock of the forward passes.
+
+    def layers(self) -> list[Any] | None:
+        """Return the caches, copied out of a batch; None if there are none yet."""
+        if self._batch is not None:
+            self._layers, self._batch = self._batch.row(self), None
+        return self._layers
+
+    def keep(self, ids: list[int], layers: list[Any] | None, batch: _Batch | None = None) -> None:
+        """Set the tokens, and the caches that hold them all."""
+        self._ids, self._cached, self._layers, self._batch = list(ids), len(ids), layers, batch
+
+    def forget(self) -> None:
+        """Drop the caches; the next `extend` reads the sequence again."""
+        self._cached, self._layers, self._batch = 0, None, None
+
+    def unread(self, ids: list[int]) -> list[int]:
+        """Return the tokens of an extended sequence that are not in the caches."""
+        return ids[self._cached :]
+
+    def shared(self) -> _Batch | None:
+        """Return the batch that has the caches, if one has."""
+        return self._batch
+
+    def _open(self) -> MlxBackend:
+        if self._backend is None:
+            raise closed_error("session")
+        return self._backend
+
+
+class _Batch:
+    """The caches of several sequences, as the batched caches of mlx-lm.
+
+    Attributes:
+        sessions: the sequences, in the order of rows.
+        layers: one batched cache for each layer.
+    """
+
+    def __init__(self, sessions: list[MlxSession], layers: list[Any]) -> None:
+        self.sessions = sessions
+        self.layers = layers
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(layer.nbytes) for layer in self.layers)
+
+    def row(self, session: MlxSession) -> list[Any]:
+        """Return a copy of the caches of a sequence."""
+        import mlx.core as mx
+
+        number = next(index for index, each in enumerate(self.sessions) if each is session)
+        layers = [layer.extract(number) for layer in self.layers]
+        mx.eval([layer.state for layer in layers])
+        return layers
+
+
+def extend_rows(
+    network: Any, sessions: Sequence[MlxSession], wanted: Sequence[list[int]]
+) -> list[npt.NDArray[np.float32]]:
+    """Extend sessions to their new sequences in one forward pass, padded on the right. For one thread at a time.
+
+    Sessions that shared the last pass stay in their batch; others are copied into a new one.
+    """
+    import mlx.core as mx
+    from mlx_lm.models.cache import make_prompt_cache
+
+    try:
+        batch = sessions[0].shared()
+        if batch is None or {id(each) for each in batch.sessions} != {id(each) for each in sessions} or any(
+            each.shared() is not batch for each in sessions
+        ):  # fmt: skip
+            own = [each.layers() or make_prompt_cache(network) for each in sessions]
+            batch = _Batch(list(sessions), [type(row[0]).merge(list(row)) for row in zip(*own, strict=True)])
+        new = {id(each): each.unread(ids) for each, ids in zip(sessions, wanted, strict=True)}
+        rows = [new[id(each)] for each in batch.sessions]
+        width = max(map(len, rows))
+        missing = [width - len(row) for row in rows]
+        if any(missing):
+            for layer in batch.layers:
+                layer.prepare(lengths=[len(row) for row in rows], right_padding=missing)
+        padded = [[*row, *[0] * count] for row, count in zip(rows, missing, strict=True)]
+        output = network(mx.array(padded), cache=batch.layers)
+        logits = mx.stack([output[index, len(row) - 1] for index, row in enumerate(rows)]).astype(mx.float32)
+        if any(missing):
+            for layer in batch.layers:
+                layer.finalize()
+        mx.eval(logits, [layer.state for layer in batch.layers])
+    except BaseException:  # some layers may have read the tokens, others not
+        for session in sessions:
+            session.forget()
+        raise
+    found = dict(zip(map(id, batch.sessions), np.array(logits), strict=True))
+    for session, ids in zip(sessions, wanted, strict=True):
+        session.keep(ids, None, batch)
+    return [found[id(session)] for session in sessions]
+
+
+def _can_batch(backend: MlxBackend, network: Any) -> bool:
+    """Return True if a shared forward pass has the logits of single ones, tested on a few tokens."""
+    from mlx_lm.models.cache import KVCache, make_prompt_cache
+
+    if any(type(layer) is not KVCache for layer in make_prompt_cache(network)):
+        return False
+    first, second = [1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 9]
+    try:
+        one, other = backend.new_session(), backend.new_session()
+        extend_rows(network, [one, other], [first[:3], second[:1]])
+        extend_rows(network, [one, other], [first[:4], second[:4]])
+        shared = extend_rows(network, [other, one], [second, first])
+        for session, ids, row in zip((other, one), (second, first), shared, strict=True):
+            session.forget()
+            session.crop(0)
+            alone = session.extend(ids)
+            # Half precision rounds; the logits of a misused model differ much more.
+            if not np.abs(row - alone).max() <= 0.05 * np.abs(alone).max():
+                return False
+    except Exception:  # a model may use its cache or its masks in unexpected ways
+        return False
+    return True
+
+
+def _found(name: str, utils: Any) -> str:
+    """Return the folder of a model: the name itself, or the one in which mlx-lm keeps the name of a hub.
+
+    Raises:
+        ModelError: the hub does not have it, or cannot be reached.
+    """
+    if Path(name).expanduser().exists() or name.count("/") != 1 or name.startswith((".", "/", "~")):
+        return name
+    try:
+        return str(utils._download(name))
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ModelError(f"mlx-lm cannot find {name!r}: {reason}", hint=f"give a folder; {_CONVERT}") from error
