@@ -164,6 +164,14 @@ class ObjectPlan:
         return self.members[number].meets
 
 
+def has_marks(goal: Goal) -> bool:
+    """Return True if the values of a goal are live values."""
+    return any(
+        isinstance(formula, SignedSchema) and formula.positive and any(marks_of(formula.located.schema, "", ()))
+        for formula in goal
+    )
+
+
 def _bits(numbers: list[int], size: int) -> int:
     """Return the bits of some numbers."""
     found = 0

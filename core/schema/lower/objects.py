@@ -19,7 +19,7 @@ from ..read.live import with_answers
 from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
-from .object_plan import UNKNOWN, ObjectPlan
+from .object_plan import UNKNOWN, ObjectPlan, has_marks
 from .value_key import value_key, value_of_key
 
 _NONE: frozenset[str] = frozenset()
@@ -772,6 +772,8 @@ class ObjectLowering:
             if rule is None:
                 rule = next((region for region in shape.others if terms.matches(region.names, name)), None)
             if rule is None or not self.lowering.goal_holds(rule.goal, item):
+                return False
+            if self.lowering.is_live and has_marks(rule.goal):  # nobody knows yet whether it has this value
                 return False
             unmet -= {index for index, formula in rule.meets if self.lowering.goal_holds((formula,), item)}
         return not unmet

@@ -565,6 +565,13 @@ def test_a_mark_that_cannot_be_enforced_is_refused(member: dict[str, Any]) -> No
     assert caught.value.place.keyword == "x-values"
 
 
+def test_listed_objects_have_no_live_values() -> None:
+    """Whether a listed object has a live value is not known when the grammar is made, so it is left out."""
+    listed = [{"project": "a", "id": "A1"}, {"project": "a", "id": "Z"}, {"project": "b"}]
+    constraint = Grammar.from_json_schema(thing(required=["project"], enum=listed)).bind(VOCABULARY)
+    assert list(written(constraint.matcher(LiveValues({"ids": ids})))) == [b'{"project": "b"}']
+
+
 def test_a_text_without_callables_says_so() -> None:
     """A matcher without `LiveValues`, and a source without a callable."""
     constraint = Grammar.from_json_schema(thing()).bind(VOCABULARY)
