@@ -48,7 +48,7 @@ cdef class ByteRows:
     # the number of each class of characters
     cdef dict class_numbers
 
-    cdef object _begin(self, Terms terms)
+    cdef object _set_unshared(self, Terms terms)
     cdef int _find(self, int kind, int rest) noexcept
     cdef int _state(self, int kind, int rest) except -9
     cdef int _add(self, int kind, int rest) except -9

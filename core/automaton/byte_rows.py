@@ -100,7 +100,7 @@ class ByteRows:
     """
 
     def __init__(self, terms: Terms) -> None:
-        self._begin(terms)
+        self._set_unshared(terms)
         self.count = self.base_count = self.base_functions = 0
         self.room, self.facts = 64, ints(_FACTS * 64)
         self.seed = None
@@ -108,8 +108,14 @@ class ByteRows:
         self._add(_COMPLETE, 0)
 
     @cython.cfunc
-    def _begin(self, terms: Terms) -> object:
-        """Set the attributes that a copy does not share with its original."""
+    def _set_unshared(self, terms: Terms) -> object:
+        """Set the attributes that a copy does not take over from its original: the store of terms, empty memos, no
+        rows.
+
+        Three growing arrays of pairs ``(first code point, row state)`` are scratch space, valid within one derivation:
+        ``bound`` has the ``bounds`` pieces of a term's derivatives, ``part`` those of a function that is read, and
+        ``cut`` the ``cuts`` pieces of a function under construction.
+        """
         self.paths, self.raw_firsts, self.quoted_firsts, self.wide, self.lengths = {}, {}, {}, {}, {}
         self.terms = terms
         self.nothing = terms.EMPTY
@@ -150,7 +156,7 @@ class ByteRows:
                 self.base[number] = row_item(self.rows, number)
             self.base_count = self.used // 256
         other: ByteRows = ByteRows.__new__(ByteRows)
-        other._begin(terms)
+        other._set_unshared(terms)
         other.seed = self
         other.base, other.base_count, other.base_functions = self.base, self.base_count, len(self.functions)
         other.count, other.room = self.count, self.count + SPARE
@@ -181,13 +187,16 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _state(self, kind: cython.int, rest: cython.int) -> cython.int:
+        """Return the number of the state of a kind and a rest, which is added if it is new."""
         found: cython.int = self._find(kind, rest)
         return found if found >= 0 else self._add(kind, rest)
 
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _add(self, kind: cython.int, rest: cython.int) -> cython.int:
-        """Add a new state and return it."""
+        """Add the state of a kind and a rest, which must be new, and return its number. Its row is derived when first
+        needed; its other facts are set here: if the text may end, and of a JSON string C{least,most} the class C and
+        both bounds."""
         null: cython.bint = kind == _COMPLETE
         number: cython.int = 0
         least: cython.int = 0
@@ -220,7 +229,8 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _own(self, state: cython.int) -> cython.int:
-        """Return a state given by a caller; raise IndexError if it is out of bounds."""
+        """Return ``state`` unchanged if it is a state of this store; else raise IndexError. For numbers that callers
+        give."""
         if state < 0 or state >= self.count:
             raise IndexError("no such row state")
         return state
@@ -255,7 +265,8 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _put(self, start: cython.int, state: cython.int) -> cython.int:
-        """Append a piece to the function under construction; adjacent pieces with equal states are joined."""
+        """Append a piece to the function under construction (``cut``): from code point ``start`` on it has the value
+        ``state``. Pieces are put in ascending order; adjacent ones with equal states are joined."""
         if self.cuts and self.cut[2 * self.cuts - 1] == state:
             return 0
         if 2 * self.cuts == self.cut_room:
@@ -368,7 +379,9 @@ class ByteRows:
 
     @cython.cfunc
     def _derive(self, state: cython.int, row: cython.p_int, at: cython.int) -> object:
-        """Write the row of a state to ``at``."""
+        """Write the row of a state, its 256 successors, to ``row`` from index ``at``. The kind decides: before the
+        opening quote, between two characters, after a backslash, or inside a character (UTF-8 bytes, hexadecimal
+        digits)."""
         kind: cython.int = self.facts[_FACTS * state + _KIND]
         rest: cython.int = self.facts[_FACTS * state + _REST]
         target: cython.int = _DEAD
@@ -434,7 +447,8 @@ class ByteRows:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _load(self, term: cython.int, kind: cython.int) -> cython.int:
-        """Load the derivatives of a term into ``bound``, with row states as targets and dead ones pruned."""
+        """Load the derivatives of a term into ``bound``: ``bounds`` pairs of the first code point and the row state of
+        kind ``kind`` after it, which is `DEAD` if no text is left, `DONE` if raw text must end there."""
         terms: Terms = self.terms
         first: cython.int = terms.row_of(term)
         count: cython.int = terms.row_count[term]
@@ -467,6 +481,12 @@ class ByteRows:
 
     @cython.cfunc
     def _derive_body(self, state: cython.int, row: cython.p_int, at: cython.int) -> object:
+        """Write the row of a state between two characters: ASCII from the term's derivatives; the lead bytes of UTF-8;
+        in a JSON string also the closing quote and the backslash.
+
+        Lead bytes are the costly part. If all non-ASCII characters lead to one state, their part of the row is copied
+        from another state for which they lead to the same one (`_SAME_LEADS`).
+        """
         kind: cython.int = self.facts[_FACTS * state + _KIND]
         term: cython.int = self.facts[_FACTS * state + _REST]
         i: cython.int = 0
@@ -504,7 +524,8 @@ class ByteRows:
 
     @cython.cfunc
     def _derive_leads(self, piece: cython.int, row: cython.p_int, at: cython.int) -> object:
-        """Write the lead bytes of UTF-8 to a row; ``piece``: the first piece with non-ASCII characters."""
+        """Write the lead bytes of UTF-8 to a row: each leads to the state inside a character whose rest is the part of
+        ``bound`` that the byte selects. ``piece`` is the piece of ``bound`` that has U+0080."""
         lead: cython.int
         low: cython.int
         found: cython.int = _DEAD
@@ -564,6 +585,9 @@ class ByteRows:
 
     @cython.cfunc
     def _derive_escape(self, rest: cython.int, row: cython.p_int, at: cython.int) -> object:
+        """Write the row of the state after a backslash: the short escapes, and ``u`` with four hexadecimal digits.
+        ``rest`` is the function on the escapable characters (`_escape`). The function on the digits has the character
+        itself for a code unit of one character, and for a high surrogate the state that expects the low one."""
         data: bytes = self.functions[rest]
         i: cython.int
         self.bounds = len(data) // 8
@@ -694,6 +718,8 @@ class ByteRows:
         return known
 
     def _find_shortest(self, state: int) -> bytes:
+        """Return `shortest` of a state that is not memoised: by its term between two characters; inside a character, by
+        the bytes of its row."""
         if self.nullable(state):
             return b""
         kind, term = self.what(state)

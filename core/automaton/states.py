@@ -83,6 +83,7 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _grow_nodes(self, needed: cython.int) -> object:
+        """Ensure that the arrays by node (position, index and number of heads, nullability) have ``needed`` entries."""
         had: cython.int = self.node_room
         if needed > had:
             room: cython.int = max(needed, 2 * had)

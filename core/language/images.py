@@ -44,6 +44,12 @@ def image(nodes: Nodes, node: int, *, within: int | None = None, spelling: Spell
 
 
 class _Image:
+    """The image of nodes under a term and a spelling (see `image`): texts are followed through the derivative automaton
+    of the term, whose states are terms.
+
+    `_reached` computes to which states a node leads from one state; `_between` makes the node of the texts between two.
+    """
+
     def __init__(self, nodes: Nodes, within: int, spelling: Spelling | None) -> None:
         self._nodes = nodes
         self._terms = nodes.terms
@@ -62,7 +68,8 @@ class _Image:
     # -- which states a node leads to ------------------------------------------------------------------------------
 
     def _reached(self, node: int, start: int) -> frozenset[int]:
-        """Return the states after the texts of a node, in ascending order: the least fixpoint."""
+        """Return the states to which the texts of a node lead from ``start``. Rules may be recursive, so each pair of a
+        node and a state begins with no states, and is computed again until nothing changes (the least fixpoint)."""
         if (node, start) not in self._ends:
             self._look((node, start), None)
             while self._pending:
@@ -74,7 +81,8 @@ class _Image:
         return self._ends[node, start]
 
     def _look(self, asked: tuple[int, int], user: tuple[int, int] | None) -> frozenset[int]:
-        """Return the states found so far after a node, and register ``user`` to be updated when there are more."""
+        """Return the states found so far for ``asked``, a node and the state before it. ``user``, a pair that depends
+        on them, will be computed again when there are more."""
         if asked not in self._ends:
             self._ends[asked] = frozenset()
             self._users[asked] = set()
@@ -84,6 +92,9 @@ class _Image:
         return self._ends[asked]
 
     def _step(self, asked: tuple[int, int]) -> frozenset[int]:
+        """Return the states after the texts of ``asked``, a node and the state before it, from the states found so far
+        for its parts. Parts are registered by `_look`, so that this is computed again when one of them leads to more.
+        """
         nodes, (node, start) = self._nodes, asked
         kind, args = nodes.kind(node), nodes.args(node)
 
@@ -151,7 +162,9 @@ class _Image:
         return self._copies(args[0], args[1], args[2], start, end)
 
     def _copies(self, part: int, least: int, most: int | None, start: int, end: int) -> int:
-        """Return the image of between ``least`` and ``most`` copies of a part."""
+        """Return the image of between ``least`` and ``most`` copies of a part (None: no upper bound), from ``start`` to
+        ``end``. Copies that leave the state unchanged are a repetition; others are unrolled, one rule for each number
+        of copies left."""
         nodes = self._nodes
         following = sorted(self._reached(part, start))
         if following == [start] and (most is not None or not least):
@@ -160,6 +173,8 @@ class _Image:
             return node_kinds.EPSILON if start == end else node_kinds.EMPTY
 
         def expand() -> int:
+            """Return the node of no copy, or of one to each state and then the rest. Copies back to ``start``, if
+            unlimited, are a loop before them, not a rule that refers to itself."""
             ways = [node_kinds.EPSILON] if start == end and not least else []
             loop = node_kinds.EPSILON
             for state in following:

@@ -88,6 +88,8 @@ class JsonScanner:
         return position + 1
 
     def _string(self, text: str, position: int) -> int:
+        """Read characters of a string up to its closing quote, the next backslash or the end of the text; a raw control
+        character is an error."""
         end = _end(_PLAIN, text, position)
         if end == len(text):
             return end
@@ -105,6 +107,8 @@ class JsonScanner:
         return end + 1
 
     def _value(self, char: str, text: str, position: int) -> int:
+        """Read the first character of a value, or the end of an empty array; return the position after it. A number,
+        ``true``, ``false`` or ``null`` is left unread: it is collected as a token."""
         if char == "]" and self._expect == "value or ]":
             self._stack.pop()
             self._end_value()
@@ -125,6 +129,7 @@ class JsonScanner:
         return position + 1
 
     def _key(self, char: str) -> None:
+        """Read the opening quote of a key, or the end of an empty object."""
         if char == '"':
             self._is_key = True
             self._expect = "string"
@@ -135,6 +140,7 @@ class JsonScanner:
             raise _ScanError(f"expected a key, found {char!r}")
 
     def _after_value(self, char: str) -> None:
+        """Read the comma or the closing bracket after a value in the innermost open array or object."""
         opened = self._stack[-1]
         if char == ",":
             self._expect = "key" if opened == "{" else "value"

@@ -188,6 +188,8 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _same_words(self, one: cython.int, end: cython.int, other: cython.int, stop: cython.int) -> cython.int:
+        """Return 1 if two ranges of the words array, ``[one, end)`` and ``[other, stop)``, have the same words, each
+        followed by the same node; else 0."""
         i: cython.int
         if end - one != stop - other:
             return 0
@@ -217,6 +219,7 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _literal(self, data: bytes) -> cython.int:
+        """Do `literal`; equal bytes are one node, and no bytes are EPSILON."""
         found = self._literals.get(data)
         if found is not None:
             return found
@@ -274,6 +277,8 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _seq(self, left: cython.int, right: cython.int) -> cython.int:
+        """Do `seq` without the check of arguments. Nested sequences are made right-nested, so that equal concatenations
+        are one node; their parts are on the stack meanwhile, so that long ones need no recursion."""
         if left == node_kinds.EMPTY or right == node_kinds.EMPTY:
             return node_kinds.EMPTY
         if left == node_kinds.EPSILON:

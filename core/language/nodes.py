@@ -119,6 +119,7 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(check=False)
     def _learn(self, node: cython.int, has_text: cython.int, nullable: cython.int) -> cython.void:
+        """Set the final answers (YES or NO) to the questions if a node has a text, and if the empty text is one."""
         self._cells[node * node_kinds.WIDTH + node_kinds.HAS_TEXT] = has_text
         self._cells[node * node_kinds.WIDTH + node_kinds.NULLABLE] = nullable
 
@@ -138,6 +139,9 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _expand(self, node: cython.int) -> cython.int:
+        """Do `expand`. A rule that returns another LAZY node is followed to the first node that is none, which becomes
+        the expansion of all rules on the chain. A rule that exceeds a limit is narrowed (`_without`); one that is met
+        while it is being expanded is left-recursive."""
         current: cython.int = cell(self, node, node_kinds.C) - 1
         if current >= 0:
             return current

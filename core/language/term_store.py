@@ -472,6 +472,8 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _seq(self, left: cython.int, right: cython.int) -> cython.int:
+        """Do `seq` without the check of arguments. The result is right-nested, so that equal languages are one term;
+        the parts of ``left`` are in ``flat`` meanwhile."""
         n: cython.int = 0
         if left == term_kinds.EMPTY or right == term_kinds.EMPTY:
             return term_kinds.EMPTY
@@ -516,6 +518,7 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _not(self, part: cython.int) -> cython.int:
+        """Do `not_` without the check of its argument; a double complement is the term itself."""
         if part == term_kinds.EMPTY:
             return term_kinds.ALL
         if part == term_kinds.ALL:

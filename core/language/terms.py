@@ -142,6 +142,7 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _next(self, term: cython.int, code_point: cython.int) -> cython.int:
+        """Return the derivative of a term by a character: binary search in its row."""
         self._row(term)
         low: cython.int = self.row_at[term]
         high: cython.int = low + self.row_count[term]
@@ -157,7 +158,9 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _put(self, start: cython.int, target: cython.int) -> cython.int:
-        """Append a segment to the row under construction; adjacent segments with the same target are joined."""
+        """Append a segment to the row under construction: characters from ``start`` on lead to ``target``. Starts
+        ascend; a segment that begins at the last one's start replaces it, and adjacent segments with the same target
+        are joined."""
         n: cython.int = self.row_used
         if n > self.row_first and self.starts[n - 1] == start:
             n -= 1
@@ -200,6 +203,8 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _derive(self, term: cython.int) -> cython.int:
+        """Derive the row of a term: the derivative by each character, as segments with one target each. The rows of its
+        parts are derived first, because only one row is under construction at a time."""
         kind: cython.int = self.kind[term]
         first: cython.int = self.arg_at[term]
         n: cython.int = self.arg_count[term]

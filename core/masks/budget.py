@@ -194,7 +194,8 @@ class Budget:
         return most
 
     def _try(self, costs: Costs, row: npt.NDArray[np.uint32], room: int) -> int:
-        """Try unsure tokens; clear those after which the text does not fit, and those beyond the limit of trials.
+        """Try unsure tokens (whose cost depends on the text): accept each, and clear it from the mask ``row`` if ``room
+        - 1`` tokens do not complete the text after it. Only the first `_TRIALS` are tried; the others are cleared too.
         Return the number of cleared tokens."""
         tokens = [token for each in costs.unsure for token in tokens_within(each, row).tolist()]
         fitting = 0

@@ -58,8 +58,9 @@ class Comparison:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def is_near(self, atom: cython.longlong, other: cython.longlong, share: cython.int) -> cython.bint:
-        """Return True if at most 1 of ``share`` trie nodes is below the bytes that lead from two row states to
-        different positions; for letters, one more byte is inspected."""
+        """Return True if the two row states differ little: at most 1 of ``share`` trie nodes is below a byte that leads
+        them to different positions. A printable ASCII byte that leads both on counts as equal if most lower-case
+        letters then lead to the same position: after one character, the states have met."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         byte: cython.int
@@ -181,7 +182,8 @@ class Comparison:
 
     @cython.cfunc
     def made(self) -> TokenSet:
-        """Return the new token set."""
+        """Return the token set that the comparison found: ``base`` with the tokens of ``flips`` changed, without the
+        ends ``lost``, and with those ``gained``."""
         base: TokenSet = self.base
         token_set: TokenSet = new_differing_set(base, self.flips)
         if not self.lost and not self.gained:

@@ -69,6 +69,11 @@ def index_of(vocabulary: Vocabulary) -> VocabularyIndex:
 
 
 def _make(vocabulary: Vocabulary) -> VocabularyIndex:
+    """Compute the index of a vocabulary, or read it from its cache folder.
+
+    A vocabulary of fewer than `MIN_TOKENS` tokens gets only a trie: its token sets are computed by each grammar. A file
+    that cannot be used is computed again and overwritten.
+    """
     if vocabulary.size < MIN_TOKENS:
         return _index(vocabulary, Trie(vocabulary.tokens))
     folder = cache_folder(vocabulary.cache_dir)

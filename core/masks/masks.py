@@ -114,6 +114,8 @@ class Masks:
 
     @cython.cfunc
     def _mask(self, state: cython.int) -> Mask:
+        """Return the mask of a state, built if it is not memoised, and mark it as the most recently used (its
+        ``tick``). If masks and token sets exceed ``limit``, the less recently used are evicted first."""
         self.automaton.own(state)
         while len(self.memo) <= state:
             self.memo.append(None)
@@ -131,6 +133,13 @@ class Masks:
 
     @cython.cfunc
     def _build_mask(self, state: cython.int) -> Mask:
+        """Build the mask of a state from its threads.
+
+        A thread at a control token or in a literal adds single tokens: the token's id; the tokens of a walk from the
+        trie's root. Any other adds T(q) by reference, and as single tokens those that end where its atom must end
+        (``closing``) and those below E(q) that continue with the node after the atom. Tokens that the text so far may
+        forbid are in the mask too, with the `Doubts` that find them.
+        """
         automaton: Automaton = self.automaton
         walk: TrieWalk = self.walk
         mask: Mask = Mask.__new__(Mask)
@@ -187,7 +196,8 @@ class Masks:
     @cython.cfunc
     @cython.exceptval(check=False)
     def _is_scattered(self, mask: Mask) -> cython.bint:
-        """Return True if writing a mask takes notably longer than one copy."""
+        """Return True if a mask has several dense token sets or more than `SCATTERED` single tokens, so that writing it
+        takes notably longer than copying one joined set."""
         i: cython.int
         dense: cython.int = 0
         single: cython.int = mask.count
@@ -294,7 +304,8 @@ class Masks:
 
     @cython.cfunc
     def known(self, state: cython.int) -> Mask:
-        """Return the mask of a state if it is memoised, settled and quick to write; else None."""
+        """Return the mask of a state if it is memoised, settled (without doubts) and quick to write (not scattered, or
+        joined); else None."""
         if state < 0 or state >= len(self.memo):
             return None
         found = self.memo[state]
@@ -343,6 +354,9 @@ class Masks:
 
     @cython.cfunc
     def _write(self, mask: Mask, out: cython.uint[::1]) -> object:
+        """Write a mask as bits into ``out``, of at least ``words`` words; further words are cleared. The first dense
+        token set is copied, which also clears what ``out`` held; the other parts are added to it. Raise ValueError if
+        ``out`` is too short."""
         token_set: TokenSet
         source: cython.uint[::1]
         i: cython.int

@@ -252,7 +252,8 @@ class Matcher:
 
     @cython.cfunc
     def _fill(self, out) -> object:
-        """Do `fill_mask`."""
+        """Write the mask of the next token into ``out``, under the engine's lock; of a state whose full mask exceeded a
+        whole store, that of short tokens (`MaskEngine._shorten`). Raise LimitError if a step exceeds a limit."""
         engine: MaskEngine = self._engine
         with engine._lock:
             engine.special_number(-1)
@@ -379,7 +380,14 @@ class Matcher:
 
     @cython.cfunc
     def _settle(self, out, words: cython.uint[::1], masks: Masks, doubts: object) -> object:
-        """Clear the tokens that the text so far forbids."""
+        """Clear the tokens that the text so far forbids.
+
+        Args:
+            out: the mask, as the caller's array.
+            words: the same as words.
+            masks: the masks in which the tokens were found.
+            doubts: the `Doubts` of the state's mask.
+        """
         before = self._text_so_far()
         candidates = _Candidates(self._engine._program, self._state, before, masks, out)
         token: cython.int
@@ -390,7 +398,8 @@ class Matcher:
 
     @cython.cfunc
     def _text_so_far(self) -> object:
-        """Return the text so far, with all pieces."""
+        """Return the text so far, with the pieces of all steps. It is made when a dependent node first needs it, and
+        later calls append only the pieces of new steps."""
         written = self._written
         if written is None:
             written = self._written = Written(b"".join(self._pieces))
@@ -404,6 +413,8 @@ class Matcher:
 
     @cython.cfunc
     def _advance(self, data: bytes) -> object:
+        """Return the state after ``data``, or `REFUSED`; the text is not changed. If the store is full, make room and
+        try again; if live values are missing, ask for them and try again."""
         tries: cython.int = 0
         while True:
             try:

@@ -302,7 +302,8 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _class_at(self, depth: cython.int) -> cython.int:
-        """Return the class (see `_walk`) of the tokens that end at the current trie node."""
+        """Return the class (see `_walk`) of the tokens that end at the current trie node. Classes are numbered when
+        first met, and by the state; or, for a single thread, by its position and the node after it."""
         if self.at_class[depth] < 0:
             atom: cython.longlong = self.at_atom[depth]
             if self.at_state[depth] >= 0:

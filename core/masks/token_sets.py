@@ -349,8 +349,8 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_wide(self, state: cython.int) -> cython.bint:
-        """Return True if a large part of the trie is below the bytes that may follow a row state, so that a walk would
-        be long."""
+        """Return True if more than 1 of `WIDE` trie nodes is below the bytes that may follow a row state, so that a
+        walk would be long."""
         trie: Trie = self.trie
         nodes: cython.int = 0
         byte: cython.int

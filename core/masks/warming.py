@@ -171,8 +171,10 @@ class Frontier:
         return True
 
     def _ways(self, state: int) -> tuple[dict[bytes | str, None], list[int]]:
-        """Return the bytes and control tokens to follow from a state; and the positions in raw text (numbers, say)
-        whose shortest completion may take long to find, to be used if none of these can follow."""
+        """Return the continuations to follow from a state: for each thread the name of its control token, or the
+        shortest text of its atom, that text without its closing quote, and its first byte. Also return the positions in
+        raw text (numbers, say) whose shortest completion may take long to find, to be used if none of these can follow.
+        """
         store = self.store
         ways: dict[bytes | str, None] = {}
         unfinished: list[int] = []

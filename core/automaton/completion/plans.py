@@ -56,6 +56,9 @@ class Plans:
         return best
 
     def _shortest_of_threads(self, state: int) -> Rope:
+        """Return the shortest of the threads' texts, each the rest of an atom and the shortest text of the node after
+        it; of equally short ones, that whose first part is preferred (`preference`). Threads with a lower bound that is
+        too long are not searched to the end."""
         best: tuple[int, tuple[int, int, bytes], Rope] | None = None
         threads = [(self._begin(atom), rest) for atom, rest in self._store.automaton.threads(state)]
         for begin, rest in sorted(threads, key=lambda each: each[0].length + self.texts.least_length(each[1])):
