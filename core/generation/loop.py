@@ -212,6 +212,9 @@ class Decoding:
         return steps if self.tracer is None else self.tracer.timed(steps)
 
     def _until_cancelled(self) -> Steps:
+        """Run `_steps`; end it as cancelled, without an error, if the model or the caller gives up in the middle of a
+        step; the text that was written so far is still yielded. Missing logits without a cancellation are a
+        DecodingError."""
         try:
             yield from self._steps()
         except GenerationTimeoutError:
@@ -227,6 +230,9 @@ class Decoding:
             self._write_emitted()
 
     def _steps(self) -> Steps:
+        """Yield the stages of the generation in order: reasoning (if optional, the model first decides if it reasons),
+        the end of the prompt that is written again with the text, the text. Each stops at the budget; a text that the
+        budget closed ends with the reason "length"."""
         budget = self._checked_budget()
         self.deadline = self.deadline or Deadline.after(self.params.timeout)
         self._sampler.saw(self.prompt)
@@ -314,6 +320,9 @@ class Decoding:
         return before
 
     def _checked_budget(self) -> int:
+        """Return the maximum number of tokens of the output: ``max_tokens``, or what the context window leaves. Raise
+        ContextOverflowError if that is nothing, BudgetError if the shortest output, with required reasoning, does not
+        fit."""
         room = self.backend.context_window - len(self.prompt)
         if room <= 0:
             raise ContextOverflowError(

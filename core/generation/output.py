@@ -207,6 +207,8 @@ class Output:
     # -- events ------------------------------------------------------------------------------------------------
 
     def _collected(self, events: Iterator[Event]) -> list[Event]:
+        """Collect events for the final message, and return them. With ``equal_calls`` False, calls wait until they are
+        known to be new; the first repeated one ends the answer, and further events are dropped."""
         collected: list[Event] = []
         for event in events:
             collected += (event,) if self._unequal is None else self._unequal.feed((event,))
@@ -224,6 +226,9 @@ class Output:
             self._tracer.forget(event.index)
 
     def _rest(self) -> Iterator[Event]:
+        """Yield the events of the end: the parser's remaining ones, without an incomplete forbidden marker, then the
+        text that was held back as a possible prefix of a stop string. After a cancellation, only what was held back: an
+        incomplete character or call is no event."""
         if self._thoughts is not None:  # cancelled during the reasoning
             yield from _reasoning(self._thoughts.close())
         if self._decoding.reason == "cancelled":
@@ -286,6 +291,8 @@ class Output:
         yield from self._emit(events)
 
     def _emit(self, events: Sequence[Event]) -> Iterator[Event]:
+        """Pass the events of a step on: free text is searched for stop strings; text that was held back comes before
+        the next call; at the end of a call its truncated values are known."""
         for event in events:
             if self._tracer is not None:
                 self._tracer.saw(event, self.raw, self._step_from)
@@ -325,6 +332,8 @@ class Output:
     # -- truncated values ------------------------------------------------------------------------------------------
 
     def _truncated_in_text(self) -> tuple[str, ...]:
+        """Return the pointers of the truncated values of a JSON answer that is not a call: those cut off by the budget,
+        or by the rest that the grammar forced (``closed_at``). Empty if there are none, and after a cancellation."""
         text = self._built.text
         if not self._is_json or self._built.has_calls or not text or self._decoding.reason == "cancelled":
             return ()

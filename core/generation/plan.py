@@ -142,6 +142,8 @@ class Planner:
         return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop), params=params)
 
     def _with_tools(self, params: GenerateParams, tools: ToolInterface, tool_format: Any) -> Plan:
+        """Return the plan of an answer that may call tools, with the schema of an answer that is no call (None: free
+        text). Raise ModelError for options that exclude tools."""
         if params.grammar is not None:
             raise _excluded("tools", "grammar")
         schema = params.response_schema
@@ -175,6 +177,8 @@ class Planner:
         )
 
     def _json(self, mode: JsonMode, params: GenerateParams) -> Plan:
+        """Return the plan of a JSON answer. What the grammar does not enforce of the schema is checked afterwards
+        (`Plan.check`)."""
         if mode.grammar is not None:
             if mode.schema is not None:
                 raise _excluded("the schema of json_mode", "its grammar")
@@ -188,6 +192,9 @@ class Planner:
         return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None, params=params)
 
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
+        """Return the grammar of a schema, memoised by its text. A schema that names a day, such as today, is first made
+        absolute, so that a grammar of yesterday is not reused. A schema that is not JSON is not memoised; building its
+        grammar raises."""
         from ..schema.read.dated import of_today, text_names_a_day
 
         try:
@@ -201,6 +208,9 @@ class Planner:
 
 
 def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
+    """Build the grammar of the schema of an answer; warn of misspelt keywords, and of reasons that are written after
+    the answer that they explain. What it cannot enforce narrows the grammar if ``strict``, else is checked afterwards.
+    """
     from ..schema.read.reasoning_order import answers_before_reasons
     from ..schema.read.unread import misspelt, warn_of_misspelt
 

@@ -202,6 +202,8 @@ class Scheduler:
                 self._thread.start()
 
     def _run(self) -> None:
+        """Advance requests, one forward pass at a time, until none is left: the body of the scheduler's thread. A
+        request that arrives later starts a new thread. An error ends all requests, so that no caller waits for ever."""
         while True:
             with self._guard:
                 self._requests += self._arrived
@@ -219,7 +221,9 @@ class Scheduler:
                 self._requests = []
 
     def _step(self) -> None:
-        """Run one forward pass, and advance the requests that it answers."""
+        """Run one forward pass for all sequences together, and advance the requests whose tokens it has read to the
+        end. Requests that are over are dropped, and too long ones preempted, before it; a tree gets a pass of its own.
+        """
         self._requests = [request for request in self._requests if self._goes_on(request)]
         self._make_room()
         begin = time.perf_counter()

@@ -480,6 +480,8 @@ def rule_at(schema: Any, pointer: str) -> str:
 
 
 def _followed(root: Any, schema: Any) -> Any:
+    """Return a schema with references (``$ref``) within ``root`` followed, at most 8; one that cannot be followed is
+    returned."""
     for _ in range(8):
         if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
             return schema
@@ -491,7 +493,9 @@ def _followed(root: Any, schema: Any) -> Any:
 
 
 def _below(root: Any, schema: Any, name: str, depth: int = 8) -> list[Any]:
-    """Return the schemas of one member or item."""
+    """Return the schemas that apply to the member or item ``name`` of a value of ``schema``: by ``properties`` or
+    ``additionalProperties``, ``prefixItems`` or ``items``, also within ``anyOf``, ``oneOf`` and ``allOf`` (to a depth
+    of 8, because references may be cyclic)."""
     schema = _followed(root, schema)
     if not isinstance(schema, Mapping) or not depth:
         return []

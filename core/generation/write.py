@@ -147,6 +147,9 @@ class Writer:
             stop.set()
 
     def _decoding(self, plan: Plan, deadline: Deadline) -> Decoding:
+        """Return the generation of a plan, not begun. With reasoning, its own matcher comes first; the text's matcher
+        begins with the newlines between both, and ``instead`` is the matcher of a text without reasoning, if it may be
+        left out."""
         reasoning = plan.reasoning
         stage = None
         if reasoning is not None:
@@ -167,6 +170,8 @@ class Writer:
         )
 
     def _names(self, plan: Plan) -> NamesRead | None:
+        """Return the reader of tool names that gives the model a tool's declaration when it is named; None if the plan
+        has no insertions. Prompts that it makes end with the plan's prefix, as the first one does."""
         insertions = plan.insertions
         if insertions is None:
             return None
