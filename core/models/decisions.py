@@ -269,6 +269,9 @@ class Decides:
         deadline: Deadline,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> dict[str, Decision]:
+        """Check the questions, then answer one after the other: the work of `decide` and `adecide`. Raise
+        CancelledError when ``cancelled()`` is True, which is asked, as the deadline is, between steps of the model.
+        Arguments as for `decide`."""
         check_questions(questions)
         asked = [check_question(name, question, options.refusal) for name, question in questions.items()]
         text = _text_of(state)
@@ -288,6 +291,9 @@ class Decides:
         return decisions
 
     def _decision(self, asked: Asked, state: str, options: _Options) -> Decision:
+        """Return the decision on one question: average the probabilities of the answers over the listings in different
+        orders, and take the likeliest; on a scale, the mean level. Probabilities are those without a refusal, whose
+        share is separate."""
         spent = _Spent()
         orders = asked.orders(options.orders)
         averaged = np.logaddexp.reduce([self._logs(asked, state, order, options, spent) for order in orders])
@@ -334,6 +340,8 @@ class Decides:
     def _scored(
         self, asked: Asked, state: str, order: Sequence[int], refusal: bool, spent: _Spent
     ) -> npt.NDArray[np.float64]:
+        """Return the log-probabilities of the answers after one prompt, which lists them in ``order``, and of a refusal
+        as the last if ``refusal``. Not normalised. ``spent`` adds up tokens and forward passes."""
         scorer = self._scorer(asked.prompt(state, order, refusal), GenerateParams(thinking=False))
         texts = [*asked.answers, *([REFUSAL] if refusal else [])]
         scores = scorer.scores(texts)

@@ -70,6 +70,8 @@ def compile_template(source: str) -> Any:
 
 @lru_cache(maxsize=1)
 def _environment() -> Any:
+    """Return the sandbox in which chat templates run, made once. A template of a model file is not trusted: beyond
+    Jinja's own sandbox, the lengths of texts and lists and the number of steps are bounded, before the work is done."""
     import jinja2
     from jinja2 import nodes
     from jinja2.exceptions import SecurityError
@@ -101,11 +103,14 @@ def _environment() -> Any:
             return "".join(pieces)
 
     def charge(work: int) -> None:
+        """Add work to that of the template that this thread renders; raise SecurityError beyond `MAX_WORK`."""
         rounds.work = getattr(rounds, "work", 0) + work
         if rounds.work > MAX_WORK:
             raise SecurityError("the template takes too long")
 
     def bounded(made: Any) -> Any:
+        """Return a result of the template unchanged; its length counts as work, and one that is too long is a
+        SecurityError."""
         if isinstance(made, (str, bytes, list, tuple)):
             if len(made) > (MAX_TEXT if isinstance(made, (str, bytes)) else MAX_VALUES):
                 raise SecurityError("the template makes a text or list that is too long")
@@ -113,6 +118,8 @@ def _environment() -> Any:
         return made
 
     def writable(value: Any) -> Any:
+        """Return a value that is to be written unchanged; the size of a list or dictionary, which is written whole,
+        counts as work."""
         if isinstance(value, (list, tuple, dict)):
             charge(_weight(value))
         return value
@@ -177,6 +184,8 @@ def _environment() -> Any:
             return bounded("".join(str(writable(part)) for part in parts))
 
         def call(self, context: Any, function: Any, *args: Any, **named: Any) -> Any:
+            """Call a function or method as the sandbox does; methods of texts whose result may be much longer than
+            their arguments are measured before the call."""
             method = getattr(function, "__wrapped__", function)  # the sandbox wraps `format`
             owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
             if isinstance(owner, (str, bytes)):
@@ -203,6 +212,7 @@ def _environment() -> Any:
             return bool(super().is_safe_attribute(obj, attr, value))
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            """Do an operation that can make a large value (``*``, ``**``, ``+``, ``%``) after a check of its operands."""
             if operator == "*" and (not _is_number(left) or not _is_number(right)):
                 sizes = [value if _is_number(value) else len(value) for value in (left, right)]
                 _check_length(sizes[0] * sizes[1])

@@ -462,7 +462,7 @@ class LocalModel(Model):
         self._max_running_tokens = max_running_tokens or max(MAX_TOKENS, backend.context_window)
         self._scheduler: Scheduler | None = None
         self._is_scheduled: bool | None = None  # None: unknown
-        self._choosing = threading.Lock()
+        self._scheduler_lock = threading.Lock()
         self._planner = Planner()
         self._writer = Writer(
             backend,
@@ -563,7 +563,7 @@ class LocalModel(Model):
     @property
     def scheduler(self) -> Scheduler | None:
         """The scheduler of shared forward passes; None if there is none, or in its own thread."""
-        with self._choosing:
+        with self._scheduler_lock:
             if self._is_scheduled is None:
                 backend = self.backend
                 with self._lock:

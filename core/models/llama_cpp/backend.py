@@ -246,6 +246,8 @@ class GGUFSession:
         self._cached = length if self._open().crop(length) else 0
 
     def _open(self) -> _Context:
+        """Return the session's context; one that was put aside as a saved state is first restored into a new context,
+        completely or not at all. Raise an error if the session was closed."""
         if self._state is not None:
             twin = self._make()
             try:

@@ -76,6 +76,8 @@ class GGUFFile:
         self._map.close()
 
     def _read(self) -> None:
+        """Read the header: metadata, and names, types, shapes and offsets of the tensors. Data begins at the next
+        multiple of the alignment. Raise ValueError if it is malformed; sizes are checked before memory is taken."""
         if self._map[:4] != b"GGUF":
             raise ValueError("it does not begin with GGUF")
         self._at = 4
@@ -121,6 +123,7 @@ class GGUFFile:
         return self._map[start : self._at].decode("utf-8", "replace")
 
     def _value(self, kind: int) -> Any:
+        """Return the next value of a type; an array as a list of strings or a NumPy array."""
         if kind == _STRING:
             return self._string()
         if kind != _ARRAY:

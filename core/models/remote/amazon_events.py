@@ -46,6 +46,8 @@ async def amazon_events(chunks: Any) -> AsyncGenerator[dict[str, Any], None]:
 
 
 def _event(frame: bytes) -> dict[str, Any]:
+    """Return the event of a whole frame, ``{name: payload}``; errors and exceptions are events too. Raise an error for
+    a frame that is damaged (its checksum does not fit) or of another form."""
     try:
         end = 12 + struct.unpack_from(">I", frame, 4)[0]
         if crc32(frame[:-4]) != struct.unpack(">I", frame[-4:])[0] or end > len(frame) - 4:

@@ -179,6 +179,8 @@ class Task:
             return None
 
     def _value(self, text: str, answer: str, *, repair: bool) -> Any:
+        """Return the JSON value of an answer. If it is not JSON and ``repair``: that of ``answer``, repaired or taken
+        out of other text. Raise ValueError or `ToolGrammarError` if there is none."""
         try:
             return read_json(text)
         except ValueError:
@@ -240,6 +242,8 @@ class AnswerReader:
         return self._take(self._parser.close())
 
     def _take(self, events: Sequence[Event]) -> list[Event]:
+        """Record events of the parser for `verdict`, and return the certain ones: free text, unless all is ``held``.
+        Calls are never certain before the end, because their arguments may prove wrong."""
         certain: list[Event] = []
         for event in events:
             if isinstance(event, TextDelta) and event.text:

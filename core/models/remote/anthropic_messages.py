@@ -256,6 +256,7 @@ class AnthropicMessages(StrictToolsProtocol):
         return "".join(thought for thought, _ in pieces), "".join(text for _, text in pieces)
 
     def _end(self, facts: Mapping[str, Any], usage: Any, answer: Answer) -> None:
+        """Record the end of an answer: why it ended, an explanation of a refusal as its text, the token counts."""
         reason = facts.get("stop_reason")
         answer.finish = _FINISHES.get(reason, reason) if isinstance(reason, str) else answer.finish
         if answer.finish is not None:
@@ -374,6 +375,7 @@ def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, s
 
 
 def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    """Add the next piece of the block with number ``index``; return the reasoning and the text that it adds."""
     kind = delta["type"]
     if kind == "text_delta":
         return answer.write(text=delta["text"])

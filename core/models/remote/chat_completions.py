@@ -169,6 +169,9 @@ class ChatCompletions(Protocol):
         return {"max_completion_tokens" if key == name else key: value for key, value in body.items()}
 
     async def _events(self, form: Form, body: Mapping[str, Any], live: bool) -> AsyncGenerator[Any, None]:
+        """Yield the JSON of an answer: the chunks of a stream if ``live``, else the complete one. A grammar has an
+        endpoint of its own (`completion_pieces`). A stream that ends before its first event is replaced by a request
+        without streaming."""
         if form.name == GRAMMAR:
             own = {key: value for key, value in body.items() if key != "messages"}
             async with aclosing(completion_pieces(self.transport, form, own, live)) as pieces:
@@ -229,6 +232,9 @@ def read_completion(event: Any, answer: Answer) -> tuple[str, str]:
 
 
 def _read_delta(delta: Mapping[str, Any], answer: Answer, event: Any) -> tuple[str, str]:
+    """Add the message of a choice, whole or a chunk of it, to the answer; return the reasoning and the text that it
+    adds. Some servers send arguments as JSON values, which become their text; ``event`` is shown in the error for a
+    malformed one."""
     answer.refusal += _text_of(delta.get("refusal"))
     calls = delta.get("tool_calls") or ()
     legacy = delta.get("function_call")
@@ -271,6 +277,8 @@ def _text_of(content: Any) -> str:
 
 
 def _usage(given: Mapping[str, Any]) -> Usage:
+    """Return the token counts of an answer; 0 for counts that the server leaves out or writes otherwise."""
+
     def number(holder: Any, name: str) -> int:
         value = holder.get(name) if isinstance(holder, Mapping) else None
         return value if isinstance(value, int) and value > 0 else 0

@@ -232,6 +232,7 @@ def _unmarked(value: Any) -> Any:
 
 
 def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
+    """Return a message's text and images as blocks; blank text is left out, because Bedrock rejects it."""
     parts = (TextPart(content),) if isinstance(content, str) else content
     blocks: list[dict[str, Any]] = []
     for part in parts:
@@ -243,6 +244,8 @@ def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
 
 
 def _image(image: ImagePart) -> dict[str, Any]:
+    """Return an image as a block. Raise ModelError for an address instead of bytes, or a type that Bedrock does not
+    take."""
     if image.data is None:
         raise ModelError("Bedrock takes no address of an image", hint="give its bytes: ImagePart(data=...)")
     kind = (image.media_type or "image/png").removeprefix("image/").replace("jpg", "jpeg")
@@ -280,6 +283,8 @@ def _open(index: Any, answer: Answer) -> dict[str, Any]:
 
 
 def _delta(index: Any, delta: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    """Add the next piece of the block with number ``index``; return the reasoning and the text that it adds. Reasoning
+    is also kept as a block, with its signature, to be sent back with the next request."""
     if "text" in delta:
         return answer.write(text=delta["text"])
     if "toolUse" in delta and index in answer.by_index:

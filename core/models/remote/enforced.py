@@ -124,6 +124,8 @@ class EnforcedReader:
         return replace(verdict, text=answer.text, is_sent=True, places=tuple(places))
 
     def _call(self, call: ToolCall, pointers: tuple[str, ...], used_up: bool) -> ToolCall:
+        """Return the call with its arguments read and checked. One that is not JSON is truncated if the budget was
+        ``used_up``, else malformed; ``pointers`` are the server's truncated values."""
         tools = self._task.tools
         try:
             value = read_json(call.raw or "")

@@ -268,6 +268,7 @@ def _tools(declared: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> 
 
 
 def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
+    """Return a message's text and images as parts; an image is sent as its bytes, or as its address if it has none."""
     parts = (TextPart(content),) if isinstance(content, str) else content
     made: list[dict[str, Any]] = []
     for part in parts:
@@ -311,6 +312,9 @@ def _signed(turn: Mapping[str, Any], *, is_replaced: bool) -> Mapping[str, Any]:
 
 
 def _read(event: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
+    """Add a response, or the next chunk of one, to the answer; return the reasoning and the text that it adds. Only the
+    first candidate counts. A blocked prompt has no candidates, and ends the answer as filtered. Signatures are kept as
+    blocks, to be sent back."""
     answer.model = event.get("modelVersion") or answer.model
     if (usage := event.get("usageMetadata")) is not None:
         answer.usage = _usage(usage)

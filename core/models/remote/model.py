@@ -238,6 +238,8 @@ class RemoteModel(Model):
     # -- running -----------------------------------------------------------------------------------------------
 
     def _items(self, request: Request) -> Generator[Item, None, None]:
+        """Return the items of an answer; what is wrong with the request raises here, before the first item is asked
+        for. A cancelled request ends with what was received, as a finished generation."""
         task = self._task(request)  # raises at once if options exclude each other
 
         def items() -> Generator[Item, None, None]:
@@ -255,6 +257,7 @@ class RemoteModel(Model):
         return items()
 
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield the items of an answer, as `_items` does, without blocking the event loop."""
         task = self._task(request)
         collected = MessageBuilder()
         check = _stop_check(request.params)
@@ -280,6 +283,8 @@ class RemoteModel(Model):
             return list(pool.map(one, requests))
 
     def _task(self, request: Request) -> Task:
+        """Return the requirements of a request, by which its answers are judged. With ``convert``, an answer must also
+        convert to the Python type of the schema. Raise ModelError if the model was closed."""
         if self._closed:
             raise ModelError(f"the model {self._name!r} was closed", hint="load it again")
         params = request.params
@@ -379,7 +384,7 @@ class RemoteModel(Model):
                 last += 1  # the next form is requested in addition
             else:
                 asked += correction(answer, verdict)
-        raise self._invalid(answer, verdict, attempt, task)
+        raise self._error_of_invalid(answer, verdict, attempt, task)
 
     async def _ask(
         self,
@@ -435,6 +440,9 @@ class RemoteModel(Model):
         return self._protocol.forms(task, unknown, messages, enforced=enforced)
 
     def _reader(self, task: Task, form: Form, held: bool) -> AnswerReader:
+        """Return the reader of an answer in a form. Text is searched for calls by the parser of the form's own grammar;
+        else, if tools were given (even ones that may not be called), by that of the prompt's format; else not at all.
+        """
         if form.plan is not None:
             parser = None if form.plan.make_parser is None else form.plan.make_parser()
             return AnswerReader(task, parser, held=held)
@@ -446,6 +454,8 @@ class RemoteModel(Model):
         return AnswerReader(task, parser, held=held)
 
     def _body(self, task: Task, form: Form, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the request body of a form. As the form asks, tools, the schema and its instruction go into the system
+        prompt; the user's own ``body`` fields are merged last."""
         params, tools = task.params, task.tools
         if tools is not None and form.tools_in_prompt:
             wire = tools.wire_format(params.tool_format, "", ())
@@ -471,7 +481,9 @@ class RemoteModel(Model):
                 hint="ask for something else",
             )
 
-    def _invalid(self, answer: Answer, verdict: Verdict, attempts: int, task: Task) -> ToolCallError:
+    def _error_of_invalid(self, answer: Answer, verdict: Verdict, attempts: int, task: Task) -> ToolCallError:
+        """Return the error after the last attempt, if no answer was valid. It names the problems of the last answer: an
+        InvalidArgumentsError if there were calls, or JSON was asked for, else a ParseError."""
         received = answer.text or "; ".join(f"{call.name}({call.arguments})" for call in answer.calls)
         times = "once" if attempts == 1 else f"{attempts} times"
         wrong = "; ".join(problem.partition(" Hint: ")[0] for problem in verdict.wrong[:3])
@@ -511,5 +523,7 @@ def _stop_check(params: GenerateParams) -> Callable[[], None] | None:
 
 
 def _certain(reasoning: str, text: str, reader: AnswerReader | EnforcedReader) -> list[Event]:
+    """Return the events of a piece of an answer that are final: its reasoning, and what the reader of its text can
+    already pass on."""
     events: list[Event] = [ReasoningDelta(reasoning)] if reasoning else []
     return [*events, *reader.feed(text)] if text else events

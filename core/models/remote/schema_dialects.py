@@ -312,6 +312,9 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_strict(schema: Any, subset: Subset) -> bool:
+    """Return True if a schema is in the subset that a server's strict mode takes: objects closed and with all members
+    required (or fewer, if ``subset.optional``), arrays with ``items``, scalars in ``enum`` and ``const``, a type or
+    union everywhere. If ``subset.open``, every schema is."""
     if subset.open and isinstance(schema, (bool, dict)):
         return True
     if not isinstance(schema, dict):
@@ -341,6 +344,8 @@ def _is_recursive(root: Mapping[str, Any]) -> bool:
     done: set[str] = set()
 
     def visit(value: Any, above: tuple[str, ...]) -> bool:
+        """Return True if a value has a reference to the root or to one of ``above``, the references on the path to it.
+        Definitions are visited through references only."""
         if isinstance(value, list):
             return any(visit(item, above) for item in value)
         if not isinstance(value, Mapping):

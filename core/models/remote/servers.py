@@ -56,6 +56,17 @@ def _forms(
     unknown: Collection[str],
     enforced: bool,
 ) -> list[Form]:
+    """Return the forms in which a request can be sent to a kind of server, in order of preference: the server's own
+    constraints first, the prompt as the last resort.
+
+    Args:
+        kind: the kind of server.
+        params: options of the request.
+        tools: the tools, as OpenAI's API has them.
+        schema: the schema of an answer that is not a call; None: free text.
+        unknown: keywords that the server has rejected; they are left out, and checked in the answer.
+        enforced: the server has our plug-in, which enforces all of it.
+    """
     if enforced:
         if not tools:
             return [Form(ENFORCED, {"structured_outputs": {"json": {} if isinstance(schema, bool) else schema}})]
@@ -171,6 +182,9 @@ def _strict_tools(kind: str, tools: Sequence[Mapping[str, Any]]) -> tuple[dict[s
 
 
 def _json_forms(kind: str, schema: Any) -> list[Form]:
+    """Return the forms of a request for JSON, in order of preference: the schema in ``response_format`` (adapted to
+    OpenAI's strict mode, or to llama.cpp's patterns); other fields that some servers read; any JSON object, with the
+    schema in the prompt."""
     if isinstance(schema, bool):
         schema = {}
     sent, strict = schema, True

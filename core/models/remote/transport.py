@@ -273,6 +273,8 @@ class Transport:
         return b"".join([chunk async for chunk in self._chunks(response)])
 
     def _json(self, data: bytes, kind: str) -> Any:
+        """Return the JSON of a response body; ``kind`` is its content type. Raise an error that shows the body if it is
+        none."""
         try:
             return json.loads(data)
         except (ValueError, RecursionError):
@@ -302,6 +304,7 @@ class Transport:
         status: int | None = None,
         retry_after: float | None = None,
     ) -> ServerError:
+        """Return an error for ``what`` the server did, without secrets; ``received`` is shown as its answer."""
         tail = "" if received is None else f"; received: {received}"
         message = self.shown(f"the server at {self.base_url} {what}{tail}")
         return kind(message, hint=hint, status_code=status, retry_after=retry_after)

@@ -164,6 +164,7 @@ class HFBackend(LocalBackend):
         source = str(tokenizer.chat_template)
 
         def render(turns: list[Any], known: list[Any] | None, variables: dict[str, Any]) -> list[int]:
+            """Return the tokens of a rendered prompt. The lock is held because rendering changes the tokenizer."""
             more = {**options, **variables}
             if any(turn.get("content", "") is None for turn in turns):
                 more["chat_template"] = _NONE_AGAIN + source
@@ -339,6 +340,8 @@ class HFSession:
         return self._branches(token_ids, parents)
 
     def _branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Return the logits after each token of a tree, ``[n, V]``, in one forward pass: each token sees the sequence
+        and its own ancestors, by an attention mask. The cache is cropped to the sequence again; an error drops it."""
         import torch
 
         tree, length = Tree.of(parents), self._cached
