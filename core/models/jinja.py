@@ -212,7 +212,7 @@ def _environment() -> Any:
             return bool(super().is_safe_attribute(obj, attr, value))
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-            """Do an operation that can make a large value (``*``, ``**``, ``+``, ``%``) after a check of its operands."""
+            """Do an operation that may make a large value (``*``, ``**``, ``+``, ``%``) after checking the operands."""
             if operator == "*" and (not _is_number(left) or not _is_number(right)):
                 sizes = [value if _is_number(value) else len(value) for value in (left, right)]
                 _check_length(sizes[0] * sizes[1])
