@@ -103,6 +103,7 @@ def _pure_language(terms: Terms, node: Regex, marked: int) -> int:
     """Return the language of a tree without assertions, with the language ``marked`` before each character."""
 
     def combine(node: Regex, parts: Sequence[int]) -> int:
+        """Return the term of a node from those of its items, for `fold`."""
         if isinstance(node, Chars):
             term = terms.chars(node.charset)
             if marked != terms.EPSILON:
@@ -604,7 +605,7 @@ class _Reader:
 
 
 def _is_everywhere(node: Regex) -> bool:
-    """Return True if it is plain that a tree matches the empty string, whatever is around it."""
+    """Return True if a tree plainly matches the empty string, whatever is around it. False: it may or may not."""
 
     def combine(node: Regex, parts: Sequence[bool]) -> bool:
         if isinstance(node, Seq):

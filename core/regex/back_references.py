@@ -230,6 +230,8 @@ def _of_length(node: Regex, length: int, known: dict[tuple[int, int], list[str]]
 
 
 def _found(node: Regex, length: int, known: dict[tuple[int, int], list[str]]) -> Iterator[str]:
+    """Yield words of one length of a node, common characters first. Words may repeat; of a run of more than `MAX_WORDS`
+    characters, only as many as the caller needs to know that there are too many."""
     if isinstance(node, Chars):
         for part in (*(node.charset.intersection(each) for each in _FIRST), node.charset):
             for first, last in part:

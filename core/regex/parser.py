@@ -171,7 +171,12 @@ def literal(character: str) -> Chars:
 
 
 class _Parser:
-    """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion."""
+    """One pass over the pattern with an explicit stack of open groups, so that nesting costs no recursion.
+
+    Args:
+        text: the pattern.
+        captures: keep groups and references as nodes; else groups are transparent, and references refused.
+    """
 
     def __init__(self, text: str, captures: bool = False) -> None:
         self.text = text
@@ -202,6 +207,8 @@ class _Parser:
         group.repeatable = repeatable
 
     def parse(self) -> Regex:
+        """Return the tree of the pattern. Each turn reads one part at ``offset`` and adds it to the innermost open
+        group."""
         text = self.text
         while self.offset < len(text):
             character = text[self.offset]
@@ -245,6 +252,8 @@ class _Parser:
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def open_group(self) -> None:
+        """Read the beginning of a group and put it on the stack; flags without a group, ``(?i)``, hold for the rest of
+        the group around them."""
         start, text = self.offset, self.text
         if len(self.groups) > MAX_NESTING:
             self.limit(f"groups are nested more than {MAX_NESTING} deep", "flatten the pattern")
@@ -284,6 +293,7 @@ class _Parser:
         return self.count_of_groups
 
     def refuse_group(self) -> NoReturn:
+        """Raise the error for a group of another flavor, with the ECMA-262 form that may replace it."""
         rest = self.text[self.offset + 2 : self.offset + 4]
         if rest.startswith(("P=", "P>", "&", "R", "+")) or rest[:1].isdigit():
             self.refuse("references to groups are not regular", "replace it with a copy of the group")
@@ -302,6 +312,8 @@ class _Parser:
     # -- repetition ------------------------------------------------------------------------------------------------
 
     def quantifier(self) -> None:
+        """Read a repetition and apply it to the last item. Lazy ones match the same strings, so laziness is dropped. A
+        brace that looks like no count is a character."""
         start, text = self.offset, self.text
         least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(text[start], (0, 0))
         end = start + 1
@@ -341,6 +353,7 @@ class _Parser:
     # -- escapes ---------------------------------------------------------------------------------------------------
 
     def atom_escape(self) -> None:
+        """Read an escape outside of a class: an assertion, a reference to a group, or characters."""
         following = self.text[self.offset + 1 : self.offset + 2]
         if following in ("b", "B"):
             self.offset += 2
@@ -421,6 +434,8 @@ class _Parser:
         return ord(letter)
 
     def unicode_escape(self, start: int) -> int:
+        r"""Read the digits of ``\u``; return the code point. Escapes of two surrogates are one character; ``start`` is
+        the offset of the backslash, for errors."""
         text = self.text
         braced = _CODE_POINT.match(text, self.offset)
         if braced is not None:
@@ -440,6 +455,8 @@ class _Parser:
         return unit
 
     def property_escape(self, start: int, *, negated: bool) -> CharSet:
+        r"""Read the name of a property after ``\p`` or ``\P`` (``negated``); return its characters. Under the flag
+        ``i``, the partners of the other case are added before the negation."""
         named = _PROPERTY.match(self.text, self.offset)
         if named is None:
             self.fail(r"\p needs a property in braces", r"write \p{L}, \p{Letter} or \p{Script=Greek}", start)
@@ -457,6 +474,7 @@ class _Parser:
     # -- classes ---------------------------------------------------------------------------------------------------
 
     def character_class(self) -> CharSet:
+        """Read a class in brackets; return its characters."""
         start, text = self.offset, self.text
         self.offset += 1
         negated = text.startswith("^", self.offset)
@@ -486,6 +504,8 @@ class _Parser:
         return ~charset if negated else charset
 
     def class_atom(self) -> int | CharSet:
+        r"""Read one part of a class: return a code point, which may begin or end a range, or the set of an escape such
+        as ``\d``."""
         text = self.text
         if text.startswith("\\b", self.offset):
             self.offset += 2

@@ -132,6 +132,8 @@ def class_text(charset: CharSet) -> str:
 
 
 def _members(charset: CharSet) -> str:
+    """Return the text of a set inside the brackets of a class: names of large Unicode sets that it contains, then
+    ranges."""
     pieces: list[str] = []
     rest = charset
     for named, text in _named():

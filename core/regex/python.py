@@ -77,6 +77,8 @@ class _Reader:
         return in_a_row([self.item(str(operation), value, flags) for operation, value in items])
 
     def item(self, operation: str, value: Any, flags: int) -> Regex:
+        """Return the tree of one operation of Python's own parser (``re._parser``), ``value`` being its argument.
+        ``flags`` are those that hold there."""
         if operation == "LITERAL":
             return Chars(self.folded(CharSet.range(value, value), flags))
         if operation == "NOT_LITERAL":
@@ -107,6 +109,7 @@ class _Reader:
         )
 
     def anchor(self, kind: str, flags: int) -> Regex:
+        """Return the tree of an anchor or a word boundary; ``kind`` is Python's own name of it."""
         multiline = bool(flags & re.MULTILINE)
         if kind == "AT_BEGINNING":
             return line_anchor("^", _NEWLINE) if multiline else Start()
@@ -124,6 +127,7 @@ class _Reader:
         return boundary(word, negated="NON_BOUNDARY" in kind)
 
     def members(self, items: Sequence[Any], flags: int) -> CharSet:
+        """Return the characters of a class, from the items of Python's own parser."""
         negated = bool(items) and str(items[0][0]) == "NEGATE"
         charset = CharSet.empty()
         for operation, value in items[negated:]:

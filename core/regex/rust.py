@@ -90,6 +90,8 @@ class _Parser:
         return Chars(fold(charset) if "i" in self.flags else charset)
 
     def parse(self) -> Regex:
+        """Return the tree of the pattern. Each turn reads one part at ``offset`` and adds it to the innermost open
+        group."""
         text = self.text
         while self.offset < len(text):
             character = text[self.offset]
@@ -140,6 +142,8 @@ class _Parser:
     # -- groups ----------------------------------------------------------------------------------------------------
 
     def open_group(self) -> None:
+        """Read the beginning of a group and put it on the stack; flags without a group, ``(?i)``, hold for the rest of
+        the group around them."""
         start, text = self.offset, self.text
         if len(self.groups) > MAX_NESTING:
             raise LimitError(f"groups are nested more than {MAX_NESTING} deep", hint="flatten the pattern")
@@ -167,6 +171,8 @@ class _Parser:
     # -- repetition ------------------------------------------------------------------------------------------------
 
     def repetition(self) -> None:
+        """Read a repetition and apply it to the last item. Unlike ECMA-262, a repetition may be repeated, and a brace
+        that is no count is an error."""
         text, start = self.text, self.offset
         items = self.groups[-1].items
         if not items:
@@ -193,6 +199,7 @@ class _Parser:
     # -- escapes ---------------------------------------------------------------------------------------------------
 
     def escape(self) -> None:
+        """Read an escape outside of a class, an assertion or characters."""
         letter = self.text[self.offset + 1 : self.offset + 2]
         if letter in ("A", "z"):
             self.offset += 2
@@ -247,6 +254,8 @@ class _Parser:
     # -- classes ---------------------------------------------------------------------------------------------------
 
     def character_class(self, depth: int) -> CharSet:
+        """Read a class in brackets; return its characters. Classes nest, and ``&&``, ``--`` and ``~~`` combine all
+        members before them with those after them, from left to right. ``depth`` is the number of classes around it."""
         start, text = self.offset, self.text
         if depth > MAX_NESTING:
             raise LimitError(f"classes are nested more than {MAX_NESTING} deep", hint="flatten the pattern")

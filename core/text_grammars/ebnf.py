@@ -134,6 +134,8 @@ class _Reader(RuleReader):
         self._restricted: dict[str, int] = {}
 
     def read(self) -> Rules:
+        """Read all rules and return them. Raise GrammarError for what is malformed, a rule that is not defined, or a
+        rule with options that is not regular."""
         source = self._source
         source.match(_SPACE)
         while not source.rest_is_empty:
@@ -162,7 +164,8 @@ class _Reader(RuleReader):
     # -- rules -----------------------------------------------------------------------------------------------------
 
     def _with_options(self, rule: str, options: str, expression: Expression, at: int) -> Expression:
-        """Return the expression of a rule with its options."""
+        """Return the expression of a rule, restricted by its options: ``lazy`` (the shortest texts) and ``max_chars``.
+        Options without an effect on the texts are skipped, and all others are errors."""
         text, is_lazy, most = options[1:-1], False, None
         position = 0
         while position < len(text):
@@ -187,6 +190,7 @@ class _Reader(RuleReader):
         return Restricted(expression, is_lazy, most)
 
     def _choices(self) -> Expression:
+        """Read alternatives, up to a closing bracket or the next rule."""
         source = self._source
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -199,6 +203,8 @@ class _Reader(RuleReader):
         return choice(*items)
 
     def _sequence(self) -> Expression:
+        """Read one alternative. The next rule ends it too, which is recognised by its ``::=``; a lookahead assertion at
+        its end is skipped."""
         source = self._source
         items = [self._repeated()]
         while not source.rest_is_empty and source.peek() not in "|)":
@@ -222,6 +228,7 @@ class _Reader(RuleReader):
         source.match(_SPACE)
 
     def _repeated(self) -> Expression:
+        """Read an element and the repetition after it, if there is one."""
         source = self._source
         item = self._element()
         source.match(_SPACE)
@@ -239,6 +246,7 @@ class _Reader(RuleReader):
         return item if (least, most) == (1, 1) else Repeat(item, least, most)
 
     def _bounds(self) -> tuple[int, int | None]:
+        """Read ``{n}``, ``{n,}`` or ``{n,m}``; return the least and the greatest number (None: no maximum)."""
         source = self._source
         start = source.position
         source.expect("{", "before a repetition")
@@ -263,6 +271,7 @@ class _Reader(RuleReader):
         return self._source.number(match[0], match.start())
 
     def _element(self) -> Expression:
+        """Read a group, a character class, a string, a macro, or a reference to a rule."""
         source = self._source
         start = source.position
         if source.take("("):
@@ -287,6 +296,7 @@ class _Reader(RuleReader):
         return Reference(name)
 
     def _string(self) -> str:
+        """Read a string in double quotes; return its text, with escapes decoded."""
         source = self._source
         start = source.position
         source.position += 1
@@ -306,7 +316,8 @@ class _Reader(RuleReader):
     # -- macros ----------------------------------------------------------------------------------------------------
 
     def _arguments(self, start: int, known: tuple[str, ...]) -> tuple[list[object], dict[str, object]]:
-        """Read the arguments of a macro."""
+        """Read the arguments of a macro in brackets; return the plain ones in order, and those with a name, which must
+        be among ``known``. ``start`` is the offset of the macro."""
         source = self._source
         source.match(_SPACE)
         source.expect("(", "after the name of a macro")
@@ -330,6 +341,7 @@ class _Reader(RuleReader):
         return plain, named
 
     def _value(self) -> object:
+        """Read an argument of a macro: a string, an integer, true or false, a rule, or a tuple of these."""
         source = self._source
         if source.peek() == '"':
             return self._string()
@@ -353,6 +365,7 @@ class _Reader(RuleReader):
         return tuple(items)
 
     def _regex(self, start: int) -> Expression:
+        """Read ``Regex(pattern, flags=...)``. Without flags, the dot is any character, as in xgrammar."""
         plain, named = self._arguments(start, ("json_string", "flags"))
         if len(plain) != 1 or not isinstance(plain[0], str):
             self._source.fail("Regex takes one pattern, a string", at=start)
@@ -380,6 +393,7 @@ class _Reader(RuleReader):
         return choice(*(self._token_of(token, start) for token in ids))
 
     def _token_of(self, token: object, start: int) -> Control | Literal:
+        """Return the expression of a token given by its id; errors are reported at the macro, ``start``."""
         if not isinstance(token, int) or isinstance(token, bool) or token < 0:
             self._source.fail("tokens are given by their ids, numbers", at=start)
         try:
@@ -399,6 +413,8 @@ class _Reader(RuleReader):
     def _pairs(
         self, plain: list[object], named: dict[str, object], start: int
     ) -> tuple[list[tuple[object, Reference]], bool, tuple[object, ...]]:
+        """Check the arguments of a dispatch macro; return its pairs of a trigger and a rule, if free text goes on after
+        a rule (``loop_after_dispatch``), and what free text must not contain (``excludes``)."""
         pairs = []
         for pair in plain:
             if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], Reference):
@@ -410,6 +426,8 @@ class _Reader(RuleReader):
         return pairs, loop, excludes
 
     def _tag_dispatch(self, start: int) -> Expression:
+        """Read ``TagDispatch(...)``: free text, in which each trigger, a string, is followed by its rule (see
+        `dispatch`)."""
         plain, named = self._arguments(start, ("loop_after_dispatch", "excludes"))
         pairs, loop, excludes = self._pairs(plain, named, start)
         texts = [*(trigger for trigger, _ in pairs), *excludes]

@@ -59,6 +59,8 @@ class _Reader(RuleReader):
         self.narrowed: list[UnsupportedSchemaError] = []
 
     def read(self) -> Rules:
+        """Read all rules and return them. A rule ends with its line; one that is defined again replaces the earlier
+        one, as in llama.cpp."""
         source = self._source
         source.match(_SPACE_AND_LINES)
         while not source.rest_is_empty:
@@ -86,6 +88,7 @@ class _Reader(RuleReader):
         return choice(*items)
 
     def _sequence(self) -> Expression:
+        """Read one alternative: elements, each with any number of repetitions after it."""
         source = self._source
         items: list[Expression] = []
         repeated = 0  # how often the last item is
@@ -108,6 +111,7 @@ class _Reader(RuleReader):
             self._space()
 
     def _bounds(self) -> tuple[int, int | None]:
+        """Read a repetition; return the least and the greatest number (None: no maximum)."""
         source = self._source
         start = source.position
         if source.take("*"):
@@ -136,6 +140,7 @@ class _Reader(RuleReader):
         return self._source.number(match[0], match.start())
 
     def _element(self) -> Expression | None:
+        """Read an element; return None, with nothing read, if none begins here: the alternative has ended."""
         source = self._source
         start = source.position
         if source.take('"'):
@@ -164,6 +169,7 @@ class _Reader(RuleReader):
         return Reference(name[0])
 
     def _group(self) -> Expression:
+        """Read the rest of a group, after its bracket. Within groups (``_depth`` > 0), line feeds are white space."""
         source = self._source
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -192,6 +198,7 @@ class _Reader(RuleReader):
         return any_tokens([excluded], least)
 
     def _token(self, start: int) -> Control | Literal:
+        """Read a token, ``<[id]>`` or ``<text>``; return its expression."""
         source = self._source
         match = source.match(_TOKEN)
         if match is None:

@@ -205,6 +205,13 @@ class _Options:
 
 @dataclass
 class _Reader:
+    """The reader of one grammar. A grammar in braces has a reader of its own on the same source.
+
+    Names carry the ``prefix`` of their grammar, so that rules of all grammars are in one dictionary. Texts that are
+    ignored between terminals are a part of each terminal that a rule uses (`_lexeme`); within terminals
+    (``_in_terminal``) nothing is ignored.
+    """
+
     source: Source
     start: str
     tokens: Tokens
@@ -322,6 +329,8 @@ class _Reader:
         )
 
     def _check_stop(self, rules: Rules, expression: Stopped, at: int) -> None:
+        """Check the stop of a rule: raise an error if it may be empty, or if its texts exceed a limit. ``at``: where to
+        report it."""
         terms = Terms()
         stop = rules.term(terms, expression.stop)
         if stop is None or terms.nullable(stop):
@@ -380,6 +389,7 @@ class _Reader:
         return Reference(root)
 
     def _directive(self, start: int) -> None:
+        """Read ``%ignore``, ``%import`` or the options ``%llguidance``; ``start`` is its offset."""
         source = self.source
         if source.take("%ignore"):
             source.match(_BLANK)
@@ -410,6 +420,8 @@ class _Reader:
             )
 
     def _import(self) -> None:
+        """Read ``common.NAME``, ``common.NAME -> ALIAS`` or ``common (NAME, ...)``, and define the names in this
+        grammar."""
         source = self.source
         source.match(_BLANK)
         start = source.position
@@ -439,6 +451,8 @@ class _Reader:
                 source.match(_SPACE)
 
     def _imported(self) -> tuple[str, int]:
+        """Read the name of a terminal of ``common``, whose terminals are added to the grammar; return it and its
+        offset."""
         source = self.source
         start = source.position
         match = source.match(_TERMINAL)
@@ -456,6 +470,9 @@ class _Reader:
         self._places[name] = at
 
     def _definition(self, start: int) -> None:
+        """Read a rule or terminal and define it. A rule with options such as ``lazy`` is read as a terminal, because
+        its texts are restricted as a whole: nothing in it is ignored, and it must be regular, which is checked when all
+        rules are known. A token budget is narrowed to as many bytes."""
         source = self.source
         source.match(re.compile(r"[!?]*"))
         at = source.position
@@ -553,6 +570,7 @@ class _Reader:
         return choice(*items)
 
     def _conjunction(self) -> Expression:
+        """Read sequences joined by ``&``, which all have to match; only in terminals."""
         source = self.source
         start = source.position
         items = [self._sequence()]
@@ -569,6 +587,7 @@ class _Reader:
         return both
 
     def _sequence(self) -> Expression:
+        """Read items up to the end of the alternative; its name (``-> name``) has no meaning here."""
         source = self.source
         items: list[Expression] = []
         while not source.rest_is_empty and source.peek() not in "|&)]}\r\n":
@@ -583,6 +602,8 @@ class _Reader:
         return sequence(*items)
 
     def _repeated(self) -> Expression:
+        """Read an item and its repetition, if there is one: ``*``, ``+``, ``?``, ``~n``, ``~n..m``, or counts in
+        braces."""
         source = self.source
         start = source.position
         item = self._complement()
@@ -612,6 +633,7 @@ class _Reader:
         return Repeat(item, least, most)
 
     def _complement(self) -> Expression:
+        """Read an item, or ``~`` and an item: all texts but its own; only in terminals."""
         source = self.source
         start = source.position
         if not source.take("~"):
@@ -624,6 +646,8 @@ class _Reader:
         return without
 
     def _atom(self) -> Expression:
+        """Read an item without operators: a group, string, pattern, token, nested grammar or schema, or a name. In a
+        rule, terminals are followed by what is ignored."""
         source = self.source
         start = source.position
         if source.take("("):
@@ -662,6 +686,8 @@ class _Reader:
         return self._lexeme(reference) if is_terminal else reference
 
     def _group(self, end: str) -> Expression:
+        """Read the rest of a group, up to the bracket ``end``. Within groups (``_depth`` above 0), line feeds are white
+        space."""
         source = self.source
         self._depth += 1
         if self._depth > MAX_NESTING:
@@ -679,6 +705,8 @@ class _Reader:
         return sequence(expression, Reference(self.prefix + _IGNORED))
 
     def _string(self) -> str:
+        """Read a string in double quotes; return its text, with escapes decoded (a pair of surrogate escapes as its
+        character)."""
         source = self.source
         start = source.position
         source.expect('"', "at the beginning of a string")
@@ -691,6 +719,7 @@ class _Reader:
         return text
 
     def _literal(self, start: int) -> Expression:
+        """Read a string, a string with ``i`` (in either case), or a range of two characters (``"a".."z"``)."""
         source = self.source
         text = self._string()
         if source.match(re.compile(r"i(?![\w])")):
@@ -704,6 +733,8 @@ class _Reader:
         return self._lexeme(Chars(CharSet.range(text, last)))
 
     def _regex(self) -> Expression:
+        """Read ``/pattern/flags``. Lazy repetitions and word boundaries are errors: a terminal is matched as a whole,
+        in which they have no meaning."""
         source = self.source
         start = source.position
         match = source.match(_REGEX)
@@ -735,6 +766,8 @@ class _Reader:
             self.source.fail(f"the pattern is refused: {error.message}", at=start, hint=hint)
 
     def _token(self, start: int) -> Expression:
+        """Read a token by its name or its ids, ``<[1,3-5]>``; or, as ``<[*]>`` and ``<[^...]>``, all or all others,
+        which may only be repeated (`_other_tokens`)."""
         source = self.source
         if self._in_terminal:
             source.fail("a terminal cannot contain a token", hint="name the token in a rule, in lower case")
@@ -794,6 +827,8 @@ class _Reader:
         return value
 
     def _schema(self, start: int) -> Expression:
+        """Read the rest of ``%json {...}``: the texts of a JSON Schema; what it leaves out or does not enforce is
+        noted."""
         if self._in_terminal:
             self.source.fail("a terminal cannot contain %json", at=start, hint="write it in a rule, in lower case")
         if self.compile_json is None:

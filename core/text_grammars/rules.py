@@ -175,6 +175,7 @@ def _least(rules: Mapping[str, Expression], leaf: Callable[[Expression], bool]) 
     holding: set[str] = set()
 
     def holds(expression: Expression) -> bool:
+        """Return True if the texts of an expression have it, by the rules that are known so far to have it."""
         if isinstance(expression, Reference):
             return expression.name in holding
         if isinstance(expression, Sequence):
@@ -392,6 +393,8 @@ class _Builder:
     # -- left recursion --------------------------------------------------------------------------------------------
 
     def _leaf_is_nullable(self, expression: Expression) -> bool:
+        """Return True if an expression without parts has the empty text. For one that is built elsewhere, such as a
+        schema, False is enough: it never begins with a rule, so that no left recursion goes through it."""
         if isinstance(expression, Literal):
             return not expression.text
         if isinstance(expression, Regular):
@@ -402,6 +405,7 @@ class _Builder:
         return False
 
     def _is_nullable(self, expression: Expression) -> bool:
+        """Return True if an expression has the empty text, by the rules that are known to have it (``_nullable``)."""
         if isinstance(expression, Reference):
             return expression.name in self._nullable
         if isinstance(expression, Sequence):

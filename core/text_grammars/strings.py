@@ -80,6 +80,8 @@ def string_grammar(value: Any) -> StringGrammar:
 
 @lru_cache(maxsize=1_024)
 def _read(syntax: str, definition: str) -> StringGrammar:
+    """Return a grammar of a string, memoised by its text. Raise GrammarError for control tokens and schemas, which a
+    string cannot contain."""
     rules = READERS[syntax](definition)
     rules.check()
     if rules.controls:

@@ -282,6 +282,8 @@ class _Reader:
     # -- formats -----------------------------------------------------------------------------------------------
 
     def _format(self, value: Any, place: _Inside) -> Expression:
+        """Return the texts of a format, read by the method of its type. ``place`` has its location, its depth, and the
+        texts that end free text within it (``ends``)."""
         if place.depth > 3 * MAX_NESTING:
             place.fail(f"formats are nested more than {MAX_NESTING} levels deep")
         if not isinstance(value, Mapping) or not isinstance(value.get("type"), str):
@@ -296,6 +298,8 @@ class _Reader:
         return self._marked(self._text(members["value"], place.at("value")))
 
     def _json_schema(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read a format of a JSON Schema, as JSON or as tags of a ``style``; ``max_whitespace_cnt`` may lessen the
+        white space."""
         known = ("type", "style", "any_order", "max_whitespace_cnt", "excludes")
         members = self._members(value, place, ("json_schema",), known)
         if self._texts(members.get("excludes"), place.at("excludes"), may_be_empty=True):
@@ -320,6 +324,7 @@ class _Reader:
         return self._xml(members["json_schema"], place.at("json_schema"), place, "qwen_xml")
 
     def _json(self, schema: Any, place: _Inside, whitespace: Whitespace, *, any_order: bool = False) -> Expression:
+        """Return the JSON texts of a schema. Objects have only declared members, unless it says otherwise."""
         options = SchemaOptions(
             whitespace=whitespace,
             additional_properties=False,
@@ -330,6 +335,9 @@ class _Reader:
         return self._compiled(schema, options, place)
 
     def _xml(self, schema: Any, place: _Inside, style_place: _Inside, style: Any) -> Expression:
+        """Return the texts of an object whose members are written as tags of a style; a style may have several layouts,
+        any of which may be used. A plain string is free text, other values are JSON. An object without declared members
+        is narrowed to the empty one."""
         layouts = STYLES.get(style) if isinstance(style, str) else None
         if layouts is None:
             style_place.fail(
@@ -414,6 +422,8 @@ class _Reader:
         return self._free((*self._excluded_tokens(members, place), *place.ends), members, place, None)
 
     def _free(self, words: Iterable[str], members: Mapping[str, Any], place: _Inside, most: int | None) -> Expression:
+        """Return free text of at most ``most`` characters (None: any number) without ``words``. A budget of tokens,
+        except 0, is an error."""
         tokens = self._count(members.get("max_tokens"), place.at("max_tokens"))
         if tokens == 0:
             return EMPTY_TEXT
@@ -435,6 +445,7 @@ class _Reader:
         return self._token(members["token"], place.at("token"))
 
     def _grammar(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read a format of an EBNF grammar, with its errors at their location in the tag."""
         members = self._members(value, place, ("grammar",), ("type",))
         inner = place.at("grammar")
         try:
@@ -523,6 +534,7 @@ class _Reader:
         ]
 
     def _triggered_tags(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read free text with tags, each of which begins with exactly one of the triggers, a string (see `_triggered`)."""
         known = ("type", "at_least_one", "stop_after_first", "excludes")
         members = self._members(value, place, ("triggers", "tags"), known)
         tags = []
@@ -589,6 +601,16 @@ class _Reader:
         at_least_one: bool,
         once: bool,
     ) -> Expression:
+        """Return free text without ``words`` in which triggers are followed by their parts.
+
+        Args:
+            rules: pairs of a trigger and the part after it.
+            words: what free text does not contain.
+            place: where errors are reported.
+            whole: one tag, without text before it.
+            at_least_one: begin with a tag.
+            once: nothing follows the first tag.
+        """
         if at_least_one and once:
             return whole
         try:
@@ -598,6 +620,7 @@ class _Reader:
         return sequence(whole, text) if at_least_one else text
 
     def _token_triggered_tags(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read free text with tags, each of which begins with one of the trigger tokens."""
         known = ("type", "at_least_one", "stop_after_first", "exclude_tokens")
         members = self._members(value, place, ("trigger_tokens", "tags"), known)
         triggers = self._tokens(members["trigger_tokens"], place.at("trigger_tokens"))
@@ -620,6 +643,7 @@ class _Reader:
         )
 
     def _tags_with_separator(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read tags with a separator between them, and no other text; none, unless ``at_least_one``."""
         known = ("type", "at_least_one", "stop_after_first")
         members = self._members(value, place, ("tags", "separator"), known)
         tags = self._tag_list(members["tags"], place.at("tags"))
@@ -640,6 +664,8 @@ class _Reader:
         return pairs
 
     def _dispatch(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read free text in which each trigger, a string, is followed by its format. Of a trigger with control tokens
+        in it, the part up to the first one (or that token) triggers; the rest belongs to what follows."""
         members = self._members(value, place, ("rules",), ("type", "loop", "excludes"))
         rules: list[tuple[Control | Literal, Expression]] = []
         for number, (trigger, part) in enumerate(self._pairs(members["rules"], place.at("rules"))):
@@ -652,6 +678,7 @@ class _Reader:
         return self._dispatched(rules, words, place, EMPTY_TEXT, at_least_one=False, once=once)
 
     def _token_dispatch(self, value: Mapping[str, Any], place: _Inside) -> Expression:
+        """Read free text in which each trigger, a token, is followed by its format."""
         members = self._members(value, place, ("rules",), ("type", "loop", "exclude_tokens"))
         rules = [
             (self._token(trigger, place.at("rules", number, 0)), part)

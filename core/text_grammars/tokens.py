@@ -44,6 +44,8 @@ def tokens_of(vocabulary: Vocabulary | None) -> Tokens:
     names = {token_id: name for name, token_id in special_of(vocabulary).items()}
 
     def expression(token: int | str) -> Control | Literal:
+        """Return a control token, or the text of another token. Raise GrammarError if there is none, or if its bytes
+        are no text."""
         if isinstance(token, str):
             if vocabulary is None or token in vocabulary.special:
                 return Control(token)
