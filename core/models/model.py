@@ -462,7 +462,7 @@ class LocalModel(Model):
         self._max_running_tokens = max_running_tokens or max(MAX_TOKENS, backend.context_window)
         self._scheduler: Scheduler | None = None
         self._is_scheduled: bool | None = None  # None: unknown
-        self._scheduler_lock = threading.Lock()
+        self._scheduler_lock = threading.Lock()  # held while it is decided if there is a scheduler
         self._planner = Planner()
         self._writer = Writer(
             backend,
@@ -577,6 +577,8 @@ class LocalModel(Model):
         return None if scheduler is None or scheduler.is_current_thread else scheduler
 
     def _items(self, request: Request) -> Generator[Item, None, None]:
+        """Yield the items of an answer: by the scheduler, which runs the forward passes in its own thread, if there is
+        one, else in this thread. A caller that stops early abandons the request."""
         work = self._work(request)
         scheduler = self.scheduler
         if scheduler is None:
@@ -594,6 +596,8 @@ class LocalModel(Model):
             left.set()
 
     async def _aitems(self, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield the items of an answer without blocking the event loop: a thread of its own begins the work, since even
+        planning takes long, and items come back through a queue. A caller that stops early abandons the request."""
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[Item | BaseException | None] = asyncio.Queue()
         abandoned = threading.Event()
@@ -633,6 +637,8 @@ class LocalModel(Model):
             abandoned.set()
 
     def _batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
+        """Return the generations of requests in order, or the exceptions that ended them: with a scheduler, at most
+        ``max_rows`` at once, else one after the other."""
         wholes: dict[int, Generation] = {}
 
         def keep(number: int, item: Item) -> None:

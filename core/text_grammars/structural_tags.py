@@ -534,7 +534,7 @@ class _Reader:
         ]
 
     def _triggered_tags(self, value: Mapping[str, Any], place: _Inside) -> Expression:
-        """Read free text with tags, each of which begins with exactly one of the triggers, a string (see `_triggered`)."""
+        """Read free text with tags, each of which begins with just one of the triggers, a string (see `_triggered`)."""
         known = ("type", "at_least_one", "stop_after_first", "excludes")
         members = self._members(value, place, ("triggers", "tags"), known)
         tags = []
