@@ -323,6 +323,7 @@ def _check_tokens(backend: Backend) -> list[int]:
 
 
 def _check_sessions(backend: Backend, ids: list[int], tolerance: float) -> None:
+    """Check the laws of one session: pieces, crops, forks and errors change no logits."""
     whole, pieces = backend.start(), backend.start()
     _law(whole.length == 0, "a new session is empty")
     expected = whole.extend(ids)
@@ -369,6 +370,8 @@ def _check_sessions(backend: Backend, ids: list[int], tolerance: float) -> None:
 
 
 def _check_batches(backend: Backend, batches: BatchBackend, ids: list[int], tolerance: float) -> None:
+    """Check that rows of shared forward passes have the logits of sessions of their own."""
+
     def alone(tokens: list[int]) -> npt.NDArray[np.float32]:
         session = backend.start()
         logits = session.extend(tokens)

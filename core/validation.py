@@ -196,6 +196,7 @@ class Validator:
             yield ValidationError(f"{instance!r} is not one of {named}")
 
     def _format(self, validator: Any, name: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        """Judge a string by the same language that a grammar would enforce; unknown formats accept every string."""
         if not validator.is_type(instance, "string") or not isinstance(name, str):
             return
         if name in BOUNDED:
@@ -222,6 +223,7 @@ class Validator:
     def _additional_properties(
         self, validator: Any, extra: Any, instance: Any, schema: Any
     ) -> Iterator[ValidationError]:
+        """Judge undeclared members, with patterns read as the grammar reads them."""
         if not validator.is_type(instance, "object"):
             return
         declared, patterns = schema.get("properties", {}), schema.get("patternProperties", {})

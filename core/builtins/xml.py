@@ -121,6 +121,8 @@ class _SchemaReader:
         return sequence(begin, self._content(pointer, schema), end)
 
     def _content(self, pointer: str, schema: Any) -> Expression:
+        """Return the content of an element: of an object its members, of a scalar its text; local references are
+        followed."""
         while isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
             pointer = schema["$ref"].removeprefix("#")
             if schema["$ref"][:1] != "#" or (schema.keys() - {"$ref", "title", "description", "default"}):
@@ -146,6 +148,7 @@ class _SchemaReader:
         return found
 
     def _object(self, pointer: str, schema: Mapping[str, Any]) -> Expression:
+        """Return a rule for the members of an object, made once for each pointer, so that objects may be recursive."""
         rule = f"object {pointer}"
         if rule in self.rules:
             return Reference(rule)
@@ -170,6 +173,7 @@ class _SchemaReader:
         return Reference(rule)
 
     def _member(self, name: str, pointer: str, schema: Any, is_required: bool) -> Expression:
+        """Return a property as an element, or as one element for each item of an array; empty if it is left out."""
         if isinstance(schema, Mapping) and schema.get("type") == "array":
             unknown = sorted(schema.keys() - {"type", "items", "minItems", "maxItems", "title", "description"})
             if unknown:

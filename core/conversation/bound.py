@@ -99,6 +99,8 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
         return schema
 
     def bound(inner: dict[str, Any]) -> Any:
+        """Replace ``x-seen`` and ``x-copied`` in one subschema by the values or texts of the conversation; False: there
+        are none."""
         if SEEN not in inner and COPIED not in inner:
             return inner
         made = {key: value for key, value in inner.items() if key not in (SEEN, COPIED)}

@@ -116,6 +116,7 @@ def parts_of(content: Any) -> str | tuple[Part, ...]:
 
 
 def _block_parts(block: Any) -> list[Part]:
+    """Return the parts of one block of content, in the forms of OpenAI, Anthropic and LangChain."""
     if isinstance(block, str):
         return [TextPart(block)]
     kind = block.get("type") if isinstance(block, Mapping) else None

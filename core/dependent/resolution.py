@@ -113,6 +113,8 @@ class Resolution:
         return known
 
     def _ends_a_name(self, state: int, data: bytes) -> bool:
+        """Return True if the last byte of ``data`` ends a name (and nothing else may end there), so that the name may
+        be a repeated one."""
         states = self._states
         if states.advance(state, data) != OPENED - len(data) + 1:
             return False

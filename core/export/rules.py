@@ -126,6 +126,7 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
         return (uses[name] == 1 or name in short) and name not in opened
 
     def rewritten(expression: Expression) -> tuple[Expression, int]:
+        """Return an expression with small rules written in place of their names, and its depth."""
         if isinstance(expression, Reference) and is_inline(expression.name):
             body, depth = finished(expression.name)
             return (body, depth) if depth <= MAX_DEPTH else (expression, 0)
@@ -179,6 +180,7 @@ def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
     known: dict[int, int] = {}  # by identity: inlined rules are the same object wherever they stand
 
     def number(expression: Expression) -> int:
+        """Return the number of an expression: equal expressions have one. Counts their uses and sizes on the way."""
         found = known.get(id(expression))
         if found is not None:
             return found
@@ -214,6 +216,7 @@ def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
         return Reference(names[at])
 
     def rebuilt(at: int) -> Expression:
+        """Return a numbered expression in which shared parts are references to rules."""
         if at not in done:
             expression, inner = parts[at]
             items = tuple([reference(item) for item in inner])
@@ -334,6 +337,8 @@ class _Reader:
         return self._character() if charset == CharSet.full() else spelled(charset)
 
     def _term(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
+        """Return a term as an expression; ``leaf`` makes that of one character of a set. Terms with intersections or
+        complements become automata."""
         terms = self._terms
         self._read_terms += 1
         if self._read_terms > MAX_TERMS:

@@ -100,6 +100,8 @@ class _Writer(ABC):
         return f"({written})"
 
     def _repeat(self, expression: Repeat) -> str:
+        """Return a repetition in the notation. A count above the target's maximum becomes "or more", and is noted in
+        ``unsaid``."""
         least, most = expression.least, expression.most
         if (least, most) == (1, 1):
             return self.expression(expression.item, 2)
@@ -300,6 +302,7 @@ def _substituted(root: str, rules: Mapping[str, Expression], sizes: dict[str, in
     opened: set[str] = set()
 
     def rewritten(expression: Expression) -> tuple[Expression, int]:
+        """Return an expression without references, and the length of its pattern in characters, about."""
         if isinstance(expression, Reference):
             return finished(expression.name), sizes[expression.name]
         if isinstance(expression, (Sequence, Choice)):
@@ -312,6 +315,7 @@ def _substituted(root: str, rules: Mapping[str, Expression], sizes: dict[str, in
         return expression, len(expression.text) if isinstance(expression, Literal) else 4
 
     def finished(name: str) -> Expression:
+        """Return the body of a rule without references, computed once."""
         if name in opened:
             raise GrammarError(
                 "the grammar is recursive, and has no form as a regular expression",

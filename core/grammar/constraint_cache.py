@@ -156,6 +156,8 @@ class ConstraintCache:
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _get(self, like: Hashable, vocabulary: Vocabulary, make: Callable[[], Grammar]) -> Constraint:
+        """Return the constraint of a key, made once: other threads that ask meanwhile wait for it. An error of ``make``
+        is raised to the first only; the next thread tries again."""
         key = like, vocabulary.content_hash
         while True:
             with self._lock:
@@ -242,6 +244,7 @@ class ConstraintCache:
                 self._evictions += 1
 
     def _drop(self, key: Hashable) -> None:
+        """Remove an entry and its memory; the last entry of a shared engine releases that engine too."""
         entry = self._entries.pop(key)
         self._bytes -= entry.size
         entry.grammar._release()  # a caller who keeps the grammar must not keep the automaton that was counted here

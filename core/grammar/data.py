@@ -116,6 +116,7 @@ class _Writer:
 
 
 def _schema(grammar: Any, compiled: Any) -> list[Any]:
+    """Return the schema of a grammar and its options as JSON data."""
     options = getattr(compiled, "options", None)
     if options is None:
         raise GrammarError("the grammar cannot be serialised", hint="make it with a function of Grammar")
@@ -321,5 +322,6 @@ class _Reader:
         raise GrammarError(f"unknown kind {kind!r} of grammars", hint="it may come from a newer version")
 
     def _schema(self, schema: Any, options: Mapping[str, Any]) -> Any:
+        """Return the schema of a grammar and its options as JSON data."""
         plain = {name: _syntax(value) if name in ("syntax", "arguments") else value for name, value in options.items()}
         return self._make._of_schema(schema, SchemaOptions(**plain))

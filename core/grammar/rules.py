@@ -160,6 +160,7 @@ def _close(holding: set[int], reached: Sequence[Any], bodies: Mapping[Any, Any],
     """Add the parts that have a text (or the empty text) because their own parts have: the least fixpoint."""
 
     def holds(part: Any) -> bool:
+        """Return True if a part has such a text, given the parts that are known to have one."""
         kind, *rest = part._key
         if kind == "rule":
             return id(bodies[part._rule]) in holding

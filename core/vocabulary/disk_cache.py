@@ -107,6 +107,11 @@ def _packed(key: str, arrays: Mapping[str, array[int]]) -> bytes:
 
 
 def _unpacked(content: memoryview, key: str) -> dict[str, array[int]]:
+    """Return the arrays of a cache file.
+
+    Raises:
+        ValueError: it is damaged, of another key, or from a machine with another byte order or width of integers.
+    """
     start = len(_MAGIC) + 32
     if content[: len(_MAGIC)] != _MAGIC or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
         raise ValueError("damaged")

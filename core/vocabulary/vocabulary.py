@@ -137,6 +137,7 @@ class Vocabulary:
     def _from_table(
         cls, table: TokenTable, size: int | None, extra_eos: Collection[int], cache_dir: CacheDir
     ) -> Vocabulary:
+        """Return the vocabulary of a tokenizer's table, padded or cut to the ``size`` of the model's logits."""
         used = 1 + max([*table.tokens, *table.special.values(), *table.eos], default=-1)
         size = used if size is None else size
         return cls(
