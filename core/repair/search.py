@@ -519,10 +519,13 @@ class Search:
         self._follow(node, after, Change(end, end, added[:size], cost, why, is_invented), before)
 
     def _weight(self, node: _Node, state: int, added: bytes, behind: bytes) -> tuple[float, int, bool]:
-        """Return the cost of inserted bytes, the state after them, and True if some are invented: a value or name that
-        the grammar leaves open."""
+        """Return the cost of inserted bytes, the state after them (negative: refused), and True if some are invented.
+
+        Forced text is cheap. Structure is likely. The first byte that the grammar leaves open (a value, a name) is
+        expensive, and the bytes that go on with it are cheap; so is what ends an empty value that was opened here.
+        """
         cost, at, is_invented = 0.0, 0, False
-        was_chosen = is_fresh = False  # the last byte was chosen; a string has just been opened
+        was_chosen = is_fresh = False  # the last byte was a free choice; the last piece opened a free string
         opened = 0  # brackets
         while at < len(added):
             forced = self._automaton.forced(state, len(added) - at)
@@ -532,8 +535,9 @@ class Search:
                 cost += MARKUP * size
             else:
                 size = 1
-                closes_own = is_fresh or (byte in b"}]" and opened > 0)
-                if byte in _STRUCTURE and not closes_own:
+                # The closing quote of an empty string, or the bracket of an object or array that was opened here.
+                ends_invented = is_fresh or (byte in b"}]" and opened > 0)
+                if byte in _STRUCTURE and not ends_invented:
                     cost, was_chosen = cost + LIKELY, False
                 else:
                     cost += MARKUP if was_chosen else INVENTED

@@ -134,8 +134,8 @@ class GoalNodes(Protocol):
         """Return True if a goal holds for all but finitely many strings; False: it may do so all the same."""
 
     def is_endless(self, goal: Goal) -> bool:
-        """Return True if a goal surely holds for infinitely many numbers or objects; False: it may do so all the
-        same."""
+        """Return True if infinitely many numbers or objects surely satisfy a goal; False: not known. For items of
+        ``uniqueItems``, which then never run out (strings are judged by `is_nearly_any`)."""
 
     def string_parts(self, branch: Conjunction) -> tuple[StringGrammar | None, int]:
         """Return the strings of an alternative as those of a term that are of a grammar too, if there is one."""

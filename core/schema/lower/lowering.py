@@ -687,8 +687,8 @@ class Lowering:
         return regular and is_cofinite(terms, self.strings(goal))
 
     def is_endless(self, goal: Goal) -> bool:
-        """Return True if a goal surely holds for infinitely many numbers or objects; False: it may do so all the
-        same."""
+        """Return True if infinitely many numbers or objects surely satisfy a goal; False: not known. For items of
+        ``uniqueItems``, which then never run out (strings are judged by `is_nearly_any`)."""
         for branch in self.branches(goal):
             if branch.values is None:
                 if "number" in branch.types and branch.numbers in _UNBOUNDED:

@@ -475,7 +475,7 @@ class Normaliser(Assertions):
         denied = self._all_denied(options) if every else None
         parts: list[Formula] = []
         for index, others in enumerate(overlapping):
-            for kinds, those in _kinds(others):
+            for kinds, those in _types_by_overlap(others):
                 typed = () if len(kinds) == len(TYPES) else (_of_types(kinds),)
                 both: tuple[Formula, ...] = (*typed, options[index])
                 if denied is not None and len(those) == len(options) - 1:
@@ -603,10 +603,12 @@ def _is_of_facts(formula: Formula) -> bool:
     return True
 
 
-def _kinds(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
-    """Yield the types in groups, each with the other options that values of these types may also satisfy.
+def _types_by_overlap(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
+    """Yield the types in groups, each with the options of a ``oneOf`` that may also hold for values of these types.
 
-    Most options exclude each other in all but a few types.
+    Args:
+        overlaps: of one option: by the index of each other option, the types with values that may satisfy both. Most
+            options exclude each other in all but a few types, so there are few groups.
     """
     groups: dict[tuple[int, ...], list[str]] = {}
     for kind in TYPES:

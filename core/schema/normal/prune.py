@@ -374,12 +374,14 @@ class Contradictions:
         known = self._allowed if positive else self._excluded
         found = known.get(located, _NEVER)
         if found is _NEVER:
-            values = self._read(located, positive)
+            values = self._read_listed(located, positive)
             found = None if values is None else frozenset([(type_of(value), value) for value in values])
             known[located] = found
         return found
 
-    def _read(self, located: Located, positive: bool) -> tuple[Any, ...] | None:
+    def _read_listed(self, located: Located, positive: bool) -> tuple[Any, ...] | None:
+        """Return the scalars that a subschema lists; None if it lists none, or objects and arrays too. If negated,
+        only if the list is all that it says."""
         assertions = self._assertions
         if isinstance(located.schema, bool):
             return None

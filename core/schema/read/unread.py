@@ -95,8 +95,8 @@ class Unread:
 
 
 def unread(schema: Any, draft: int = Draft.DRAFT_2020_12, *, formats: bool = True) -> Iterator[Unread]:
-    """Yield the keywords of a schema, and of the schemas inside, that constrain nothing; extensions (``x-``) are
-    skipped.
+    """Yield the keywords of a schema, and of the schemas inside, that constrain nothing although they seem
+    to; extensions (``x-``) and known annotations are skipped.
 
     Args:
         schema: the schema.
