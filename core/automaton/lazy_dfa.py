@@ -137,7 +137,8 @@ class LazyAutomaton:
     # -- called by the kernel ----------------------------------------------------------------------------------
 
     def atom(self, node: int) -> int:
-        """Return the position at which an atomic node begins."""
+        """Return the position at which an atomic node begins: each kind of node (`node_kinds`) has its kind of position
+        (`encoding`). Control tokens are numbered when first met."""
         atom = self._atoms.get(node)
         if atom is None:
             kind, args = self.nodes.kind(node), self.nodes.args(node)

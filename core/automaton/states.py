@@ -96,7 +96,7 @@ class Automaton(Positions):
 
     @cython.cfunc
     def need_heads(self, node: cython.int) -> object:
-        """Copy the heads of a node from the node store, once."""
+        """Copy the heads of a node from the node store, once, with atomic nodes as positions (counted as a fault)."""
         if node < self.node_room and self.head_at[node] > 0:
             return None
         self.faults += 1
@@ -230,7 +230,8 @@ class Automaton(Positions):
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _intern(self) -> cython.int:
-        """Return the state of the next set."""
+        """Return the number of the state that has the next set's threads (sorted by `_sort`) and accepts as it does; a
+        new one if there is none."""
         self._sort()
         n: cython.int = self.next_count
         i: cython.int
@@ -308,7 +309,8 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _advance(self, byte: cython.int) -> object:
-        """Compute the next set: the transitions of the current one by a byte."""
+        """Compute the next set: the transitions of the current one by a byte. A thread whose atom may end there adds
+        the heads of the node after it. The set is sorted only if it is large; `_intern` sorts it anyway."""
         i: cython.int
         atom: cython.longlong
         self.next_count = 0

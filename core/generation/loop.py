@@ -457,7 +457,9 @@ class Decoding:
         return Turn.END
 
     def _choose_token(self, budget: int) -> Stage:
-        """Let the model choose a token; if it does not fit in the budget, another one is written (`_close`)."""
+        """Let the model choose a token among the allowed ones (or the possible next tokens of pending text) and write
+        it. If the text could not be completed within the budget after it, `_close` writes another one. The result is
+        the loop's next `Turn`."""
         remaining = self._remaining(budget)
         among = allowed = self._pending.spellings
         token_id = None if among is not None else (yield from self._draw_first())
@@ -519,7 +521,9 @@ class Decoding:
         return True
 
     def _close(self, token_id: int, remaining: int, seen: Observation | None) -> Stage:
-        """Write a token in place of a choice that does not fit: another choice, or the next one of the completion."""
+        """Write a token in place of a choice that does not fit: another choice that does, or the next token of the
+        shortest completion (all its tokens, if just enough are left). A choice with the text of the completion's next
+        token is not counted as denied."""
         path = self._budget.completion(self.token_ids, self._pending.text)
         if not path:  # the text is complete
             self.reason = "length"
@@ -640,7 +644,8 @@ class Decoding:
         return None if self.tracer is None else self.tracer.observe(logits, allowed, self.matcher, self._pending.text)
 
     def _append(self, token_id: int, how: How, choices: int | None = None, seen: Observation | None = None) -> Step:
-        """Record an accepted token; return the step with its bytes that were not emitted before."""
+        """Record an accepted token; return its step with the bytes that were not emitted before. The first token of a
+        word that was chosen as a whole counts as the choice, with the word's log-probability."""
         forced = how != "sampled"
         word = None if how == "closed" else self._words.take_word()
         if word is not None:

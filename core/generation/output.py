@@ -121,7 +121,7 @@ class Output:
         return self._collected(self._rest())
 
     def finish(self, prompt_tokens: int, trace: Trace | None = None) -> Finish:
-        """Return the last event."""
+        """Return the last event: why the answer ended, its token counts, truncated values, choices and masses."""
         decoding = self._decoding
         reason = "tool_calls" if decoding.reason == "stop" and self._built.has_calls else decoding.reason
         usage = Usage(

@@ -126,7 +126,8 @@ class Speller:
         return Settled(list(ids[: len(ids) - left]), among if left else None)
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Return the tokens before a text with which it was tokenized, and its tokens after them."""
+        """Return the tokens before a text with which it was tokenized, and its own tokens after them; None if the
+        tokenizer cannot write the text exactly. The longest context is tried first, then one token, then none."""
         tokens = self._vocabulary.tokens
         context = list(before[-CONTEXT_TOKENS:])
         for size in sorted({len(context), min(1, len(context)), 0}, reverse=True):
@@ -179,7 +180,8 @@ class Speller:
         return count, np.union1d(longer, np.array(sorted(among), dtype=np.intp))
 
     def _fits_any(self, head: bytes, longer: npt.NDArray[np.intp]) -> bool:
-        """Return True if the tokenizer may write one of the longer tokens after a text."""
+        """Return True if the tokenizer may write one of the ``longer`` tokens after a text, ``head``. Only `_TRIALS`
+        are tried; if there are more and none of these fits, the answer is True, to be safe."""
         spelled = self.spell(head)
         if head and not spelled:
             return True
@@ -190,7 +192,8 @@ class Speller:
         return len(longer) > _TRIALS
 
     def _longer(self, head: bytes, following: _Following) -> npt.NDArray[np.intp]:
-        """Return the tokens that consist of ``head`` and the beginning of a continuation."""
+        """Return the tokens that consist of ``head``, the end of a text, and the beginning of a continuation that the
+        matcher allows, so that the tokenizer may still merge ``head`` with what follows."""
         ordered, numbers = self._vocabulary.derived(_sorted_tokens)
         begin = bisect_right(ordered, head)
         if begin == len(ordered) or not ordered[begin].startswith(head):

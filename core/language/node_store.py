@@ -112,7 +112,8 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _new(self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int) -> cython.int:
-        """Add a new node and return it."""
+        """Add a new node and return its number; answers that its kind decides are set at once. Raise LimitError if the
+        store is full."""
         node: cython.int = self._count
         if node >= self._room:
             raise LimitError(f"the grammar needs more than {node_kinds.MAX_NODES:,} states", hint="split the schema")
@@ -149,7 +150,8 @@ class NodeStore:
     def _find(
         self, kind: cython.int, a: cython.int, b: cython.int, c: cython.int, hashed: cython.ulonglong
     ) -> cython.int:
-        """Return the equal node, or -1 (the parts of an ALT are on the stack, from index ``a``)."""
+        """Return the node with these arguments, or -1. The parts of an ALT are on the stack from index ``a``, ``b`` of
+        them; the words of a WORDS are those from ``a`` to ``b`` of the words array, without ``c`` bytes."""
         slot: cython.int = self._interned.first(hashed | 1)
         node: cython.int
         at: cython.int
@@ -390,7 +392,7 @@ class NodeStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _alt(self, start: cython.int) -> cython.int:
-        """Return the union of the nodes on the stack above ``start``."""
+        """Return the union of the nodes on the stack above ``start``, as they are; the stack is unchanged."""
         count: cython.int = self._top - start
         i: cython.int
         if count == 0:
@@ -465,7 +467,8 @@ class NodeStore:
     @cython.ccall
     @cython.exceptval(-1, check=False)
     def words(self, entries: object) -> cython.int:
-        """Return the union of distinct literals, each followed by its own node."""
+        """Return the union of distinct literals, each followed by its own node (``entries``: a dictionary, or pairs).
+        Literals whose node is EMPTY are left out."""
         known: dict = entries if type(entries) is dict else dict(entries)
         names: list = sorted(known)
         first: cython.int = len(self._words)

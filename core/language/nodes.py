@@ -229,7 +229,8 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _answer(self, node: cython.int, question: cython.int) -> cython.int:
-        """Return YES or NO to a question, HAS_TEXT or NULLABLE."""
+        """Return YES or NO to a question about a node: HAS_TEXT (its language is not empty) or NULLABLE (it has the
+        empty text). An answer that is not known is searched (`_search`)."""
         known: cython.int = cell(self, node, question)
         if known:
             return known
@@ -389,7 +390,9 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-3, check=False)
     def _child(self, node: cython.int, number: cython.int, question: cython.int) -> cython.int:
-        """Return the child with this number; without one, the answer: `ANSWER_NO` or `ANSWER_YES`."""
+        """Return the next node on which the answer of ``node`` to a question depends, by its number. A "no" of one part
+        decides for a SEQ, a "yes" for an ALT; if none decided, the number is past the last child, and the result is the
+        answer: `ANSWER_YES` or `ANSWER_NO`."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
         b: cython.int = cell(self, node, node_kinds.B)
@@ -440,7 +443,8 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _need_heads(self, node: cython.int) -> cython.int:
-        """Compute the heads of a node, depth-first: those of its first parts come first."""
+        """Compute the heads of a node unless they are known. Those of its first parts are computed before, depth-first
+        on the stack: pairs of a node and the number of its first parts that were looked at."""
         start: cython.int = self._top
         at: cython.int = start
         child: cython.int
@@ -479,7 +483,8 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-2, check=False)
     def _next_first(self, node: cython.int, at: cython.int) -> cython.int:
-        """Return the next node with which ``node`` may begin and whose heads are not known yet; -1 if there is none."""
+        """Return the next node with which ``node`` may begin and whose heads are not known yet; -1 if there is none.
+        ``at`` is the stack index of its pair (`_need_heads`), whose number advances."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
         b: cython.int = cell(self, node, node_kinds.B)
@@ -515,7 +520,8 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _compute_heads(self, node: cython.int) -> cython.int:
-        """Compute the heads of a node from those of its first parts, which are known, and append them to ``_heads``."""
+        """Compute the heads of a node from those of its first parts, which are known, and append them to ``_heads``:
+        their number, then pairs of an atomic node and the node of the rest. A rule shares those of its expansion."""
         kind: cython.int = cell(self, node, node_kinds.KIND)
         a: cython.int = cell(self, node, node_kinds.A)
         b: cython.int = cell(self, node, node_kinds.B)

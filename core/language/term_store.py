@@ -638,7 +638,8 @@ class TermStore:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _alt(self, n: cython.int) -> cython.int:
-        """Return the union of the parts ``flat[:n]``."""
+        """Return the union of the parts ``flat[:n]``, simplified so that equal languages more often are one term:
+        classes of characters are united, included repetitions dropped."""
         i: cython.int
         left: cython.int = 0
         classes: cython.int = 0

@@ -315,7 +315,9 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _merge(self, kind: cython.int, first: cython.int, n: cython.int) -> cython.int:
-        """Merge the rows of a term's parts into its row, by one sweep over all their boundaries."""
+        """Make the row of a union, an intersection, or a sequence whose first part is nullable, from the rows of its
+        parts: in one sweep over all their boundaries, the targets of the parts in each segment are combined
+        (`_combined`). The last `REMEMBERED` combinations are kept, because segments alternate between few."""
         i: cython.int
         at: cython.int
         bound: cython.int = 0
@@ -399,7 +401,8 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _is_dead(self, term: cython.int) -> cython.bint:
-        """Return `seems_dead`, for concatenations and unions from their parts; mark the terms that it decides."""
+        """Return `seems_dead`: of a sequence, if a part is dead; of a union, if all are; of others, by a search, or
+        True if the store is hurried (``is_unsure``, so that this is not kept). Other answers are kept as traits."""
         if self.traits[term] & (term_kinds.LIVE | term_kinds.DEAD):
             return (self.traits[term] & term_kinds.DEAD) != 0
         i: cython.int

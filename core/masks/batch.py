@@ -163,7 +163,8 @@ class MaskTable:
         return True
 
     def _write(self, matcher: Matcher, known: dict[int, int]) -> int:
-        """Write a mask into a new row; return -1 if the table is full."""
+        """Write the mask of a text into a new row, and return the row; -1 if the table is full. ``known`` (rows by
+        state) gets the row if all texts in the state have this mask."""
         if matcher.constraint.vocabulary.size != self._size:
             raise DecodingError(
                 f"a text with {matcher.constraint.vocabulary.size} tokens in a table for {self._size}",

@@ -158,7 +158,8 @@ def _sorted_survey(
     exits: cython.int,
     longest: cython.int,
 ) -> ClassSurvey:
-    """Return the survey of these tokens and exits: sort both (stable counting sorts)."""
+    """Return the survey of these tokens and exits, sorted by counting (stable): tokens by their number of characters
+    (``sizes``), exits by the first byte of the character that leaves C (``leads``)."""
     i: cython.int
     at: cython.int
     until: cython.int[::1] = array("i", [0]) * (longest + 2)

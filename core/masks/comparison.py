@@ -121,7 +121,9 @@ class Comparison:
 
     @cython.cfunc
     def below(self, node: cython.int, atom: cython.longlong, other: cython.longlong) -> object:
-        """Compare the subtree of a trie node; ``atom`` and ``other`` are the positions before its byte."""
+        """Walk the subtree of a trie node along both positions (``atom`` of the new set and ``other`` of ``base``,
+        before the node's byte), and record tokens and ends in which their sets differ. It stops where both are the
+        same, or where all tokens below stay inside from both."""
         trie: Trie = self.trie
         automaton: Positions = self.automaton
         i: cython.int = node

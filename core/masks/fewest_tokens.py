@@ -85,7 +85,9 @@ class FewestTokens:
 
     @cython.cfunc
     def spell(self, codes: object, tail: Spelling) -> Spelling:
-        """Return the spelling of a text that another one follows. Tokens may span both."""
+        """Return the spelling of a text (its codes) that ``tail`` follows. From the last offset to the first, each
+        prefix of the rest that is a token is tried, and one that leaves the fewest tokens is kept, the longest of
+        several. Tokens may reach into the tail."""
         trie: Trie = self.trie
         found: Spelling = Spelling.__new__(Spelling)
         count: cython.int = len(codes)

@@ -332,7 +332,8 @@ class Matcher:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _move(self) -> cython.bint:
-        """Read the text again in a fresh store, and continue there; return False if it does not fit."""
+        """Move the text to a fresh store: read all steps again there, tokens of text by their bytes and control tokens
+        by their names. Return False, and change nothing, if the text does not fit."""
         old: MaskEngine = self._engine
         program, engine = self._constraint._renewed()
         fresh: MaskEngine = engine
@@ -463,7 +464,8 @@ class Matcher:
     @cython.cfunc
     @cython.exceptval(-9, check=False)
     def _take(self, token: cython.longlong, data: object) -> cython.longlong:
-        """Return the state after a token, or `REFUSED`."""
+        """Return the state after a token, or `REFUSED`; the text is not changed. ``data``: the token's bytes; empty for
+        control tokens. A step that does not depend on the text so far is memoised."""
         engine: MaskEngine = self._engine
         then: cython.longlong
         with engine._lock:

@@ -196,7 +196,9 @@ class TokenCosts:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _has_spare(self, state: cython.int, quote: cython.int, then: cython.int) -> cython.bint:
-        """Return True if the string that ends with ``quote``, in the state ``then``, has spare characters."""
+        """Return True if the string that ends with ``quote``, in the state ``then``, has spare characters: from
+        ``state``, at least `FEW_LETTERS` letters lead to one state, `SPARE` times in a row or without end, and the
+        quote still leads to ``then``."""
         automaton: Automaton = self.automaton
         trie: Trie = self.trie
         node: cython.int
@@ -338,8 +340,9 @@ class TokenCosts:
 
     @cython.cfunc
     def _walk(self, state: cython.int) -> object:
-        """Divide the text tokens that a state allows into classes: the tokens of a class lead to one state, or to
-        states with the same completion."""
+        """Divide the text tokens that a state allows into classes (``span``: begin and end in the trie's order, and
+        class): the tokens of a class lead to one state, or to states with the same completion. Class 0 is that of
+        tokens that reach a dependent node, or exceed a limit."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         subtrees: Subtrees = self.subtrees
@@ -415,7 +418,9 @@ class TokenCosts:
 
     @cython.cfunc
     def _build(self, state: cython.int) -> Costs:
-        """Compute the costs of the tokens of a state."""
+        """Return the costs of the tokens of a state: the cost of each class of `_walk` is the number of tokens that
+        complete the text after it. The most frequent cost is not listed (``rest``); classes whose cost depends on the
+        text are ``unsure``."""
         automaton: Automaton = self.automaton
         found: Costs = Costs.__new__(Costs)
         i: cython.int

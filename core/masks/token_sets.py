@@ -97,7 +97,8 @@ class TokenSets:
 
     @cython.cfunc
     def token_set(self, atom: cython.longlong) -> TokenSet:
-        """Return the token set of a position."""
+        """Return the token set of a position, by the cheapest route: memoised for the position; kept by the index, if
+        it is the same in every store; derived from known sets (`_counted_set`, `_row_set`); a walk of the trie."""
         found = self.known.get(atom)
         if found is not None:
             return found
@@ -234,7 +235,8 @@ class TokenSets:
 
     @cython.cfunc
     def _walk_rows(self, state: cython.int) -> object:
-        """Add T and E of a row state to the draft; T as spans of the trie's order."""
+        """Walk the trie from a row state, and add T(q) and E(q) to the draft; T(q) as spans of the trie's order, so
+        that a subtree whose tokens all stay inside (`Subtrees.stays`) costs one step."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         byte: cython.uchar[::1] = trie.byte
@@ -290,7 +292,8 @@ class TokenSets:
 
     @cython.cfunc
     def _fill(self, token_set: TokenSet, saved: cython.int) -> object:
-        """Set the tokens of a token set to those emitted after the first ``saved`` ones."""
+        """Set the tokens of a token set to those that the walk emitted after its first ``saved`` ones: as bits if that
+        is shorter than a list of ids."""
         walk: TrieWalk = self.walk
         i: cython.int
         count: cython.int = walk.out_count - saved
@@ -533,7 +536,8 @@ class TokenSets:
 
     @cython.cfunc
     def _add_below(self, node: cython.int, token_set: TokenSet) -> object:
-        """Add the tokens of a trie node's subtree that stay inside, and its ends."""
+        """Add the tokens of a trie node's subtree that stay inside to a dense token set, and the subtree's ends to the
+        draft. Nothing is added if the path to the node leaves the atom."""
         automaton: Positions = self.automaton
         trie: Trie = self.trie
         order: cython.int[::1] = trie.order

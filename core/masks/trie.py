@@ -137,7 +137,9 @@ class Trie:
 
     @cython.cfunc
     def _link(self) -> object:
-        """Derive subtree sizes, parents, the root's children, the order of the tokens, and groups, from the depths."""
+        """Derive all other arrays from bytes, depths and tokens of the nodes, by one pass in pre-order: subtree sizes,
+        parents, the root's children, the order of the tokens, and the groups of bytes by subtree and by token. Raise
+        ValueError if these are not a trie of the vocabulary."""
         nodes: cython.int = self.nodes
         here: cython.int = 0
         depth: cython.int

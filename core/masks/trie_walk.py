@@ -158,7 +158,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _drain(self) -> object:
-        """Process the work list."""
+        """Process the work list until it is empty. If that takes more than `_MANY` steps, the rest is processed in trie
+        order (`_drain_in_order`)."""
         crossed: cython.int = self.crossed
         unnamed: cython.int = self.unnamed
         at: cython.int
@@ -278,7 +279,8 @@ class TrieWalk:
 
     @cython.cfunc
     def _step(self, node: cython.int, atom: cython.longlong, rest: cython.int) -> object:
-        """Do `walk` in the atom; add entries for what follows its end to the work list."""
+        """Emit the tokens below a trie node that stay inside ``atom``; where it may end, add entries to the work list
+        that continue with ``rest``."""
         trie: Trie = self.trie
         automaton: Automaton = self.automaton
         tag: cython.longlong = atom >> encoding.TAG
@@ -324,7 +326,9 @@ class TrieWalk:
 
     @cython.cfunc
     def cross_set(self, token_set: TokenSet, rest: cython.int) -> object:
-        """Emit the tokens below E(q) of a token set that continue with ``rest``."""
+        """Emit the tokens below E(q) of a token set that continue with ``rest``. The children of all nodes of E(q) are
+        grouped by byte (`TokenSet.parts`), so each head of ``rest`` makes one transition for each byte, not for each
+        node."""
         automaton: Automaton = self.automaton
         if token_set.end_count == 0:
             return None

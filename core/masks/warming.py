@@ -137,7 +137,8 @@ class Frontier:
         )
 
     def _visit_one(self, matcher_at: Callable[[int, bytes], Text], state: int, text: bytes, out: Any) -> None:
-        """Derive the mask of a state, and queue its successors."""
+        """Derive the mask of a state, and queue its successors. ``text`` is one that leads to the state; ``out`` is
+        scratch space for the mask. Raw text that has no other continuation is followed by its completion."""
         matcher = matcher_at(state, text)
         try:
             matcher.fill_mask(out)

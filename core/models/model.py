@@ -734,6 +734,8 @@ class LocalModel(Model):
     def _insertions(
         self, messages: Sequence[Message], params: GenerateParams, wire: _Wire, plan: Plan
     ) -> Insertions | None:
+        """Return what is needed to insert the declaration of a tool when the model names it: the tools of which the
+        prompt has only names, without those that the conversation has called. None if there is nothing to insert."""
         brief = self._brief(params)
         if not brief or plan.make_parser is None or params.tool_choice == "none":
             return None

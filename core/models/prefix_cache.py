@@ -134,7 +134,8 @@ class PrefixCache:
             return session
 
     def _detach(self, entry: _Entry, length: int) -> KeptSession | None:
-        """Return a stored session with its first ``length`` tokens, moved or copied; None if this fails."""
+        """Return a session with the first ``length`` tokens of a stored one; None if this fails. It is the stored one
+        itself if only that is reused (its whole prompt, or most of it and it cannot be copied), else a copy."""
         if not any(entry is kept for kept in self._entries):  # taken by another request
             try:
                 return entry.session.fork(length)

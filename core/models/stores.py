@@ -82,6 +82,8 @@ def _ollama_roots() -> list[Path]:
 
 
 def _ollama(name: str) -> StoredModel:
+    """Return a model of Ollama by its name, ``NAME[:TAG]`` as Ollama shows it. Raise ModelError, with similar names, if
+    it is not on this machine. The parts of the name are checked, so that it leads to no file outside of the store."""
     roots = [root for root in _ollama_roots() if _is_folder(root / "manifests")]
     if not roots:
         raise ModelError(
@@ -105,6 +107,7 @@ def _ollama(name: str) -> StoredModel:
 
 
 def _of_manifest(root: Path, manifest: Path) -> StoredModel:
+    """Return the model of one of Ollama's manifests. Raise ModelError if its weights are missing or no GGUF file."""
     address = _ollama_address(root, manifest)
     layers = _layers(manifest)
     name = address.partition("/")[2]
@@ -174,6 +177,8 @@ def _lm_studio_roots() -> list[Path]:
 
 
 def _lm_studio(name: str) -> StoredModel:
+    """Return a model of LM Studio by its name: a whole address, or the end of one, or any part of one, the first of
+    these that fits any model. Raise ModelError if several fit, or none."""
     known = list(_of_lm_studio())
     if not known:
         raise ModelError(
@@ -217,6 +222,7 @@ def _published() -> Iterator[StoredModel]:
 
 
 def _hugging_face() -> Iterator[StoredModel]:
+    """Yield the models of the Hugging Face cache: folders of ONNX GenAI, and repositories with a ``config.json``."""
     home = Path(os.environ.get("HF_HOME") or Path("~/.cache/huggingface").expanduser())
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     for path in sorted(hub.glob("models--*--*")):

@@ -436,7 +436,8 @@ class _Reader:
         return self.guards[id(node)][0]
 
     def _guard(self, node: Regex) -> _Rest:
-        """`guard` of a node that is met for the first time."""
+        """Make `guard` of a node: a pure tree asks for nothing, or never matches the empty string; an assertion asks
+        for what follows it to hold."""
         terms = self.terms
         if node.is_pure:
             return self.closed(self.anything if node.is_nullable else terms.EMPTY)
@@ -465,7 +466,8 @@ class _Reader:
         return self.negated(guard) if node.negated else guard
 
     def step(self, charset: CharSet, rest: _Rest) -> _Rest:
-        """Return the characters of a set, each followed by the rest after it."""
+        """Return the characters of a set, each followed by the rest after it. Characters that lead the look-behinds to
+        equal continuations are one part."""
 
         def language(past: Past) -> int:
             row = self._row(past)
@@ -531,7 +533,9 @@ class _Reader:
         return self.loops[key][0]
 
     def _loop(self, node: Repeat, rest: _Rest) -> _Loop:
-        """`loop` of a node and a rest that are met for the first time."""
+        """Make `loop` of a node and a rest. Continuations are computed by level, the number of rounds left: some rounds
+        are required (they may match the empty string where the guard holds), the others are optional. Levels of a long
+        repetition are variables of equations, so that each is made once."""
         terms, item, least = self.terms, node.item, node.min
         if item.longest == 0:  # all rounds are at the same position, with the same meaning
             return _Loop(self.joined(self.both, [self.guard(node), rest]), self.closed(terms.EMPTY))

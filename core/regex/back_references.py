@@ -79,7 +79,9 @@ def _expanded(tree: Regex, bound: Bound, outside: Set[int], most: int) -> Regex 
 
 
 def _written(tree: Regex, number: int, bound: Bound, outside: Set[int], most: int) -> Regex | None:
-    """Return a part of a pattern without the references to one group, or the group; None: see `expanded`."""
+    """Return a part of a pattern without the references to a group: an alternative for each word of the group, with the
+    word in place of the group and its references; None: see `expanded`. If there are too many words, ``exact`` gives
+    up, ``inner`` uses some of them, and ``outer`` lets the references match any word."""
     path: list[tuple[Regex, int]] = []  # from the root to the smallest part with the group and all references to it
     node = tree
     while True:

@@ -508,7 +508,7 @@ class _Reader:
         self.found[name] = expression
 
     def _options(self) -> _Options:
-        """Read the options of a rule."""
+        """Read the options of a rule in brackets, if any; those without an effect on the texts are skipped."""
         source, options = self.source, _Options()
         if not source.take("["):
             return options

@@ -485,7 +485,9 @@ class _Builder:
         return [(None, self.node(expression))]
 
     def _solve(self, circle: tuple[str, ...]) -> None:
-        """Solve the equations of a circle.
+        """Solve the equations of a circle of left-recursive rules: X = base | X step, whose solution is base step*, by
+        elimination of one rule after the other (Gauss); then substitute back. The solutions are the rules' texts that
+        are not empty.
 
         Raises:
             LimitError: that takes more than `MAX_PRODUCTS` products.

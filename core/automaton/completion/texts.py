@@ -163,7 +163,8 @@ class ShortestTexts:
         self.visited = 0
 
     def shortest(self, node: int, limit: int = NEVER) -> Rope | None:
-        """Return the shortest text of a node; None if it has none, or if none is shorter than ``limit``."""
+        """Return the shortest text of a node; None if it has none, or if none is shorter than ``limit``. The right
+        spine of nested sequences (say, many closing brackets) is followed without recursion."""
         nodes, known = self.nodes, self._known
         spine: list[tuple[int, int]] = []  # sequences and their first parts (say, many closing brackets)
         left = limit

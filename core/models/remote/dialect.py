@@ -57,7 +57,8 @@ class Dialect:
         return form not in self._taken and len(self._hopeless.get(form, ())) >= _HOPELESS
 
     def learn(self, steps: Collection[_Step], taken: str) -> None:
-        """Record the rejections, after the server has accepted the form ``taken``."""
+        """Record the rejections, after the server has accepted the form ``taken``. A rejection that may have another
+        cause (``is_sure`` False) counts only when it happens a second time."""
         if len(self._refused) + len(steps) > _REMEMBERED:
             self._refused.clear()
             self._doubtful.clear()
@@ -113,7 +114,9 @@ class Descent:
             yield from self._variants(form)
 
     def _variants(self, form: Form) -> Iterator[Form]:
-        """Yield a form, and after each rejection the same form with fewer keywords."""
+        """Yield a form, and after each rejection the same form with fewer keywords: those that the server names, or all
+        unusual ones. It ends when the form is taken, too large, or cannot be weakened further. Known rejections are not
+        asked for again."""
         unknown = self._dialect.unknown
         for number in range(_NAMED_STEPS + 2):
             request = json.dumps([form.name, form.fields], sort_keys=True)

@@ -299,7 +299,9 @@ class RemoteModel(Model):
     # -- asking ------------------------------------------------------------------------------------------------
 
     async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
-        """Yield the events of one answer, then the complete generation; retry invalid answers."""
+        """Yield the events of one answer, then its end and the complete generation. After an invalid answer, the model
+        is asked again, with its answer and the problems added to the conversation, up to ``retries`` times. If the
+        server ignored what it was told to enforce, the next form is asked for in addition."""
         enforced = await self._protocol.prepare(task)
         # Always stream from a server with our plug-in, so that a long answer does not cause a timeout.
         asked, live = list(request.messages), request.live or enforced
@@ -395,7 +397,9 @@ class RemoteModel(Model):
         held: bool,
         enforced: bool,
     ) -> AsyncGenerator[Any, None]:
-        """Yield the immediately certain events of one answer, then its form and the verdict."""
+        """Yield the events of one answer that are certain at once, then the pair of its form and the verdict on it.
+        Forms that the server refuses are weakened until it takes one (`Dialect.descend`). ``held``: no text is certain
+        before the end."""
         descent = self._dialect.descend(partial(self._forms, task, messages, enforced))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))

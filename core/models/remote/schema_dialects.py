@@ -250,7 +250,8 @@ def without(schema: Any, keep: Keep) -> tuple[Any, tuple[str, ...]]:
 
 
 def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
-    """Return a subschema with the keywords for which ``keep`` is True; record the pointers of the others."""
+    """Return a subschema with the keywords for which ``keep`` is True, and with formats and classes in the standard
+    spelling; append the pointers of the others to ``left_out``. The result is never narrower: see `without`."""
     place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema
@@ -288,7 +289,8 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
 
 
 def _widened(schema: Mapping[str, Any], found: dict[str, Any], *, lost: bool) -> dict[str, Any]:
-    """Return the kept keywords, without those that become stricter if another one is missing."""
+    """Return the kept keywords (``found``, which is changed) of a schema, without those that become stricter if another
+    one is missing. ``lost``: a keyword was removed anywhere in the schema."""
     gone = schema.keys() - found.keys()
     if "patternProperties" in gone:
         found.pop("additionalProperties", None)

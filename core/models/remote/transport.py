@@ -185,7 +185,8 @@ class Transport:
 
     @asynccontextmanager
     async def _answer(self, path: str, body: Mapping[str, Any] | None) -> AsyncIterator[httpx.Response]:
-        """Open a successful response; its body is not read yet."""
+        """Open a successful response, whose body is not read yet, and close it after the block; errors of the network,
+        also those within the block, become errors of this library."""
         import httpx
 
         try:
@@ -214,7 +215,8 @@ class Transport:
             raise self._error(f"cannot be asked: {error}", hint="openai:MODEL@http://HOST:PORT/v1") from None
 
     async def _sent(self, path: str, body: Mapping[str, Any] | None) -> httpx.Response:
-        """Return the response to a request, which is sent again if the server is busy."""
+        """Return the response with status 2xx to a request, not read yet. It is sent again, after a pause, while the
+        server is busy; any other status, or a pause that is too long, raises."""
         import httpx
 
         if not self.is_open:
@@ -310,7 +312,15 @@ class Transport:
         return kind(message, hint=hint, status_code=status, retry_after=retry_after)
 
     def _failure(self, response: httpx.Response, reason: str, resent: int, pause: float) -> Exception:
-        """Return the error for a response whose status is not 2xx."""
+        """Return the error for a response whose status is not 2xx. It is a `RefusedError` if the request itself may be
+        the reason, so that another form of it may be taken.
+
+        Args:
+            response: the response.
+            reason: the message in its body.
+            resent: how often the request was sent again.
+            pause: seconds until it might be sent again.
+        """
         status = response.status_code
         if status in (400, 413, 422, 500) and _OVERFLOW.search(reason):
             message = self.shown(f"the server at {self.base_url}: {reason}")
