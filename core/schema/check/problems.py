@@ -380,6 +380,8 @@ class _Pass:
         self.found += failed
 
     def _expanded(self, forks: list[Located]) -> list[Problem]:
+        """Expand the alternatives of subschemas, and keep them for the lowering; return the problems of those that
+        cannot be."""
         failed: list[Problem] = []
         for located in forks:
             try:

@@ -62,6 +62,8 @@ class LeastSizes:
         return schema[keyword] if keyword in schema and self.document.knows(keyword) else otherwise
 
     def _of(self, located: Located, schema: Mapping[str, Any]) -> int:
+        """Return a lower bound of the length of a schema's values, by its references, needed parts, listed values and
+        types."""
         bound = 1
         if "$ref" in schema:
             bound = max(bound, self.least(self.document.resolve(located)))

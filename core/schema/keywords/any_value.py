@@ -118,6 +118,8 @@ def _values(facts: Facts, value: Any) -> None:
 
 
 def _not_values(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    """Yield the formula of values that ``enum`` or ``const`` does not list: scalars are excluded by value, each array
+    or object by one difference."""
     values = schemas.values(located) or ()
     if schemas.asserts(located, "type"):
         types, integer = types_of(located.schema)

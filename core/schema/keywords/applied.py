@@ -73,6 +73,7 @@ def _one_of(schemas: Schemas, located: Located, scopes: tuple[Any, ...]) -> list
 
 
 def _not_one_of(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    """Yield the ways in which ``oneOf`` fails: no option holds, or two that overlap hold."""
     if schemas.one_of_as_union:
         yield TRUE
         return

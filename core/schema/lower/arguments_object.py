@@ -84,6 +84,8 @@ class ArgumentsObject:
         return nodes.lazy(("outermost", self._lowering.number, name, goal), lambda: self._raw(name, goal))
 
     def _raw(self, name: str, goal: Goal) -> int:
+        """Return the value of an argument in markup: strings as they are, all other values as JSON or in marks of their
+        type. A string that would be read as another value is left out."""
         nodes, lowering, style = self._nodes, self._lowering, self.style
         strings, others = [], []
         grammars: list[tuple[StringGrammar, int]] = []

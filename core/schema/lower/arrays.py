@@ -316,6 +316,8 @@ class ArrayLowering:
         return plan.late
 
     def _find_late(self, plan: _ArrayPlan) -> bool:
+        """Return True if the items of ``uniqueItems`` surely never run out, so that equal ones can be excluded when
+        they are written."""
         arrays = plan.arrays
         if not arrays.unique or arrays.contains or self.lowering.syntax is not None:
             return False

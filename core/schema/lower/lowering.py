@@ -206,6 +206,8 @@ class Lowering:
         return node
 
     def _described(self, located: Located) -> int:
+        """Return the node of a subschema: scalars at once, all else on first use (a recursive schema comes back to
+        it)."""
         schema = located.schema
         if schema is False:
             return self.nodes.EMPTY
@@ -366,6 +368,8 @@ class Lowering:
             self.here = above
 
     def _union(self, goal: Goal) -> int:
+        """Return the union of the alternatives of a goal; their strings become one term, so that a mask has one atom
+        for them."""
         if not goal:
             return self._anything()
         branches = self.branches(goal)
@@ -446,6 +450,8 @@ class Lowering:
         return self.nodes.lazy(key, lambda: self._without(goal, excluded, strings))
 
     def _without(self, goal: Goal, excluded: frozenset[str], strings: bool) -> int:
+        """Return the values of a goal except those with the keys ``excluded`` (see `value_key`), and except strings if
+        not ``strings``."""
         compounds = {
             kind: frozenset(text for text in excluded if text[0] == opening)
             for kind, opening in (("array", "["), ("object", "{"))
@@ -698,6 +704,8 @@ class Lowering:
         return False
 
     def _number_term(self, branch: Conjunction) -> int:
+        """Return the spellings of the numbers of an alternative, in the syntax of the document; reports multiples that
+        are left out."""
         terms = self.nodes.terms
         asked = branch.numbers
         if asked.is_empty:

@@ -205,6 +205,8 @@ class MergedObjects:
         return self._joined(objects)
 
     def _joined(self, objects: Objects) -> ObjectShape:
+        """Return the shape of a conjunction of several schemas: one goal for each declared name, one for each region of
+        other names that the same patterns match."""
         parts = objects.parts
         closed = (
             not self._open

@@ -167,6 +167,8 @@ class NestedArguments:
         )
 
     def _body(self, reading: Reading, goal: Goal) -> int:
+        """Return the text between the tags of a value. A string that would be read as another kind of value is left
+        out."""
         nodes, lowering, kinds = self._nodes, self._lowering, reading.kinds
         terms = nodes.terms
         strings: list[int] = []
@@ -247,6 +249,8 @@ class NestedArguments:
         return self._nodes.lazy(key, lambda: self._expand_items(reading, arrays, count, counted))
 
     def _expand_items(self, reading: Reading, arrays: Arrays, count: int, counted: tuple[int, ...]) -> int:
+        """Return the items from the one numbered ``count`` on; ``counted`` are the items so far that each ``contains``
+        counts."""
         nodes, style = self._nodes, self._style
         options = []
         wanted = zip(counted, arrays.contains, strict=True)

@@ -328,6 +328,8 @@ class ObjectLowering:
         return self.nodes.lazy(key, lambda: self._expand_witness(plan, number, at, count, open))
 
     def _expand_witness(self, plan: ObjectPlan, number: int, at: int, count: int, open: int) -> int:
+        """Return one text for each choice of members from ``number`` on: a subset that is enough to find a shortest
+        object. ``at`` are the members that were written, ``open`` the demands that are not met yet, both as bits."""
         nodes = self.nodes
         while number < len(plan.names) and at >> number & 1:
             number += 1
@@ -699,6 +701,8 @@ class ObjectLowering:
         remembered: dict[tuple[str, ...], int] = {}  # the tokens of one mask ask for few different ones
 
         def fresh(before: Written) -> int:
+            """Return the name of a member that is none of the names written so far; computed once for the same
+            names."""
             written = tuple(before.names() if syntax is None else syntax.names_before(before.text()))
             node = remembered.get(written)
             if node is None:

@@ -78,6 +78,7 @@ class Values:
         return result
 
     def _look_up(self, goal: Goal, most: int) -> Supply:
+        """Return the values of a goal; inside of its own search (a recursive schema), those of the last round."""
         key = goal, most
         supply = self._known.get(key) or self._found.get(key)
         if supply is None:
@@ -102,6 +103,7 @@ class Values:
         return _union((self._of_type(branch, kind, most) for kind in sorted(branch.types, key=_COST.index)), most)
 
     def _of_type(self, branch: Conjunction, kind: str, most: int) -> Supply:
+        """Return the values of one type of an alternative."""
         if kind == "array":
             return self._arrays(branch.arrays, most)
         if kind == "object":
@@ -120,6 +122,7 @@ class Values:
     # -- numbers -----------------------------------------------------------------------------------------------
 
     def _numbers(self, branch: Conjunction, most: int) -> Supply:
+        """Return the numbers of an alternative: listed multiples, or those on a grid between the bounds."""
         asked = branch.numbers
         terms = self._lowering.nodes.terms
         term = self._lowering.scalar_term(branch, "number")

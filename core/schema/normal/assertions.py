@@ -70,6 +70,7 @@ class Assertions:
         return own
 
     def _read(self, located: Located) -> Conjunction | None:
+        """Return the facts that the keywords of a subschema state, without applicators; None if they contradict."""
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
             return EVERY

@@ -488,6 +488,7 @@ def _meet_numbers(left: NumberRange, right: NumberRange) -> NumberRange:
 
 
 def _meet_strings(left: Strings, right: Strings) -> Strings:
+    """Return the facts of both about strings."""
     if right is _ANY_STRING:
         return left
     if left is _ANY_STRING:
@@ -503,6 +504,7 @@ def _meet_strings(left: Strings, right: Strings) -> Strings:
 
 
 def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
+    """Return the facts of both about arrays."""
     if right is _ANY_ARRAY:
         return left
     if left is _ANY_ARRAY:
@@ -518,6 +520,7 @@ def _meet_arrays(left: Arrays, right: Arrays) -> Arrays:
 
 
 def _meet_objects(left: Objects, right: Objects) -> Objects:
+    """Return the facts of both about objects."""
     if right is _ANY_OBJECT:
         return left
     if left is _ANY_OBJECT:

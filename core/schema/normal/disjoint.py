@@ -120,6 +120,8 @@ def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, dept
 
 
 def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
+    """Return True if no object satisfies both: by required and absent members, by the values of shared members (to a
+    ``depth``), or because no name is left for a member that must be there."""
     one, two = left.objects, right.objects
     if normaliser.contradictions.between(one, two):
         return True

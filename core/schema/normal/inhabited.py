@@ -103,6 +103,7 @@ class Inhabited:
         return found
 
     def _judge(self, schema: dict[str, Any]) -> list[Any] | None:
+        """Return what `witness` does, by the keywords of a schema and the types that they leave free."""
         asked = 0
         words: set[str] = set()
         for word in schema:

@@ -403,6 +403,7 @@ class Normaliser(Assertions):
         return found
 
     def _read_applied(self, located: Located, scopes: tuple[Scope, ...]) -> list[Formula]:
+        """Return what the applicators of a subschema demand as formulas, those without alternatives first."""
         schema = located.schema
         if "$ref" in schema and self.document.ref_hides_siblings:
             return [*_APPLIED["$ref"](self, located, scopes)]

@@ -315,6 +315,8 @@ class Contradictions:
         return found
 
     def _read_fact(self, formula: Formula) -> MemberFacts:
+        """Return what a formula says of the values of a member: meanings that hold and that do not, and lists of
+        scalars."""
         if isinstance(formula, AllOf):
             found = _NOTHING
             for part in formula.parts:
@@ -343,6 +345,7 @@ class Contradictions:
         return found
 
     def _read_meaning(self, located: Located) -> object:
+        """Return a key of a subschema that is equal for those that are known to have the same values."""
         document = self._assertions.document
         if isinstance(located.schema, bool):
             return located.schema

@@ -43,6 +43,7 @@ class _Patterns:
         self._definition = definition
 
     def of(self, schema: Any, depth: int) -> str | None:
+        """Return the pattern of JSON texts of a schema, a subset of them; None if it has no easy pattern."""
         if schema is True:
             return _ANYTHING
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
@@ -80,6 +81,7 @@ class _Patterns:
         return None
 
     def _array(self, asked: dict[str, Any], depth: int) -> str | None:
+        """Return the pattern of arrays; of ``uniqueItems``, arrays of at most one item."""
         least, most = asked.pop("minItems", 0), asked.pop("maxItems", None)
         if asked.pop("uniqueItems", False):
             most = 1  # no pattern compares items
@@ -94,6 +96,8 @@ class _Patterns:
         return _repeated("[", self.of(items, depth + 1), "]", least, most)
 
     def _object(self, asked: dict[str, Any], depth: int) -> str | None:
+        """Return the pattern of objects, with members in the order of the schema; optional ones without a pattern are
+        left out."""
         properties, required = asked.pop("properties", {}), asked.pop("required", [])
         rest = asked.pop("additionalProperties", True)
         if asked or not properties.keys() >= set(required):

@@ -184,6 +184,7 @@ class PydanticJsonSchema(GenerateJsonSchema):
         return self._url(super().multi_host_url_schema(schema), schema, "python-multi-host-url")
 
     def _url(self, result: dict[str, Any], schema: Any, name: str) -> dict[str, Any]:
+        """Return the schema of a URL type: the format, and the schemes and the host that it demands as patterns."""
         if self.mode != "validation":
             return result
         result["format"] = name
@@ -402,6 +403,7 @@ def _decimals(number: dict[str, Any], digits: int | None, places: int | None) ->
     """Return the schemas of the numbers with at most ``digits`` digits, at most ``places`` of them after the point."""
 
     def limited(whole: int | None, fraction: int | None) -> dict[str, Any]:
+        """Return the schema of numbers with at most so many digits before and after the point; None: no limit."""
         schema = dict(number)
         if whole is not None:
             limit = 10**whole

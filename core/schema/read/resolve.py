@@ -137,6 +137,8 @@ class Document:
         return self._base
 
     def _read_scope(self) -> Scope:
+        """Return the registry of the document, the given schemas and the specifications, and the document's address in
+        it."""
         given = self.registry
         if not isinstance(given, referencing.Registry):
             pairs = [(uri, self._resource(schema)) for uri, schema in (given or {}).items()]

@@ -177,6 +177,7 @@ def _leap_minute(terms: Terms, hour: int, minute: str) -> int:
     follows a digit is built when a text has it."""
 
     def build(terms: Terms) -> int:
+        """Return the rest of the local time, for the next digit of the minute or for the whole minute."""
         if len(minute) < 2:
             digits = "0123456789" if minute else "012345"
             return terms.alt(

@@ -328,6 +328,8 @@ class Numbers:
         return terms.alt(parts)
 
     def _term(self, what: NumberRange, any_spelling: bool) -> int:
+        """Return the spellings of the numbers of a range. Where multiples or exactness matter, spellings are bounded in
+        length, so that readers of doubles reach the same verdict."""
         terms = self.terms
         what = what if what.integer else _as_doubles(what)
         plain = bool(what.multiples or what.not_multiples)
