@@ -71,7 +71,8 @@ class _Request:
     is_fresh: bool = True
 
     def advance(self, logits: Logits | None) -> bool:
-        """Run the generation until it needs logits; return False at its end, also after an error."""
+        """Run the generation until it needs logits (``forward``); pass its items on meanwhile. ``logits``: the answer
+        to its last request. Return False if it has ended; an error is passed to its caller, not raised."""
         try:
             while True:
                 item = self.work.send(logits)

@@ -140,7 +140,8 @@ class _Image:
         return int(self._terms.and_([term, _path(self._terms, start, end, self._edges)]))
 
     def _between(self, node: int, start: int, end: int) -> int:
-        """Return the image of the texts of a node that lead from ``start`` to ``end``."""
+        """Return the image of the texts of a node that lead from ``start`` to ``end``: of a sequence, by all states in
+        the middle; of a rule, a rule for this node and pair of states."""
         nodes = self._nodes
         if end not in self._reached(node, start):
             return node_kinds.EMPTY

@@ -52,7 +52,8 @@ class JsonScanner:
         return position
 
     def _step(self, text: str, position: int) -> int:
-        """Read from a position what ``_expect`` names; return the position after it."""
+        """Read from a position what ``_expect`` names; return the position after it. Runs of spaces, plain characters
+        and scalars are read at once; an escape, one character at a time, because the text may end within it."""
         expect, char = self._expect, text[position]
         if expect == "string":
             return self._string(text, position)

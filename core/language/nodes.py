@@ -571,7 +571,8 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _add(self, node: cython.int, right: cython.int) -> cython.int:
-        """Push the heads of a node, each rest followed by ``right``; none if the node is empty."""
+        """Push the heads of a node as pairs, each rest followed by ``right``; none if its language is empty. An atomic
+        node is its own head."""
         i: cython.int
         if self._answer(node, node_kinds.HAS_TEXT) == node_kinds.NO:
             return 0

@@ -216,8 +216,10 @@ class Chain:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def choose(self, state: cython.int, free: cython.longlong) -> cython.bint:
-        """Choose C: the characters that lead to the majority successor. Return False if that is the free string, or if
-        few trie nodes are below the characters.
+        """Choose C for a chain from ``state``, and the exceptions from it. C is the printable ASCII characters that
+        lead from q1, the majority successor of q0, to its own majority successor; or, if few trie nodes are below these
+        or too many differ from q0, those that lead from q0 to q1. Return False if q1 is the free string, or if few trie
+        nodes are below C.
 
         Args:
             state: q0, between two characters of a JSON string.
@@ -277,8 +279,9 @@ class Chain:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def follow(self, state: cython.longlong, longest: cython.int) -> cython.bint:
-        """Compute the states of the chain for up to ``longest`` characters, the most that a token has. Return False if
-        characters of C lead to different states, so that there is no chain."""
+        """Compute the states of the chain: ``states[n]`` is the state after n characters of C, for n up to ``longest``,
+        the most that a token has; ``most`` is the last n with a state. Return False if characters of C lead to
+        different states, so that there is no chain."""
         automaton: Positions = self.automaton
         at: cython.int = 0
         i: cython.int

@@ -91,8 +91,8 @@ class Subtrees:
     def stays(self, node: cython.int, state: cython.int) -> cython.bint:
         """Return True if all tokens below a trie node, reached in a row state, stay inside the atom.
 
-        Sound, but not complete. If it holds, the atom may end at all nodes below if it may end in the state, else at
-        none.
+        Sound, but not complete: level by level, the bytes below must all lead to the majority successor of the state.
+        If it holds, the atom may end at all nodes below if it may end in the state, else at none.
         """
         trie: Trie = self.trie
         below: cython.ulonglong = trie.below[node]

@@ -463,7 +463,8 @@ class TokenCosts:
         return found
 
     def of(self, state: cython.int) -> Costs:
-        """Return the costs of the tokens of a state; the caller holds the lock."""
+        """Return the costs of the tokens of a state, memoised; the caller holds the lock. States in a counted string
+        share those of the state with the same missing characters (`_canonical`)."""
         found = self.known.get(state)
         if found is not None:
             return found

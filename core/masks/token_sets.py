@@ -85,7 +85,7 @@ class TokenSets:
 
     @cython.cfunc
     def keep(self, kept: dict) -> object:
-        """Drop all token sets except those in ``kept``, by `id`."""
+        """Drop all token sets except those in ``kept``, by `id`, and count the bytes of the others anew."""
         self.known = {atom: token_set for atom, token_set in self.known.items() if id(token_set) in kept}
         found = {id(token_set): token_set for token_set in self.known.values()}
         self.is_own = {number: self.is_own[number] for number in found}

@@ -158,7 +158,8 @@ class Frontier:
             return
 
     def _follow(self, matcher: Text, text: bytes, way: bytes | str) -> bool:
-        """Queue the state after bytes or a control token; return False if they cannot follow."""
+        """Queue the state after a text and ``way``, bytes or the name of a control token, unless it was seen.
+        ``matcher`` is at the end of the text. Return False if they cannot follow."""
         if isinstance(way, str):
             if not matcher.accept(self._special[way]):
                 return False

@@ -205,7 +205,7 @@ class _Reader:
     # -- look-behinds ------------------------------------------------------------------------------------------
 
     def asked(self, node: Regex) -> frozenset[int]:
-        """Return the numbers of the look-behinds in a tree."""
+        """Return the numbers of the look-behinds in a tree, on whose states its meaning depends."""
         numbers: set[int] = set()
         waiting = [node]
         while waiting:
@@ -230,7 +230,9 @@ class _Reader:
         return self.looks[id(node)][0]
 
     def _behind(self, body: Regex) -> _Rest:
-        """Return the texts after a position at which a match of a tree ends."""
+        """Return the texts after a position at which a match of a tree ends: those after which the derivative of the
+        tree, anchored nowhere, has the empty string. If the tree looks ahead, a mark in the text stands for the
+        position."""
         if _is_everywhere(body):
             return self.closed(self.anything)
         if body.longest == 0:
@@ -262,7 +264,8 @@ class _Reader:
         return self.equations.solve(self.terms.derivative(state[1], mark), whole=True, without=mark)
 
     def _row(self, past: Past) -> list[tuple[int, Past]]:
-        """Return the transitions of a past: the first code point of each segment, and the next past."""
+        """Return the transitions of a past by one character: pairs of the first code point of a segment and the past
+        after it."""
         row = self.rows.get(past)
         if row is None:
             segments = [self.terms.segments(state) for _, state in past]
@@ -370,7 +373,8 @@ class _Reader:
         return _Rest(lambda past: join([part.at(past) for part in parts]), behinds, later)
 
     def enter(self, node: Regex, rest: _Rest) -> _Rest:
-        """Return what a tree matches, followed by the rest."""
+        """Return the strings of a tree, followed by the rest, in which its assertions hold. Pure trees are concatenated
+        as they are; an assertion is intersected with the rest."""
         self._count()
         if node.is_pure and not rest.behinds:
             return self.closed(self.terms.seq(self.term(node), rest.at(())))
@@ -404,7 +408,8 @@ class _Reader:
         return rests
 
     def consume(self, node: Regex, rest: _Rest) -> _Rest:
-        """Return what a tree matches with at least one character, followed by the rest."""
+        """Return the strings of a tree with at least one character, followed by the rest. In a sequence any item may be
+        the first with a character: the items before it match the empty string, so that their guards hold."""
         self._count()
         terms = self.terms
         if node.is_pure and not rest.behinds:
@@ -430,7 +435,8 @@ class _Reader:
         return self.joined(self.either, parts)
 
     def guard(self, node: Regex) -> _Rest:
-        """Return what may follow where a tree matches the empty string."""
+        """Return what may follow a position at which a tree matches the empty string: all texts, if it has no
+        assertions."""
         if id(node) not in self.guards:
             self.guards[id(node)] = self._guard(node), node
         return self.guards[id(node)][0]

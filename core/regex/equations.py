@@ -129,7 +129,8 @@ class Equations:
         return self._open[term]
 
     def _canonical(self, term: int, whole: bool) -> int:
-        """Return a term, if it has variables, as a union of intersections."""
+        """Return a term as a union of intersections, so that equal states of `solve` more often are one term; unchanged
+        if it has no variables and not ``whole``."""
         if not (whole or self._has_variables(term)):
             return term
         terms = self._terms
@@ -139,7 +140,8 @@ class Equations:
         return terms.alt([terms.and_(parts) for parts in union])
 
     def _largest(self, intersections: Iterable[frozenset[int]]) -> frozenset[frozenset[int]]:
-        """Return the intersections, of which none is part of another."""
+        """Return the intersections without those that include all parts of another, and so add no strings to the union.
+        Raise LimitError if there are too many."""
         union = set(intersections)
         if len(union) > _MAX_INTERSECTIONS:
             raise LimitError(
@@ -149,7 +151,9 @@ class Equations:
         return frozenset(parts for parts in union if not any(other < parts for other in union))
 
     def _union(self, term: int, whole: bool) -> frozenset[frozenset[int]]:
-        """Return intersections whose union is a term, each as a set of its parts; none is part of another."""
+        """Return a term as a union of intersections, each the set of its parts; operators are taken apart as far as
+        they contain variables, or all (``whole``). None of the sets contains another, because a larger intersection
+        adds no strings. The set without parts is all strings."""
         cached = self._unions.get((term, whole))
         if cached is not None:
             return cached
@@ -284,7 +288,8 @@ def _leading_to(states: Iterable[int], rows: dict[int, Row]) -> set[int]:
 
 
 def _merged(rows: dict[int, Row], is_end: dict[int, bool]) -> dict[int, int]:
-    """Return for each state the one that stands for all with the same language (Moore's partition refinement)."""
+    """Return for each state of ``rows`` the one that stands for all with the same language (Moore's partition
+    refinement). ``is_end``: for each state, if strings end there."""
     before = _before(rows)
     group = {state: -1 - end for state, end in is_end.items()}  # negative: no target is called so
     members: dict[int, set[int]] = {-1: set(), -2: set()}

@@ -78,7 +78,8 @@ def dispatch(
 
 
 def _until(trigger: Literal | Control, words: tuple[str, ...]) -> Expression:
-    """Return free text up to and including a trigger."""
+    """Return free text up to and including its first trigger: none of the ``words`` (triggers and excluded texts) is
+    complete before the last character, and no longer one ends there."""
     if isinstance(trigger, Control):
         return sequence(free_text(words), trigger)
     end = trigger.text

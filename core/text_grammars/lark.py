@@ -275,7 +275,8 @@ class _Reader:
             source.match(_SPACE)
 
     def rules(self) -> Rules:
-        """Return what was read."""
+        """Return the rules that were read, checked: all names are defined, terminals are not recursive, restricted
+        rules are regular."""
         source = self.source
         root = self.rule_of_texts()
         key = ("lark", source.text, root, tuple(self._named), tuple(self._schemas))
@@ -341,7 +342,8 @@ class _Reader:
             self.source.fail(error.message, at=at, hint="write a shorter stop, or suffix=...")
 
     def rule_of_texts(self) -> str:
-        """Return the name of the rule that texts are of, after all names have been looked up."""
+        """Return the name of the rule that whole texts are of: the start rule, or one that allows ignored text before
+        it. Check that all names are defined, and define the rule of ignored text."""
         source, length = self.source, len(self.prefix)
         if self.prefix + self.start not in self.found:
             source.fail(f"expected a rule {self.start!r}, the start rule")

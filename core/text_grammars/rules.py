@@ -345,7 +345,8 @@ class _Builder:
         return int(self._nodes.alt([*parts, self._rest(name)]))
 
     def node(self, expression: Expression) -> int:
-        """Return the node of an expression."""
+        """Return the node of an expression. A regular one is a single TEXT node, whose automaton is deterministic,
+        however ambiguous its rules are."""
         nodes = self._nodes
         if isinstance(expression, Literal):
             return int(nodes.literal(expression.text.encode()))
@@ -365,7 +366,8 @@ class _Builder:
         return self._alternatives(expression.items)
 
     def _joined(self, items: tuple[Expression, ...]) -> list[Expression]:
-        """Return the items of a sequence, neighbours that are regular as one."""
+        """Return the items of a sequence, with neighbours joined that are regular together, so that there are fewer
+        nodes."""
         joined: list[Expression] = []
         for item in items:
             if joined and self._rules.is_regular(whole := sequence(joined[-1], item)):
@@ -419,7 +421,8 @@ class _Builder:
         return self._leaf_is_nullable(expression)
 
     def _first_rules(self, expression: Expression) -> list[str]:
-        """Return the rules with which a text of an expression may begin, directly."""
+        """Return the rules with which a text of an expression may begin, directly: those that a text may enter before
+        anything is written. Cycles of these are left recursion."""
         if self._rules.is_regular(expression):
             return []
         if isinstance(expression, Reference):

@@ -192,7 +192,9 @@ def _as_utf_32(low: int, high: int) -> bytes:
 
 
 def _by_shape(terms: Terms, term: int, spell: Callable[[int, int], bytes]) -> bytes:
-    """Return `shortest` for a term without intersection and complement, by its shape."""
+    """Return `shortest` for a term without intersection and complement, by its shape: that of a concatenation from
+    those of its parts, that of a union from those of the alternatives that are not surely longer (deferred ones last,
+    since they have to be made)."""
     result = b""
     kind, args = terms.shape(term)
     while kind == SEQ:

@@ -79,7 +79,8 @@ class Gemini(Protocol):
     # -- requests ----------------------------------------------------------------------------------------------
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
-        """Return the forms: constrained calls, with JSON of a schema if that is asked for, free calls, the prompt."""
+        """Return the forms, the strongest first: calls that Gemini constrains (with JSON of a schema beside them, if
+        that is asked for); calls that it does not; everything in the prompt."""
         tools, params, schema = task.tools, task.params, task.schema
         beside = tools is not None and schema is not None
         prompt = Form("prompt", schema_in_prompt=beside or task.is_json, tools_in_prompt=tools is not None)

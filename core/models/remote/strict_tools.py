@@ -147,7 +147,8 @@ class StrictToolsProtocol(Protocol):
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
-        """Return the forms: as many strict tools as the limits allow, fewer, none, and everything in the prompt."""
+        """Return the forms, the strongest first: with as many strict tools as the limits allow, then fewer, then none;
+        beside a schema of the answer, each first with that enforced too; at last everything in the prompt."""
         tools, params, schema = task.tools, task.params, task.schema
         beside = tools is not None and schema is not None
         prompt = Form("prompt", schema_in_prompt=schema is not None or task.is_json, tools_in_prompt=tools is not None)

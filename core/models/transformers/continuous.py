@@ -170,7 +170,8 @@ def _each(
 
 
 def _check(manager: Any, vocabulary: Vocabulary) -> None:
-    """Check that each step of a manager can be masked.
+    """Check that each step of a manager of continuous batching can be masked: steps run one after the other, in one
+    process, and the vocabulary is that of the model.
 
     Raises:
         ModelError: it cannot.

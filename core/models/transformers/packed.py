@@ -48,8 +48,9 @@ def cache_argument(model: Any) -> str | None:
 
 
 def packing_fault(model: Any) -> str | None:
-    """Return the reason why sequences of this model cannot share forward passes, tested on a few tokens; None if they
-    can."""
+    """Return the reason why sequences of this model cannot share forward passes; None if they can. Besides its
+    configuration, two short sequences are read in shared passes, and their logits compared with those of a pass of
+    their own."""
     import torch
 
     takes = inspect.signature(model.forward).parameters
