@@ -136,7 +136,8 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _push(self, atom: cython.longlong, rest: cython.int) -> object:
-        """Add a thread to the next set, once."""
+        """Add a thread to the next set. A small set gets each thread once; in a large one, repeated threads stay until
+        `_sort`. A thread at a dependent node makes the set open."""
         i: cython.int
         n: cython.int = self.next_count
         if (atom >> encoding.TAG) == encoding.DYNAMIC:
@@ -283,7 +284,7 @@ class Automaton(Positions):
 
     @cython.cfunc
     def _load(self, state: cython.int) -> object:
-        """Copy a state's threads into the current set."""
+        """Copy a state's threads into the current set (``now_atom``, ``now_rest``), which `_advance` reads."""
         n: cython.int = self.state_count[self.own(state)]
         at: cython.int = self.state_at[state]
         if n > self.now_room:

@@ -345,7 +345,8 @@ class Output:
         return () if whole else ("",)
 
     def _with_truncated(self, event: CallEnd) -> CallEnd:
-        """Return the event with the pointers of the call's truncated values."""
+        """Return the event with the pointers of the call's truncated values: incomplete at the first character after a
+        denied choice, or begun later. The call's arguments are looked for in the raw text after those of earlier calls."""
         raw = event.call.raw
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
         offset = self._closed_at()

@@ -333,8 +333,8 @@ class Scheduler:
         return unread >= MIN_SHARED and common_prefix(request.ids, other.ids) - other.read >= MIN_SHARED
 
     def _share(self, budget: int) -> list[tuple[_Request, list[int]]]:
-        """Return the number of tokens of each running request in a pass: equal shares, then the rest in order of
-        arrival."""
+        """Return the running requests that have unread tokens, each with those to read in the next pass: equal shares
+        of ``budget``, then the rest of it in order of arrival."""
         running = [request for request in self._running() if request.read < len(request.ids)]
         unread = [len(request.ids) - request.read for request in running]
         shares = [min(count, max(1, budget // len(running))) for count in unread]

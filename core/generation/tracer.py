@@ -351,7 +351,8 @@ class Tracer:
         return f"{_quoted(fits)} fits, {_quoted(data[len(fits.encode()) :].decode('utf-8', 'replace'))} does not"
 
     def _expected(self, allowed: npt.NDArray[np.intp], held: bytes) -> str:
-        """Return a description of a set of tokens."""
+        """Return a description of a set of allowed tokens: all of them if they are few, else the kinds of their first
+        bytes. ``held``: the pending text, if tokens have to begin with it."""
         first = self.vocabulary.derived(_first_bytes)
         if len(allowed) <= MAX_NAMED:
             texts = sorted({self._text(int(token)) for token in allowed}, key=lambda text: (len(text), text))
@@ -368,7 +369,8 @@ class Tracer:
 
 
 def _joined(taken: _Record, token: TracedToken) -> TracedToken:
-    """Return a token that replaces another one, with the position of that."""
+    """Return a token that replaces a token that was taken back (``taken``), with the facts of that one's position: the
+    model made its choice there. The times of both are added."""
     first = taken.token
     return replace(
         token,
@@ -408,7 +410,9 @@ class _Finder:
         self._rules: dict[tuple[str | None, str], str] = {}
 
     def placed(self, token: TracedToken, begin: int) -> TracedToken:
-        """Return a token, which begins at this character of the raw text, with its location."""
+        """Return a token with its location. It begins at index ``begin`` of the raw text, but is located by its first
+        character that is not white space, a comma or a colon: a token may have these before the value that it begins.
+        """
         if token.role == "reasoning":
             return token
         end = begin + len(token.text)

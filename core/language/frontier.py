@@ -43,7 +43,7 @@ class Frontier:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def meet(self, term: cython.int, parent: cython.int) -> cython.int:
-        """Append a term, unless it is already there."""
+        """Append a term with the term from which it was reached (``parent``), unless it is already there."""
         if term >= self.met_room:
             self.met = more(self.met, self.met_room, 2 * term)
             self.met_room = 2 * term

@@ -178,7 +178,9 @@ class Terms(TermStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _row(self, term: cython.int) -> cython.int:
-        """Derive the row of a term unless it is known."""
+        """Derive the row of a term unless it is known. The rows of a sequence of nullable parts are derived from the
+        last part on, so that a long one needs no deep recursion. Raise LimitError if parts are nested more than `DEEP`
+        levels."""
         if self.row_at[term] != 0:
             return 0
         if self.depth == DEEP:

@@ -83,7 +83,8 @@ class MaskEngine:
 
     @cython.ccall
     def special_number(self, token_id: cython.longlong) -> object:
-        """Return the automaton's number of a control token; None if no grammar of the store names it."""
+        """Return the automaton's number of a control token; None if no grammar of the store names it, or for -1. First
+        the names that grammars have added to the store are passed on to the masks."""
         names: list = self._program.specials
         while self._known < len(names):
             # A name that is not in this vocabulary belongs to a grammar that is bound to another one.

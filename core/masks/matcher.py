@@ -279,7 +279,8 @@ class Matcher:
 
     @cython.cfunc
     def _controls(self) -> list:
-        """Return the names of the control tokens of the text."""
+        """Return the names of the control tokens of the text, in order; they are found by the states before and after
+        each. Empty for one that is not found (the end of the text)."""
         names: list = []
         program = self._engine._program
         number: cython.Py_ssize_t

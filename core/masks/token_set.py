@@ -250,7 +250,8 @@ class Draft:
 
     @cython.cfunc
     def end(self, node: cython.int, done: cython.bint) -> object:
-        """Add a trie node to E(q); ``done``: the atom must end there."""
+        """Add a trie node to E(q). ``done``: the atom must end there, so the node's tokens end with it, and are listed
+        as ``closing``."""
         if done:
             i: cython.int
             for i in range(self.trie.first[node], self.trie.first[node + 1]):

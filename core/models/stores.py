@@ -203,6 +203,8 @@ def _lm_studio(name: str) -> StoredModel:
 
 
 def _of_lm_studio() -> Iterator[StoredModel]:
+    """Yield the models of LM Studio; of a model in several files only the first, and no files of image encoders
+    (``mmproj``)."""
     for root in _lm_studio_roots():
         for path in _files(root, "*/*/*.gguf"):
             part = _PART.search(path.name)

@@ -324,7 +324,8 @@ class _Reader:
         return self.terms.seq(self.marked, self.terms.chars(charset))
 
     def complement(self, term: int) -> int:
-        """Return the complement, of the simplest languages in simple words."""
+        """Return the complement of a term. Of simple ones, such as a last character in a set, it is written without a
+        complement, which is cheaper to derive."""
         terms = self.terms
         kind, args = terms.shape(term)
         if not self.marks and term == terms.EPSILON:

@@ -111,7 +111,8 @@ def _named() -> tuple[tuple[CharSet, str], ...]:
 
 
 def class_text(charset: CharSet) -> str:
-    """Return the text of one character of a set."""
+    """Return the pattern of one character of a set: the shortest of an escape, the dot, and a class of its members or
+    of all others."""
     if charset == DIGIT:
         return r"\d"
     for escaped, letter in ((DIGIT, "d"), (WORD, "w"), (WHITE_SPACE, "s")):

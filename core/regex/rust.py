@@ -233,7 +233,7 @@ class _Parser:
         return ~charset if negated else charset
 
     def literal(self) -> CharSet:
-        """Read an escape that is one character."""
+        """Read an escape that is one character; return its set. An escaped letter without a meaning is an error."""
         text, start = self.text, self.offset
         letter = text[start + 1 : start + 2]
         self.offset += 2

@@ -801,7 +801,8 @@ class _Reader:
         return self._other_tokens(found, start) if is_other else choice(*found)
 
     def _other_tokens(self, excluded: Sequence[Control | Literal], start: int) -> Expression:
-        """Read what repeats ``<[*]>`` or ``<[^...]>``."""
+        """Read the ``*`` or ``+`` that has to follow ``<[*]>`` or ``<[^...]>``; the repetition is narrowed to text
+        (`any_tokens`), which is reported."""
         source = self.source
         self._space()
         if source.peek() not in ("*", "+"):

@@ -206,7 +206,7 @@ class _Reader:
     def _members(
         self, value: Any, place: _Inside, required: Iterable[str], more: Iterable[str] = ()
     ) -> Mapping[str, Any]:
-        """Return an object whose members are known."""
+        """Return an object, checked: it has all ``required`` members, and no others than these and ``more``."""
         if not isinstance(value, Mapping):
             place.fail(f"expected an object, not {type(value).__name__}")
         for name in required:
@@ -503,7 +503,8 @@ class _Reader:
         return sequence(begin if isinstance(begin, (Control, Literal)) else self._marked(begin), rest)
 
     def _tag_parts(self, value: Any, place: _Inside) -> tuple[str | Control | Literal, Expression]:
-        """Return the begin of a tag, a string or a token, and what follows it."""
+        """Return the begin of a tag, a string or a token, and what follows it: its content, in which free text ends at
+        the tag's end, and the end."""
         members = self._members(value, place, ("begin", "content", "end"), ("type",))
         if members.get("type", "tag") != "tag":
             place.at("type").fail("the type of a tag is 'tag'")

@@ -139,7 +139,8 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
 
 
 def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> None:
-    """Add to ``firsts`` the characters of the string that showed the language to be non-empty."""
+    """Add to ``firsts`` the characters of the string that showed the language to be non-empty, without its cycles, each
+    at the term before it."""
     path: list[tuple[int, bytes]] = []
     at: dict[int, int] = {}
     for char in some_string(terms, term):

@@ -299,7 +299,8 @@ class ShortestTexts:
     def _combine(
         self, node: int, before: bytes, text: Rope, final: dict[int, Rope], offer: Callable[[int, Rope], None]
     ) -> None:
-        """Offer a text of a node after the text of one of its parts became final."""
+        """Offer a text of a node after ``text``, that of one of its parts, became final: a SEQ only when both parts
+        are; else ``text`` repeated, or after the literal ``before`` (of WORDS)."""
         kind = self.nodes.kind(node)
         if kind == SEQ:
             first, rest = self.nodes.args(node)
@@ -327,7 +328,8 @@ class ShortestTexts:
         return None
 
     def _parts(self, node: int) -> list[Part]:
-        """Return the parts of a node, with the planned language of a dependent one; a LAZY node is expanded."""
+        """Return the parts of a node, each with the bytes before it (of WORDS). A LAZY node is expanded, or replaced by
+        a smaller node that has a shortest text; a dependent one by its planned language."""
         nodes = self.nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == WORDS:

@@ -246,7 +246,8 @@ class ByteBPE:
                 ids.extend(known[part] for part in parts if part in known)
 
     def _merge(self, piece: str) -> tuple[int, ...]:
-        """Return the tokens of one short piece."""
+        """Return the tokens of one short piece: of all neighbouring parts, those with the lowest rank in the merge list
+        are joined, until none can be."""
         merges, ids = self._merges, self._ids
         data = piece.encode("utf-8", "surrogatepass")
         if self._whole_pieces and data in ids:

@@ -160,7 +160,8 @@ class Task:
         return verdict
 
     def _verdict_on(self, value: Any, cut: bool) -> Verdict:
-        """Judge the value of a JSON answer."""
+        """Judge the value of a JSON answer. ``cut``: its text may have been truncated; then what is wrong counts as
+        truncated too, and so does a number, which may go on."""
         if self.plain_integers:
             value = self._judge().with_plain_integers(value)
         written = self._spelled(value)
@@ -336,7 +337,8 @@ class AnswerReader:
 
 
 def _read(raw: RawCall) -> ToolCall:
-    """Read a call of a server; ``error`` is set if its arguments are not a JSON object."""
+    """Read a call of a server. ``error`` is set if its arguments are not a JSON object; none at all are an empty
+    object, and those encoded twice are decoded twice."""
     text = raw.arguments.strip() or "{}"
     try:
         value = read_json(text)

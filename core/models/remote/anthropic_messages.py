@@ -357,7 +357,8 @@ def plain_id(call_id: str) -> str:
 
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
-    """Add the start of a block, or a whole one."""
+    """Add the start of a block, or a whole one; return the reasoning and the text that it adds. Thinking is also kept
+    as a block; one before a call belongs to that call, and is sent back before it."""
     kind = block["type"]
     if kind == "text":
         return answer.write(text=block.get("text") or "")

@@ -257,7 +257,8 @@ def _image(image: ImagePart) -> dict[str, Any]:
 
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:
-    """Add the start of a block, or a whole one."""
+    """Add the start of a block, or a whole one; return the reasoning and the text that it adds. Reasoning is also kept
+    as a block; one before a call belongs to that call."""
     if "toolUse" in block:
         call = block["toolUse"]
         given = call.get("input")

@@ -102,7 +102,8 @@ class EnforcedReader:
         return []
 
     def verdict(self, answer: Answer, used_up: bool | None) -> Verdict:
-        """Judge the complete answer."""
+        """Judge the complete answer of a server that enforced its grammar: calls are checked, not repaired, and get the
+        pointers of truncated values that the server reports by tool (``answer.cut``)."""
         places = list(answer.cut)
         calls: list[ToolCall] = []
         wrong: list[str] = []

@@ -130,7 +130,8 @@ def strict_schema(schema: Any, subset: Subset = OPENAI) -> tuple[Any, tuple[str,
 
 
 def _with_plain_enums(left_out: list[str], place: str, schema: Any, *steps: str | int) -> Any:
-    """Return a schema with lists of one value for constants, and references alone; record the removed keywords."""
+    """Return a schema in which ``const`` is an ``enum`` of one value, and a ``$ref`` has no other keywords beside it;
+    the pointers of removed keywords are appended to ``left_out``."""
     place += to_pointer(steps)
     if not isinstance(schema, Mapping):
         return schema

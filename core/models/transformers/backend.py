@@ -465,7 +465,8 @@ class HFSession:
 def _pass_packed(
     model: Any, sessions: Sequence[HFSession], wanted: Sequence[list[int]]
 ) -> list[npt.NDArray[np.float32]]:
-    """Extend sessions to their new sequences, in one forward pass."""
+    """Extend sessions to their new sequences (``wanted``), in one forward pass; return the logits of each after its
+    last token. An error drops all their caches, but not their tokens."""
     try:
         for session in sessions:
             if session._cache is None:

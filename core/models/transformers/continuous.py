@@ -51,7 +51,7 @@ class ConstrainedText:
         return all(matcher.accept(token) for token in output.generated_tokens) and matcher.is_accepting
 
     def _follow(self, state: Any) -> Matcher:
-        """Return the matcher after all tokens of the request.
+        """Return the matcher, advanced by the tokens of the request that it has not read yet.
 
         Raises:
             ModelError: a forbidden token was chosen.
@@ -127,7 +127,8 @@ class ContinuousMasks:
         int32_tensor.fill_(EVERYTHING)
 
     def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> Any:
-        """Return for each request the row of its mask in the table."""
+        """Return for each request the row of its mask in the table, int32; `EVERYTHING` for one without a grammar, or
+        one that failed (whose error ends it alone)."""
         import torch
 
         running: dict[int, tuple[Any, ConstrainedText]] = {}
