@@ -346,7 +346,7 @@ class Output:
 
     def _with_truncated(self, event: CallEnd) -> CallEnd:
         """Return the event with the pointers of the call's truncated values: incomplete at the first character after a
-        denied choice, or begun later. The call's arguments are looked for in the raw text after those of earlier calls."""
+        denied choice, or begun later. The call's arguments are searched in the raw text, after earlier ones."""
         raw = event.call.raw
         start = -1 if raw is None else self.raw.find(raw, self._arguments_from)
         offset = self._closed_at()
