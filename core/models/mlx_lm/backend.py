@@ -6,6 +6,8 @@ The modules, the caches and the batches of caches are those of mlx-lm; its loops
 from __future__ import annotations
 
 import copy
+import inspect
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +29,9 @@ DEFAULT_WINDOW = 4096
 
 #: Number of tokens of a prompt in one forward pass of a single sequence: bounds the memory of attention.
 _CHUNK = 2048
+
+#: The rotary parameters that were members of their own before transformers 5.
+_ROTARY = ("rope_theta", "partial_rotary_factor", "original_max_position_embeddings")
 
 _CONVERT = "python -m mlx_lm convert --hf-path MODEL --mlx-path FOLDER writes one"
 
@@ -72,9 +77,11 @@ class MlxBackend(FolderBackend):
         config = read_json(folder, "config.json")
         generation = read_json(folder, "generation_config.json", optional=True)
         try:
-            # `trust_remote_code` is off by default, and absent from versions that run no code.
-            self._model: Any = utils.load_model(folder)[0]
+            # `trust_remote_code` is off by default.
+            self._model: Any = utils.load_model(folder, get_model_classes=lambda config: _classes(config, utils))[0]
             size = int(self._model(mx.array([[0]])).shape[-1])
+        except ModelError:
+            raise
         except Exception as error:  # a folder can be broken in many ways
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise ModelError(f"mlx-lm cannot load {name!r}: {reason}", hint=_CONVERT) from error
@@ -393,6 +400,35 @@ def _can_batch(backend: MlxBackend, network: Any) -> bool:
     except Exception:  # a model may use its cache or its masks in unexpected ways
         return False
     return True
+
+
+def _classes(config: dict[str, Any], utils: Any) -> Any:
+    """Return the classes of mlx-lm for a configuration, in which the rotary parameters are where mlx-lm reads them.
+
+    transformers 5 writes them as ``rope_parameters``, which most models of mlx-lm 0.32 ignore: they take a default
+    instead, without an error, and the model writes nonsense.
+
+    Raises:
+        ModelError: each type of layer has parameters of its own, and the model does not read them.
+    """
+    classes = utils._get_classes(config=config)
+    for part in (config, config.get("text_config")):
+        rotary = part.get("rope_parameters") if isinstance(part, dict) else None
+        if not isinstance(part, dict) or not isinstance(rotary, dict):
+            continue
+        if any(isinstance(value, dict) for value in rotary.values()):
+            if "rope_parameters" not in inspect.getsource(sys.modules[classes[1].__module__]):
+                raise ModelError(
+                    "config.json has rotary parameters by type of layer, which this mlx-lm does not read",
+                    hint="take the config.json of the model's repository, with rope_theta; or hf:PATH",
+                )
+            continue
+        for name in _ROTARY:
+            if rotary.get(name) is not None:
+                part.setdefault(name, rotary[name])
+        if rotary.get("rope_type", "default") != "default" and part.get("rope_scaling") is None:
+            part["rope_scaling"] = dict(rotary)
+    return classes
 
 
 def _found(name: str, utils: Any) -> str:

@@ -73,6 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         initializer_range=0.3,
         eos_token_id=own.eos_token_id,
         max_position_embeddings=2048,
+        rope_theta=500_000.0,
     )
     network.save_pretrained(path)
     return path
@@ -117,6 +118,40 @@ def test_logits_are_those_of_transformers(backend: MlxBackend, oracle: HFBackend
         np.testing.assert_allclose(twin.extend(ids[-3:]), logits_of(oracle, ids[:length] + ids[-3:]), atol=1e-4)
         session.crop(0)
         np.testing.assert_allclose(session.extend(ids[-3:]), logits_of(oracle, ids[-3:]), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "rotary",
+    [
+        {"rope_type": "default", "rope_theta": 300.0},
+        {"rope_type": "linear", "rope_theta": 500.0, "factor": 4.0},
+        {
+            "rope_type": "llama3",
+            "rope_theta": 500_000.0,
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 32,
+        },
+    ],
+    ids=lambda rotary: rotary["rope_type"],
+)
+def test_rotary_parameters_of_transformers_5(rotary: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    """They are a member of their own in its configurations, of which most models of mlx-lm know nothing."""
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = {name: value for name, value in config.items() if not name.startswith("rope")}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "rope_parameters": rotary}), encoding="utf-8")
+    ids = np.random.default_rng(0).integers(3, 280, 120).tolist()
+    backend, oracle = MlxBackend(str(tmp_path)), HFBackend(str(tmp_path))
+    if "rope_parameters" not in oracle._model.config.to_dict():
+        pytest.skip("this transformers has the older form")
+    np.testing.assert_allclose(logits_of(backend, ids), logits_of(oracle, ids), atol=1e-4)
+    nested = {"full_attention": rotary, "sliding_attention": rotary}
+    (tmp_path / "config.json").write_text(json.dumps({**config, "rope_parameters": nested}), encoding="utf-8")
+    with pytest.raises(ModelError, match="rotary parameters by type of layer"):
+        MlxBackend(str(tmp_path))
 
 
 def test_shared_passes(backend: MlxBackend, oracle: HFBackend) -> None:
