@@ -205,6 +205,27 @@ def test_copy_that_fails_only_costs_time(monkeypatch: pytest.MonkeyPatch) -> Non
         assert session.cached_tokens == 0
 
 
+def test_an_engine_that_cannot_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sequence without copies is taken over if more of it is used again than lost, and stays otherwise."""
+    monkeypatch.setattr(DecoderSession, "fork", lambda self, length: None)
+    backend = EmbeddedBackend()
+    plain = EmbeddedBackend(prefix_cache=0)
+
+    def read(ids: list[int]) -> int:
+        with closing(backend.start()) as session, closing(plain.start()) as other:
+            np.testing.assert_allclose(session.extend(ids), other.extend(ids), atol=1e-4)
+            return session.cached_tokens
+
+    ids = [number % 250 for number in range(100)]
+    assert read(ids) == 0
+    assert read(ids[:40] + [251] * 60) == 0  # loses 60 of 100
+    assert backend.prefixes.counters().sessions == 2
+    assert read(ids[:60] + [252] * 40) == 60  # loses 40
+    assert backend.prefixes.counters().sessions == 2
+    assert read(ids[:60] + [252] * 40 + [7]) == 100  # goes on
+    assert read(ids) == 60
+
+
 def test_cancelled_generation_leaves_a_sound_sequence() -> None:
     """A stream that is left, or cancelled, may be kept: what it has read is right."""
     model, plain = load_model("embedded"), load_model("embedded", prefix_cache=0)
