@@ -64,7 +64,8 @@ def dump_json(value: Any, *, compact: bool = False) -> str:
         compact: without spaces; else one after each ``,`` and ``:``, as chat templates have it.
 
     Raises:
-        ValueError: it is not a JSON value (NaN, an infinity).
+        ValueError: it holds NaN or an infinity.
+        TypeError: it holds an object that JSON does not have, a set for example.
     """
     separators = (",", ":") if compact else None
     return escaped(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=separators))

@@ -50,7 +50,8 @@ ENDLESS = 2**31 - 1
 #:   may forbid.
 #: - HAS_TEXT, NULLABLE: NO or YES, 0 if not known yet.
 #: - HEADS: the index of its heads plus one; 0 if not known yet, SEARCHED while they are searched.
-#: - MARK: its frame in the current search (see `Nodes._search`).
+#: - MARK: 0; while a search visits it, its frame plus one; while its "no" is provisional, minus the number of that
+#:   answer, from 1 (see `Nodes._search`).
 KIND, A, B, C, HAS_TEXT, NULLABLE, HEADS, MARK, WIDTH = range(9)
 
 #: Values of HAS_TEXT and NULLABLE; and the results of `Nodes._child` that are not nodes.

@@ -321,10 +321,11 @@ class Nodes(NodeStore):
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _search(self, node: cython.int, question: cython.int) -> cython.int:
-        """Search depth-first. Nodes in progress count as "no"; a "no" that depends on one of them is provisional.
+        """Return YES or NO to a question about a node, by a depth-first search (a least fixpoint).
 
-        Provisional answers are kept until the lowest of these nodes has its answer: they are final if it is "no", and
-        dropped if it is "yes". Each "yes" is final, so that a search takes polynomial time.
+        Nodes in progress count as "no"; a "no" that depends on one of them is provisional. It becomes final when the
+        lowest frame on which it depends answers "no", and is dropped as soon as that frame, or another above it,
+        answers "yes". Each "yes" is final, so that a search takes polynomial time.
         """
         start: cython.int = self._top
         first: cython.Py_ssize_t = len(self._provisional)
@@ -352,9 +353,9 @@ class Nodes(NodeStore):
                 answer = cell(self, child, question)
                 if not answer:
                     mark = cell(self, child, node_kinds.MARK)
-                    if mark > start:
+                    if mark > start:  # in progress: its frame, plus one
                         mark -= 1
-                    elif mark < -first:
+                    elif mark < -first:  # a provisional answer of this search
                         mark = self._depends(-mark - 1)
                     else:  # not in this search (a mark of an outer search is saved in the frame)
                         self._push_frame(child)

@@ -23,7 +23,7 @@ _LOOKS = {(True, False): "(?=", (True, True): "(?!", (False, False): "(?<=", (Fa
 
 
 def to_text(tree: Regex) -> str:
-    """Return a pattern whose tree has the same strings; of the nodes that ``parse`` makes."""
+    """Return a pattern for which `parse` gives a tree with the same strings. ``tree`` has no groups or references."""
 
     def combine(node: Regex, parts: Sequence[str]) -> str:
         if isinstance(node, Empty):

@@ -394,18 +394,20 @@ class Search:
 
     @cached_property
     def _structure(self) -> tuple[array[int], array[int]]:
+        """By position: the number of open brackets, and the opening quote of the string around it (-1: none)."""
         return _structure_of(self._data)
 
     def _splits_value(self, node: _Node, marks: list[tuple[int, int]], at: int) -> bool:
-        """Return True if a position is inside a value (string, word or number), so that to end it there changes the
-        value.
+        """Return True if a position is inside a value and a word goes on there (a string at a letter or digit, a bare
+        word or a number), so that to end the value there changes it.
 
         False inside one of finitely many words, such as a name: it is replaced as a whole, or it is misspelled markup.
         """
         data = self._data
         if not 0 < at < len(data) or not _IN_WORD.match(data, at):
             return False
-        begin = self._structure[1][at]
+        _, opening_quotes = self._structure
+        begin = opening_quotes[at]
         if begin < 0:
             if data[at - 1] not in _WORD_BYTES:
                 return False

@@ -68,7 +68,8 @@ def split_pieces(text: str) -> Iterable[str]:
 def splitter(name: str) -> Splitter:
     """Return the splitter of a pre-tokenizer; ``name`` is one of `SPLITTERS`."""
     classes = {
-        letter: _class_body(find_property(name)) for letter, name in (("L", "L"), ("N", "N"), ("S", "White_Space"))
+        letter: _class_body(find_property(property_name))
+        for letter, property_name in (("L", "L"), ("N", "N"), ("S", "White_Space"))
     }
     find = re.compile(_PATTERNS[name].format(**classes)).findall
     if name not in _DIGITS:

@@ -136,9 +136,16 @@ class Protocol(ABC):
     async def ask(
         self, form: Form, body: Mapping[str, Any], answer: Answer, live: bool
     ) -> AsyncGenerator[tuple[str, str], None]:
-        """Send a request; yield the parts of reasoning and text that each event of the answer adds.
+        """Send a request, fill ``answer``, and yield the parts of reasoning and text that each event of it adds.
 
-        A field that is refused by name is removed, or named otherwise, now and in later requests.
+        A field that is refused by name is removed or replaced (see `without_field`), and the request is sent again;
+        later requests go without it at once.
+
+        Args:
+            form: the form of the request.
+            body: the request.
+            answer: filled while the events come.
+            live: ask for a stream.
 
         Raises:
             RefusedError: the server refuses the request in this form.

@@ -221,10 +221,10 @@ _SAMPLING = {
 
 
 def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
-    """Return the sampling fields of a request's body.
+    """Return the fields of a request's body for sampling, limits (tokens, stop strings) and thinking.
 
     Raises:
-        ModelError: this kind of server does not support an option.
+        ModelError: this kind of server does not support an option, or it is one of local models.
     """
     fields: dict[str, Any] = {"temperature": params.temperature}
     plain = {"max_tokens": params.max_tokens, "seed": params.seed, "stop": list(params.stop) or None}

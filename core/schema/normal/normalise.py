@@ -323,7 +323,11 @@ class Normaliser(Assertions):
 
     def _lacks(self, known: Conjunction, seen: Seen, located: Located) -> bool:
         """Return True if no value of an alternative satisfies a schema, since the schema requires a member that the
-        alternative's closed objects do not declare. Objects are not closed where ``unevaluatedProperties`` decides."""
+        alternative's closed objects do not declare.
+
+        Called only without ``open_objects``: then ``properties`` closes an object, unless it has patterns or
+        ``additionalProperties``, or ``unevaluatedProperties`` decides.
+        """
         parts = known.objects.parts
         closed = any(part.names_properties for part in parts) and not known.objects.unevaluated
         if any(self.asserts(scope.located, keyword) for scope in seen.opened for keyword in _OBJECT_REMAINDERS):
@@ -529,7 +533,8 @@ class Normaliser(Assertions):
         return found[1]
 
     def _alternatives_of(self, formula: Formula) -> list[Conjunction] | None:
-        """Return the alternatives of a formula, computed once; None if they depend on themselves."""
+        """Return the alternatives of a formula, computed once; None to a call made while they are computed (they
+        depend on themselves)."""
         key = formula, self.one_of_as_union > 0
         if key not in self._alternatives:
             self._alternatives[key] = None
