@@ -320,9 +320,9 @@ class Decoding:
         return before
 
     def _checked_budget(self) -> int:
-        """Return the maximum number of tokens of the output: ``max_tokens``, or what the context window leaves. Raise
-        ContextOverflowError if that is nothing, BudgetError if the shortest output, with required reasoning, does not
-        fit."""
+        """Return the maximum number of tokens of the output: ``max_tokens`` (or its default), or less if the context
+        window leaves less. Raise ContextOverflowError if the window leaves nothing, BudgetError if the shortest
+        output, with required reasoning, does not fit."""
         room = self.backend.context_window - len(self.prompt)
         if room <= 0:
             raise ContextOverflowError(
@@ -332,12 +332,12 @@ class Decoding:
         wanted = self.params.max_tokens
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
         least = 0
-        if self.reasoning is not None and self.reasoning.instead is None:
+        if self.reasoning is not None and self.reasoning.instead is None:  # the model cannot skip it
             least, _ = Budget(self.reasoning.matcher).needed()
         if not self._fits(budget - least):
             needed, is_exact = self._budget.needed()
             needed += least
-            way = f"set max_tokens to at least {needed}" if budget < room else "shorten the conversation"
+            way = f"set max_tokens to at least {needed}" if needed <= room else "shorten the conversation"
             most = "" if is_exact else "at least "
             raise BudgetError(
                 f"the shortest valid output needs {most}{needed} tokens, and the budget is {budget}", hint=way
@@ -685,8 +685,10 @@ class Decoding:
         before = self._pending.mark()
         if not self._pending.accept(self.matcher, token_id):
             raise AssertionError("the mask allows a token that the matcher refuses")
+        # The next token of the last planned completion fits without counting again.
         if self._budget.follows(self.token_ids, token_id, self._pending.text) or self._fits(remaining - 1):
             return True
+        # The matcher has moved only if the token is longer than the pending text, or none was pending.
         if size_of(self.backend.vocabulary, token_id) > len(before.text) or not before.text:
             self.matcher.rollback(1)
         self._pending.reset(before)

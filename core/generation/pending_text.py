@@ -112,7 +112,8 @@ class PendingText:
         self.step = data
 
     def add_word(self, matcher: Matcher, word: bytes, end: int | None, fits: Callable[[], bool]) -> bool:
-        """Add a word that the model has chosen; return False, and change nothing, if it does not fit in the budget.
+        """Add a word that the model has chosen; return False, and change nothing, if the grammar refuses it or
+        it does not fit in the budget.
 
         Args:
             matcher: after the text.

@@ -126,8 +126,12 @@ class Speller:
         return Settled(list(ids[: len(ids) - left]), among if left else None)
 
     def _after(self, before: Sequence[int], data: bytes) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Return the tokens before a text with which it was tokenized, and its own tokens after them; None if the
-        tokenizer cannot write the text exactly. The longest context is tried first, then one token, then none."""
+        """Return the tokenizer's own tokens of the end of ``before``, which it reads together with a text, and those of
+        the text; None if it cannot write the text exactly.
+
+        The longest context is tried first; if its last `_AGREEING` tokens are not those of ``before``, then one token,
+        then none.
+        """
         tokens = self._vocabulary.tokens
         context = list(before[-CONTEXT_TOKENS:])
         for size in sorted({len(context), min(1, len(context)), 0}, reverse=True):
@@ -135,6 +139,7 @@ class Speller:
             head = self._vocabulary.decode(fixed)
             ids = self.spell(head + data)
             ends = list(accumulate(len(tokens[token_id] or b"") for token_id in ids))
+            # The number of tokens of the context, if one ends exactly there.
             count = ends.index(len(head)) + 1 if len(head) in ends else 0
             if ids and (count or not head) and ids[max(0, count - _AGREEING) : count] == fixed[-_AGREEING:]:
                 return ids[:count], ids[count:]

@@ -468,7 +468,8 @@ class TokenSets:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _has_few_exits(self, survey: ClassSurvey) -> cython.bint:
-        """Return True if few trie nodes are below the exits that are not dead on the chain."""
+        """Return True if at most 1 / `FEW_EXITS` of the trie's nodes are below the survey's exits, without exits by
+        bytes that are dead in all states of ``chain``."""
         nodes: cython.int = 0
         byte: cython.int
         i: cython.int

@@ -165,7 +165,8 @@ class ObjectLowering:
         return self._merged.of(objects)
 
     def node(self, objects: Objects, excluded: frozenset[str] = _NONE) -> int:
-        """Return the objects that satisfy a conjunction, except some (by their value keys)."""
+        """Return the node of the objects that satisfy a conjunction, without the whole objects whose keys (`value_key`)
+        are ``excluded``."""
         if objects.most is not None and objects.least > objects.most:
             return self.nodes.EMPTY
         plan = self._plans.get(objects)
