@@ -141,6 +141,7 @@ class ToolSet:
         for name, reason in self._without_grammar():
             del self._tools[name]
             skipped.append(reason)
+        self._now = None  # the tools without a grammar were in it
         warn_of_skipped(skipped)
         self.skipped: tuple[ToolGrammarError, ...] = (*earlier, *skipped)
 
