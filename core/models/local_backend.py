@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ..conversation.messages import Message
 from ..generation.backend import Session
 from ..vocabulary.vocabulary import Vocabulary
-from .prefix_cache import KeptSession, PrefixCache
+from .prefix_cache import KeptSession, PrefixCache, PrefixSession, extend_together
 from .prompts import refuse_images
 from .sessions import OpenSessions
 
@@ -100,3 +103,33 @@ class LocalBackend(ABC):
         """Free the model and all its sequences; closing twice is allowed."""
         self.prefixes.close()
         self._sessions.close()
+
+
+class SharedPasses(LocalBackend):
+    """A `LocalBackend` whose sequences share forward passes (`BatchBackend`); a subclass adds ``can_batch``."""
+
+    def begin(self, prompt: Sequence[int]) -> PrefixSession:
+        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        self._sessions.check()
+        session = self.prefixes.start(self.new_session)
+        session.begin(prompt, shares=True)
+        return session
+
+    def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        """Append tokens to several sequences of this backend's `begin` in one forward pass. An error changes nothing.
+
+        Args:
+            rows: pairs of a sequence and its new token ids, at least one.
+
+        Returns:
+            For each sequence the logits after its last token, shape ``[V]``.
+        """
+        return extend_together(rows, self._extend_rows)
+
+    @abstractmethod
+    def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        """Append tokens to several of the model's own sessions in one forward pass, as `extend_many` does."""

@@ -128,3 +128,19 @@ def check_crop(length: int, held: int) -> None:
     """
     if not 0 <= length <= held:
         raise ModelError(f"cannot crop {held} tokens to {length}", hint="crop only shortens")
+
+
+class OwnTokens:
+    """What sessions have in common that keep the ids of their tokens and leave their reuse to the prefix cache."""
+
+    _ids: list[int]
+
+    @property
+    def cached_tokens(self) -> int:
+        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
+        return 0
+
+    @property
+    def length(self) -> int:
+        """Number of tokens in the sequence."""
+        return len(self._ids)

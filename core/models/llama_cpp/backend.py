@@ -23,7 +23,7 @@ from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
 from ..prompts import encode_inside, plain_prompt, template_ids
-from ..sessions import check_crop, check_new_tokens
+from ..sessions import OwnTokens, check_crop, check_new_tokens
 from ..stores import family_template, resolve
 from .library import llama_library
 
@@ -142,7 +142,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class GGUFSession:
+class GGUFSession(OwnTokens):
     """One sequence in a llama.cpp context; implements `Session`. Not for several threads at once.
 
     A stored sequence can `rest`: its context is freed, and a copy of its state is kept. A model whose state cannot be
@@ -156,16 +156,6 @@ class GGUFSession:
         self._make = make
         self._ids: list[int] = []
         self._cached = 0  # number of tokens that llama.cpp has read
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one call of llama.cpp; return the logits after the last. An error changes nothing.

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import MissingDependencyError, ModelError
-from ...generation.backend import Session, closed_error
+from ...generation.backend import closed_error
+from ..local_backend import SharedPasses
 from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
-from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession, extend_together
-from ..sessions import check_crop, check_new_tokens
+from ..prefix_cache import PREFIX_BYTES, KeptSession
+from ..sessions import OwnTokens, check_crop, check_new_tokens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,7 +43,7 @@ _NEEDED = {
 }
 
 
-class MlxBackend(FolderBackend):
+class MlxBackend(FolderBackend, SharedPasses):
     """A causal model in a folder of mlx-lm; implements `Backend` and `BatchBackend`.
 
     Code of a model repository is not run.
@@ -130,28 +131,6 @@ class MlxBackend(FolderBackend):
                 self._batches = _can_batch(self, network)
         return self._batches
 
-    def begin(self, prompt: Sequence[int]) -> PrefixSession:
-        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
-
-        Raises:
-            ModelError: the model is closed.
-        """
-        self._sessions.check()
-        session = self.prefixes.start(self.new_session)
-        session.begin(prompt, shares=True)
-        return session
-
-    def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
-        """Append tokens to several sequences of this backend's `begin` in one forward pass. An error changes nothing.
-
-        Args:
-            rows: pairs of a sequence and its new token ids, at least one.
-
-        Returns:
-            For each sequence the logits after its last token, shape ``[V]``.
-        """
-        return extend_together(rows, self._extend_rows)
-
     def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
         sessions: list[Any] = [session for session, _ in rows]
         wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
@@ -171,7 +150,7 @@ class MlxBackend(FolderBackend):
                 mx.clear_cache()
 
 
-class MlxSession:
+class MlxSession(OwnTokens):
     """One sequence and its caches; implements `Session`. Not for several threads at once.
 
     While sequences share forward passes, their caches are rows of one batch, from which a row is copied when it goes on
@@ -185,16 +164,6 @@ class MlxSession:
         self._batch: _Batch | None = None
         self._ids: list[int] = []
         self._cached = 0  # number of tokens in the caches
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens; return the logits after the last. An error changes nothing.

@@ -17,7 +17,7 @@ from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import closed_error
 from ..model_folder import FolderBackend, check_folder, read_json, token_ids_of
 from ..prefix_cache import PREFIX_BYTES
-from ..sessions import check_crop, check_new_tokens
+from ..sessions import OwnTokens, check_crop, check_new_tokens
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -150,7 +150,7 @@ class OnnxBackend(FolderBackend):
         return params
 
 
-class OnnxSession:
+class OnnxSession(OwnTokens):
     """One sequence in a generator of onnxruntime-genai; implements `Session`. Not for several threads at once.
 
     A model whose state cannot be shortened (a recurrent one) reads the whole sequence again after a crop, which is
@@ -163,16 +163,6 @@ class OnnxSession:
         self._ids: list[int] = []
         self._cached = 0  # number of tokens that the generator has read
         self._long = False  # they were read with the second set of rotary factors
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. An error changes nothing.

@@ -16,13 +16,13 @@ import numpy as np
 
 from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
-from ...generation.backend import Session, closed_error
+from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..history import first_rendered
-from ..local_backend import LocalBackend
-from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession, extend_together
+from ..local_backend import SharedPasses
+from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt
-from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
+from ..sessions import OpenSessions, OwnTokens, Tree, check_crop, check_new_tokens
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _NONE_AGAIN = (
 )
 
 
-class HFBackend(LocalBackend):
+class HFBackend(SharedPasses):
     """A causal model and its tokenizer, loaded by transformers; implements `Backend`.
 
     Code of a model repository is not run (``trust_remote_code`` is off). Tokenizers of transformers are stateful, so
@@ -205,29 +205,7 @@ class HFBackend(LocalBackend):
                 self._warn("requests share no forward passes, and run one after another", fault)
         return self._traits.packs
 
-    def begin(self, prompt: Sequence[int]) -> PrefixSession:
-        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
-
-        Raises:
-            ModelError: the model is closed.
-        """
-        self._sessions.check()
-        session = self.prefixes.start(self.new_session)
-        session.begin(prompt, shares=True)
-        return session
-
-    def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
-        """Append tokens to several sequences of this backend's `begin` in one forward pass. An error changes nothing.
-
-        Args:
-            rows: pairs of a sequence and its new token ids, at least one.
-
-        Returns:
-            For each sequence the logits after its last token, shape ``[V]``.
-        """
-        return extend_together(rows, self._extend_packed)
-
-    def _extend_packed(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+    def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
         sessions: list[Any] = [session for session, _ in rows]
         wanted = [session.checked(ids) for session, (_, ids) in zip(sessions, rows, strict=True)]
         model = self._open(self._model)
@@ -266,7 +244,7 @@ class _Traits:
     passing: threading.Lock = field(default_factory=threading.Lock)
 
 
-class HFSession:
+class HFSession(OwnTokens):
     """One sequence and its cache; implements `Session`.
 
     A model whose forward pass has no attention cache (Mamba, RWKV) reads the whole sequence again for each step, and
@@ -291,16 +269,6 @@ class HFSession:
     def cache(self) -> Any:
         """The cache of transformers; None if there is none yet."""
         return self._cache
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return len(self._ids)
 
     def extend(self, token_ids: Sequence[int]) -> npt.NDArray[np.float32]:
         """Append tokens in one forward pass; return the logits after the last. An error changes nothing."""
