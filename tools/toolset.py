@@ -517,7 +517,8 @@ class ToolSet:
     ) -> FormatParser:
         parser: FormatParser = wire.parser(self._readable, finish, new_id, whole_text=whole_text)
         if other_spellings and not whole_text:
-            spellings = OtherSpellings.beside(wire, self._readable)
+            offered = self._offered()  # as in the grammar: a call of another tool is not held, so it is text
+            spellings = OtherSpellings.beside(wire, [tool for tool in self._readable if tool.name in offered])
             if spellings.rows:
                 parser = OtherSpellingsParser(parser, spellings, finish, new_id)
         if wire.thinking is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
-from toolgrammar.core import CallEnd, TextDelta
+from toolgrammar.core import CallEnd, Seen, TextDelta
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import format_names, get_format
@@ -209,3 +209,17 @@ def test_the_grammar_survives_its_json() -> None:
         assert again.matches(text)
     for text in REFUSED:
         assert not again.matches(text)
+
+
+def test_a_tool_that_is_not_offered_is_not_called() -> None:
+    """Its call in another spelling is not held by the grammar, so the parser reads it as text."""
+
+    def cancel(order_id: Annotated[str, Seen("order_id")]) -> str:
+        """Cancel an order."""
+        return order_id
+
+    text = '{"name": "cancel", "arguments": {"order_id": 7}}'
+    tools = ToolSet([cancel, ping])
+    assert tools.grammar("hermes", other_spellings=True).matches(text)
+    out = ScriptedModel([text]).generate("Cancel it.", tools=tools)
+    assert (out.message.tool_calls, out.text) == ((), text)
