@@ -70,6 +70,7 @@ class Place:
     offset: int | None = None
 
     def __str__(self) -> str:
+        """Return the known parts of the position, from the tool to the offset, for the end of a message."""
         parts = []
         if self.tool is not None:
             parts.append(f"tool {self.tool!r}")

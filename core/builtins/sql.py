@@ -65,6 +65,11 @@ def sql_grammar(tables: Mapping[str, Sequence[str] | Mapping[str, str]], *, join
 
 
 def _columns(table: str, columns: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return the type of each column of a table, ``string`` if none is given.
+
+    Raises:
+        GrammarError: a column has no known type.
+    """
     names = checked_names(columns, f"columns of the table {table!r}")
     typed = {name: columns[name] if isinstance(columns, Mapping) else "string" for name in names}
     for column, kind in typed.items():

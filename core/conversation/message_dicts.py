@@ -64,6 +64,11 @@ def _text(message: Mapping[str, Any], key: str) -> str | None:
 
 
 def _call_of(call: Any) -> ToolCall:
+    """Return the call of a message in the form of OpenAI's chat interface.
+
+    Raises:
+        ModelError: it has another form.
+    """
     function = call.get("function") if isinstance(call, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(name, str):

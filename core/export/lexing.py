@@ -55,6 +55,7 @@ class _Lexing:
             self._shape(body)
 
     def _terminal(self, terminal: str | CharSet | None) -> int:
+        """Return the number of the next terminal of the rule that is read now: the same number in each pass."""
         key = (self._rule, self._at)
         self._at += 1
         number = self._numbers.get(key)

@@ -98,6 +98,7 @@ def exported_rules(nodes: Nodes, root: int) -> ExportedRules:
 
 
 def _exported(nodes: Nodes, root: int) -> ExportedRules:
+    """Return the rules of a node, as `exported_rules` does, or fail with the interpreter's own limit of recursion."""
     reader = _Reader(nodes)
     reader.rules["root"] = reader.node(root)
     while reader.pending:

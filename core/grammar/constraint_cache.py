@@ -203,6 +203,7 @@ class ConstraintCache:
         return constraint
 
     def _measure_some(self, entry: _Entry) -> None:
+        """Measure the memory of a new entry and of the next `_ROUND` older ones, which may have grown, and evict."""
         self._measure(entry)
         for _ in range(min(_ROUND, len(self._round))):
             key = self._round.popleft()

@@ -619,6 +619,7 @@ def _is_everywhere(node: Regex) -> bool:
     """Return True if a tree plainly matches the empty string, whatever is around it. False: it may or may not."""
 
     def combine(node: Regex, parts: Sequence[bool]) -> bool:
+        """Return whether the node matches the empty text at a position where its parts do as ``parts`` says."""
         if isinstance(node, Seq):
             return all(parts)
         if isinstance(node, Alt):

@@ -129,6 +129,7 @@ def _text(data: bytes) -> str:
 
 
 def _failure(search: Search, data: bytes, grammar: Grammar) -> ParseError:
+    """Return the error of a search that found no text: out of time, would invent a value, or nothing near enough."""
     read = _text(data[: search.furthest])
     line, column = read.count("\n") + 1, len(read) - (read.rfind("\n") + 1) + 1
     where = f"line {line}, column {column}"

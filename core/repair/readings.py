@@ -99,6 +99,8 @@ def readings(data: bytes, at: int) -> list[Reading]:
 
 
 def _all_readings(data: bytes, at: int) -> Iterator[Reading]:
+    """Yield the readings of the piece at a position by its kind: space, fence, comment, string, number, word, bare
+    text, punctuation. The piece itself may be among them."""
     if space := _SPACE.match(data, at):
         yield Reading(space.end(), b"", SPELLING / 2, "white space")
         yield Reading(space.end(), b" ", SPELLING / 2, "white space")
@@ -284,6 +286,8 @@ def _string_end(data: bytes, at: int, quote: bytes) -> int:
 
 
 def _value_end(data: bytes, at: int) -> int:
+    """Return the end of the value at a position: after its closing bracket or quote, or before the comma, line break or
+    closing bracket that ends a value without brackets."""
     depth, position = 0, at
     while position < len(data):
         char = data[position : position + 1]

@@ -469,6 +469,8 @@ class Search:
     # -- edits -------------------------------------------------------------------------------------------------------
 
     def _leave_rest(self, node: _Node, end: int, state: int) -> None:
+        """Push the text that ends at ``end``, with the rest of the data left out: cheap if the rest is space, fences
+        and brackets, else the cost of prose, and more if ``end`` is within a structure."""
         rest = self._data[end:]
         cost, why = 0.1, "text after the answer"
         if rest.strip(b" \t\r\n`}])>"):

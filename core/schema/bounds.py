@@ -23,6 +23,7 @@ class _Bound:
     is_least: bool
 
     def __call__(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schema of the argument: a bound of a number, or patterns of dates and times as texts."""
         other = call.get(self.name)
         if other is None:
             return {}

@@ -86,6 +86,8 @@ def _type(facts: Facts, value: Any) -> None:
 
 
 def _not_type(schemas: Schemas, located: Located) -> Iterator[Formula]:
+    """Yield the values that ``type`` forbids: those of the other types; of ``integer``, numbers with a fraction,
+    too."""
     if schemas.values(located) is not None:
         return  # only listed values of these types are valid: see `_not_values`
     types, integer = types_of(located.schema)

@@ -78,6 +78,8 @@ def _needed_at(keyword: str) -> Callable[[Mapping[str, Any], Document], Iterator
     """Return `Keyword.needed` of a keyword that has schemas of items: those of the items up to the minimum."""
 
     def needed(schema: Mapping[str, Any], document: Document) -> Iterator[Sequence[Steps]]:
+        """Yield the steps to the schemas that some item of a shortest array has: positions below ``minItems``, and the
+        schema of the other items if ``minItems`` goes beyond the positions."""
         first, others = _positions(schema, document)
         least = int(schema.get("minItems", 0))
         listed = len(schema[first]) if first else 0

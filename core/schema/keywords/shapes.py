@@ -145,6 +145,8 @@ def _values(check: Check, located: Located, keyword: str, value: Any) -> None:
 
 
 def _listed(check: Check, located: Located, keyword: str, values: Iterable[Any]) -> None:
+    """Report the listed values that cannot be enforced: no JSON value, too deep, or too many arrays and objects that
+    may be written in any order or spacing."""
     compounds = 0
     for item in values:
         if type(item) is str or item is None or type(item) is bool:

@@ -195,6 +195,8 @@ class MergedObjects:
         return len(self.lowering.branches((formula,))) <= MAX_SIMPLE
 
     def _merge(self, objects: Objects) -> ObjectShape:
+        """Return the shape of a conjunction of objects; one part without patterns and demands needs no regions of
+        names."""
         parts = objects.parts
         if len(parts) < 2 and not (
             objects.unevaluated or objects.exists or objects.names or objects.absent or objects.any_exists

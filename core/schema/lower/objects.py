@@ -61,6 +61,8 @@ class _Rest:
     state: _State
 
     def __call__(self) -> int:
+        """Return the node of the rest: with members in any order, or in one order if the states of this text are used
+        up."""
         if self.state.start is None and self.objects.any_order and self.objects.nodes.is_scarce:
             error = LimitError(
                 "a text has used up the states for members in any order",

@@ -237,6 +237,7 @@ class Objects(_Hashed):
     _findings: Findings | None = field(default=None, init=False, repr=False)
 
     def _key(self) -> tuple[object, ...]:
+        """Return the fields by which two conjunctions are equal."""
         return (
             self.parts,
             self.unevaluated,

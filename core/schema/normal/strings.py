@@ -39,6 +39,14 @@ def irregular(terms: Terms, asked: Strings) -> StringGrammar | None:
 
 
 def _pattern_term(terms: Terms, pattern: str | StringGrammar, outer: bool) -> int:
+    """Return the term of a pattern, which may match anywhere in the string, or of a text grammar for the whole string.
+
+    Args:
+        outer: a pattern without an exact term gets a term of more strings (true) or of fewer (false).
+
+    Raises:
+        LimitError: the text grammar is not regular.
+    """
     if isinstance(pattern, str):
         return regex_term(terms, pattern, whole=False, bound="outer" if outer else "inner")
     term = pattern.term(terms)

@@ -71,6 +71,8 @@ class _Patterns:
         return self._object(asked, depth) if kind == "object" else None
 
     def _untyped(self, asked: dict[str, Any], depth: int) -> str | None:
+        """Return the pattern of a schema without ``type``: any value, a reference, or alternatives, of which only the
+        ones with a pattern are kept."""
         if not asked:
             return _ANYTHING
         if asked.keys() == {"$ref"}:

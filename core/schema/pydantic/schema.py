@@ -434,6 +434,12 @@ def _decimals(number: dict[str, Any], digits: int | None, places: int | None) ->
 
 
 def _decimal_text(digits: int | None, places: int | None) -> str:
+    """Return the pattern of a `Decimal` that is written as text.
+
+    Args:
+        digits: ``max_digits``; None: 28 digits before the point, as the default context of `decimal` has.
+        places: ``decimal_places``.
+    """
     if digits is None:
         whole, fraction = 28, 28 if places is None else places
     elif places is not None:

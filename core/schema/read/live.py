@@ -98,6 +98,7 @@ def in_order(schema: Any) -> Any:
     """Return a schema with live values in which each property stands after those that they read."""
 
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
+        """Return one object schema with its properties in the new order: depth first, each after those it reads."""
         properties = inner.get("properties")
         if not isinstance(properties, Mapping):
             return inner
@@ -107,6 +108,7 @@ def in_order(schema: Any) -> Any:
         waiting: list[str] = []
 
         def place(name: str) -> None:
+            """Append a property after the properties that it reads; one in a cycle is left to the outer call."""
             if name in done or name in waiting:
                 return
             waiting.append(name)
@@ -151,6 +153,7 @@ def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
     sources: dict[str, Values] = {}
 
     def named(part: Any, name: str) -> Any:
+        """Return a part of the schema with each callable replaced by ``name``, the JSON pointer of the part."""
         if isinstance(part, (list, tuple)):
             return [named(value, f"{name}/{index}") for index, value in enumerate(part)]
         if not isinstance(part, Mapping):

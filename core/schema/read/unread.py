@@ -182,6 +182,8 @@ def nearest_format(name: str) -> str | None:
 
 
 def _nearest(name: str, known: Mapping[str, str], foreign: Mapping[str, str]) -> str | None:
+    """Return the known name that is equal without case and separators, has the same letters, or is near by
+    `difflib`."""
     plain = _plain(name[:40])
     if plain in known or plain in foreign:
         return known.get(plain) or foreign[plain]

@@ -104,6 +104,8 @@ class _IdnCharacters(NamedTuple):
 
 @cache
 def _idn_characters() -> _IdnCharacters:
+    """Return the characters below U+10000 that RFC 5892 allows in any context (PVALID), by direction, without those
+    that NFC could change."""
     from idna import idnadata
 
     # A string is in NFC if it has no second character of a composition, and no two marks in a row.
@@ -131,6 +133,7 @@ def _idn_characters() -> _IdnCharacters:
 
 
 def _idn_hostname(terms: Terms) -> int:
+    """Return the term of host names whose labels are all from left to right, or all from right to left or ASCII."""
     kinds = _idn_characters()
     small, digits, hyphen = CharSet.range("a", "z"), CharSet.range("0", "9"), CharSet.of("-")
     dot = regex_term(terms, _DOTS, whole=True)
@@ -235,6 +238,7 @@ def _pattern(terms: Terms) -> int:
         """Return a builder of the patterns that are not empty, with groups nested up to a depth."""
 
         def build(terms: Terms) -> int:
+            """Return the term of the patterns with groups nested at most ``depth`` deep."""
             atoms, assertions = [atom], [assertion]
             if depth:
                 inner = terms.deferred(("pattern of a group", depth - 1), some(depth - 1))

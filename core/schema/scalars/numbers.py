@@ -397,6 +397,8 @@ class Numbers:
         return syntax
 
     def _make_syntax(self, integer: bool, any_spelling: bool) -> int:
+        """Return the term of all numbers in JSON's spelling; of integers, with ``any_spelling`` those with a zero
+        fraction or an exponent, too."""
         terms = self.terms
         whole = terms.alt([terms.literal("0"), terms.seq(self.nonzero, terms.repeat(self.digit, 0, MAX_DIGITS - 1))])
         sign = terms.repeat(self.minus, 0, 1)
