@@ -1,17 +1,15 @@
-"""Live values of tools: the arguments of a call that is being written, and the check of a finished call."""
+"""Live values of tools: the arguments of a call that is being written."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from toolgrammar.core.basics.json_pointer import escape
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, ToolCall
-from toolgrammar.core.dependent.live import LiveValues, Reading, read_open
-from toolgrammar.core.errors import InvalidArgumentsError, Place
-from toolgrammar.core.schema.read.live import has_values, marks_of, with_answers
-from toolgrammar.core.validation import Validator
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Message, ToolCall
+from toolgrammar.core.conversation.bound import of_conversation
+from toolgrammar.core.dependent.live import Reading, read_open
+from toolgrammar.core.errors import LiveValuesError, Place
 
 from .formats import FormatParser, WireFormat
 from .tool import Tool
@@ -23,14 +21,22 @@ class CallReader:
     Args:
         make_parser: makes a parser of the format.
         ending: what ends a call after its last argument, for formats whose parser shows calls when they are whole.
+        is_json: a text that is no call is a JSON answer.
     """
 
-    def __init__(self, make_parser: Callable[[], FormatParser], ending: str) -> None:
+    def __init__(self, make_parser: Callable[[], FormatParser], ending: str, is_json: bool = False) -> None:
         self._make_parser = make_parser
         self._ending = ending
+        self._is_json = is_json
 
     def __call__(self, text: str) -> Reading:
-        """Return the tool, and the open objects of its arguments, innermost first."""
+        """Return the tool, and the open objects of its arguments, innermost first; of a JSON answer, None and its open
+        objects."""
+        found = self._call(text)
+        return (None, read_open(text)) if found[0] is None and self._is_json else found
+
+    def _call(self, text: str) -> Reading:
+        """Return the tool and the open objects of its arguments; None and no objects if the text is no call."""
         tool: str | None = None
         arguments = ""
         for event in self._make_parser().feed(text):
@@ -78,6 +84,17 @@ def _is_false(schema: Any) -> bool:
     return bool(alternatives) and all(map(_is_false, alternatives or ()))
 
 
+def not_offered(tools: Sequence[Tool], messages: Sequence[Message]) -> LiveValuesError:
+    """Return the error for a demanded call of one of some tools, none of which has its values in a conversation."""
+    parameter = next(iter(has_no_value(of_conversation(tools[0].parameters, messages))), None)
+    said = "no tool can be called" if len(tools) > 1 else "the tool cannot be called"
+    return LiveValuesError(
+        f"{said}: the conversation has no value for a required parameter",
+        hint="make the parameter optional, do not demand the call, or give messages with the results of tools",
+        place=Place(tool=tools[0].name, parameter=parameter),
+    )
+
+
 def ending_of(wire: WireFormat) -> str:
     """Return what a format writes after the last argument of the last call, if that is a number."""
     number = 7_294_710
@@ -93,76 +110,3 @@ def _after_values(text: str, arguments: dict[str, Any]) -> str:
         found = text.find(spelled, at)
         at = at if found < 0 else found + len(spelled)
     return text[at:]
-
-
-def check_values(tool: Tool, arguments: Mapping[str, Any], live: LiveValues) -> None:
-    """Raise an error unless each argument with live values is one of them.
-
-    Args:
-        tool: the tool.
-        arguments: valid for its schema.
-        live: the callables; those that were asked for these arguments are not asked again.
-
-    Raises:
-        InvalidArgumentsError: an argument is none of its values; with a JSON pointer.
-        LiveValuesError: a callable failed.
-    """
-    root = tool.parameters
-    if not has_values(root):
-        return
-    definitions: dict[str, Any] = {key: root[key] for key in ("$defs", "definitions") if key in root}
-    for schema, objects, name, pointer in _members(root, arguments, [], "", definitions):
-        names = list(schema["properties"])
-        member = schema["properties"][name]
-        answers = {}
-        for steps, mark in marks_of(member, name, names[: names.index(name)]):
-            call: dict[str, Any] = {}
-            for each in objects:
-                for other in mark.after:
-                    if other in each:
-                        call.setdefault(other, each[other])
-            answer = live.of_call(tool.name, mark, call)
-            if answer.error is not None:
-                raise answer.error
-            answers[steps] = False if answer.schema is None else answer.schema
-        if answers:
-            validator = Validator({**definitions, "allOf": [with_answers(member, answers)]}, formats=True)
-            if next(validator.problems(objects[0][name]), None) is not None:
-                shown = json.dumps(objects[0][name], ensure_ascii=False)[:200]
-                raise InvalidArgumentsError(
-                    f"{shown} is not one of the present values of the argument",
-                    hint="choose one of the values that exist now",
-                    place=Place(tool=tool.name, parameter=name, pointer=pointer),
-                )
-
-
-def _members(
-    schema: Any, value: Any, above: Sequence[Mapping[str, Any]], pointer: str, definitions: Mapping[str, Any]
-) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]], str, str]]:
-    """Yield each member of the objects in a value that its schema declares: the schema of the object, the objects
-    around the member, innermost first, its name, and its pointer."""
-    if not isinstance(schema, Mapping):
-        return
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#/"):
-        target: Any = definitions
-        for step in reference[2:].split("/"):
-            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
-        yield from _members(target, value, above, pointer, definitions)
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        for option in schema.get(keyword, ()):
-            if keyword == "allOf" or not any(Validator({**definitions, "allOf": [option]}).problems(value)):
-                yield from _members(option, value, above, pointer, definitions)
-    properties = schema.get("properties")
-    if isinstance(value, Mapping) and isinstance(properties, Mapping):
-        objects = [value, *above]
-        for name in value:
-            if name in properties:
-                at = f"{pointer}/{escape(name)}"
-                yield schema, objects, name, at
-                yield from _members(properties[name], value[name], objects, at, definitions)
-    elif isinstance(value, list):
-        first = schema.get("prefixItems", ())
-        for index, item in enumerate(value):
-            inner = first[index] if index < len(first) else schema.get("items")
-            yield from _members(inner, item, above, f"{pointer}/{index}", definitions)

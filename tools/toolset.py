@@ -19,13 +19,13 @@ from toolgrammar.core.conversation.builder import MessageBuilder
 from toolgrammar.core.dependent.live import LiveValues
 from toolgrammar.core.errors import (
     LimitError,
-    LiveValuesError,
     Place,
     SchemaError,
     ToolCallError,
     ToolGrammarError,
     UnknownToolError,
 )
+from toolgrammar.core.generation.live_check import check_values
 from toolgrammar.core.generation.params import ToolsInPrompt
 from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.generation.tool_choice import check_tool_choice, tool_choice_of, unknown_tool
@@ -63,7 +63,7 @@ from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
-from .live_values import CallReader, check_values, ending_of, has_no_value
+from .live_values import CallReader, ending_of, has_no_value, not_offered
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
@@ -233,6 +233,19 @@ class ToolSet:
             self._now = found
         return self._now
 
+    def require_offered(self, choice: str) -> None:
+        """Raise an error if a demanded call has no values in the conversation.
+
+        Args:
+            choice: ``"auto"``, ``"none"``, ``"required"``, or the name of a tool.
+
+        Raises:
+            LiveValuesError: a required parameter has no value.
+        """
+        demanded = () if choice in ("auto", "none") else self.names if choice == "required" else (choice,)
+        if demanded and not any(name in self._offered() for name in demanded):
+            raise not_offered([self._tools[name] for name in demanded], self._messages or ())
+
     # -- as a collection ---------------------------------------------------------------------------------------
 
     @property
@@ -363,8 +376,7 @@ class ToolSet:
         check_tool_choice(choice, self.names)
         if choice == "required" and not self._tools:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
-        if choice not in ("auto", "none") and (choice not in self._offered() if choice != "required" else not tools):
-            raise self._without_values(choice)
+        self.require_offered(choice)
         most = self._max_calls if parallel else 1
         turn = TurnSpec(
             tools,
@@ -401,24 +413,29 @@ class ToolSet:
         return replace(turn, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
 
     def live_values(
-        self, format: str | WireFormat = "hermes", *, response_schema: Any = None, other_spellings: bool = False
+        self,
+        format: str | WireFormat = "hermes",
+        *,
+        response_schema: Any = None,
+        other_spellings: bool = False,
+        response_values: Mapping[str, Any] | None = None,
     ) -> LiveValues | None:
         """Return the callables of the tools' live values, for one text: ``constraint.matcher(tools.live_values(...))``;
-        None if no tool has any.
+        None if there are none.
 
         Args:
-            format: as for `grammar`.
-            response_schema: as for `grammar`.
-            other_spellings: as for `grammar`.
+            format, response_schema, other_spellings: as for `grammar`.
+            response_values: the callables of the response schema, by the names that its ``x-values`` have.
         """
-        if not self._has_values:
+        if not self._has_values and not response_values:
             return None
         wire, whole_text = get_format(format), response_schema is not None
 
         def make_parser() -> FormatParser:
             return self._parser(wire, lambda call: call, new_call_id, whole_text, other_spellings=other_spellings)
 
-        return LiveValues(self._sources, CallReader(make_parser, ending_of(wire)), self._context)
+        sources = self._sources | {(None, name): source for name, source in (response_values or {}).items()}
+        return LiveValues(sources, CallReader(make_parser, ending_of(wire), whole_text), self._context)
 
     def live_places(self, in_grammar: bool = False) -> tuple[str, ...]:
         """Return the places of values that a server does not enforce, each after the tool's name.
@@ -426,13 +443,9 @@ class ToolSet:
         Args:
             in_grammar: the server has the grammar of the turn, with the values of the conversation.
         """
+        live = [tool for tool in self if tool.readable is not tool]
         keywords = (KEYWORD,) if in_grammar else LIVE
-        return tuple(
-            tool.name + place
-            for tool in self
-            if tool.readable is not tool
-            for place in places_of(tool.parameters, keywords)
-        )
+        return tuple(tool.name + place for tool in live for place in places_of(tool.parameters, keywords))
 
     def to_structural_tag(
         self,
@@ -499,7 +512,7 @@ class ToolSet:
         wire = get_format(format)
         finish: Callable[[ToolCall], ToolCall] = partial(self._checked, values=values)
         if names_only:
-            wire, finish = wire.without_ids(), _unchecked
+            wire, finish = wire.without_ids(), lambda call: call
         whole_text = response_schema is not None
         parser = self._parser(wire, finish, new_id, whole_text, reasoning, other_spellings)
         if bare_json and response_schema is None and not wire.text_marker:
@@ -645,7 +658,8 @@ class ToolSet:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
         if self._has_values:
-            check_values(self[call.name], call.arguments, values or LiveValues(self._sources, context=self._context))
+            live = values or LiveValues(self._sources, context=self._context)
+            check_values(self[call.name].parameters, call.arguments, live, call.name)
         return call if call.error is None else replace(call, error=None)
 
     def call(self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None) -> Any:
@@ -700,14 +714,17 @@ class ToolSet:
 
     # -- for models and servers --------------------------------------------------------------------------------
 
-    def to_openai(self, *, closed: bool = False, brief: Collection[str] = ()) -> list[dict[str, Any]]:
+    def to_openai(
+        self, *, closed: bool = False, brief: Collection[str] = (), bound: bool = False
+    ) -> list[dict[str, Any]]:
         """Return the tools as OpenAI-style dicts with full schemas, for chat templates and servers.
 
         Args:
             closed: write out the closed reading that calls are checked against (see `close_objects`).
             brief: names of tools without schema, and with one line of their description.
+            bound: only the tools that may be called now, with the values of the conversation (`in_conversation`).
         """
-        listed = [tool.to_openai(brief=tool.name in brief) for tool in self]
+        listed = [tool.to_openai(brief=tool.name in brief) for tool in (self._offered().values() if bound else self)]
         for tool in listed if closed else ():
             function = tool["function"]
             if "parameters" in function and not self._is_open(function["name"]):
@@ -823,7 +840,7 @@ class ToolSet:
         return tuple(tool.readable for tool in self)
 
     @property
-    def _sources(self) -> dict[tuple[str, str], Any]:
+    def _sources(self) -> dict[tuple[str | None, str], Any]:
         """The callables of live values, by tool and name."""
         return {(tool.name, name): source for tool in self for name, source in tool.values.items()}
 
@@ -877,21 +894,5 @@ class ToolSet:
         strictness = self._strictness.get(name)
         return self._additional_properties if strictness is None else strictness == "open"
 
-    def _without_values(self, choice: str) -> LiveValuesError:
-        """Return the error for a demanded call without values for a required parameter."""
-        name = next(iter(self._tools)) if choice == "required" else choice
-        bound = of_conversation(self._tools[name].parameters, self._messages or ())
-        parameter = next(iter(has_no_value(bound)), None)
-        said = "no tool can be called" if choice == "required" and len(self._tools) > 1 else "the tool cannot be called"
-        return LiveValuesError(
-            f"{said}: the conversation has no value for a required parameter",
-            hint="make the parameter optional, do not demand the call, or give messages with the results of tools",
-            place=Place(tool=name, parameter=parameter),
-        )
-
     def _unknown(self, name: object) -> UnknownToolError:
         return unknown_tool(name, self.names)
-
-
-def _unchecked(call: ToolCall) -> ToolCall:
-    return call

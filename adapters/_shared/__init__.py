@@ -40,6 +40,7 @@ from .answers import (
     require_whole,
     server_details,
 )
+from .engines import require_settled, schemas_in
 from .errors import REQUEST_ERRORS, ErrorTable, Translation, missing, translated
 from .loaded_model import (
     MAX_TOOL_SETS,
@@ -100,10 +101,12 @@ __all__ = [
     "require_ended",
     "require_executable",
     "require_known",
+    "require_settled",
     "require_storable",
     "require_whole",
     "role_of",
     "schema_in",
+    "schemas_in",
     "server_details",
     "stop_strings",
     "telling",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import typer
 
 from .output import AsJson, fail, traced, writable, write_trace
 from .output import console as make_console
-from .source import line_of, read_json
+from .source import executed, read_json
 
 if TYPE_CHECKING:
     from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Trace
@@ -231,18 +230,7 @@ def _tools_of(path: Path) -> ToolSet:
         except ValueError as error:
             fail(f"{path} is not UTF-8: {error}", hint)
         return ToolSet.from_any(read_json(str(path), text, hint))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
-    sys.modules[path.stem] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        fail(f"{path}{line_of(error, path)} cannot be executed: {type(error).__name__}: {error}", "correct the file")
-    finally:
-        sys.path.pop(0)
-    tools = ToolSet(module)
+    tools = ToolSet(executed(path))
     if not tools:
         fail(f"{path} has no public function", "define a function with type annotations and a docstring")
     return tools

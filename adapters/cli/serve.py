@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import logging
 import os
@@ -10,12 +11,14 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .model import pulled
 from .output import console, fail
+from .source import executed, read_json
 
 if TYPE_CHECKING:
     from toolgrammar.core import Model
@@ -50,6 +53,13 @@ def serve(
     tools_in_prompt: Annotated[
         str, typer.Option(help="What prompts have of tools by default: schemas, names, or auto (names of large sets).")
     ] = "schemas",
+    values: Annotated[
+        Path | None,
+        typer.Option(
+            help="Values that schemas of clients name in x-values: a JSON file (an object of lists), or a Python file, "
+            "whose public functions give them (the file is executed)."
+        ),
+    ] = None,
     max_running: Annotated[int, typer.Option(min=1, help="Maximum number of requests at a time, for each model.")] = 4,
     max_waiting: Annotated[int, typer.Option(min=0, help="Maximum number of requests that wait; more get 429.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body, in bytes.")] = 4 << 20,
@@ -76,6 +86,7 @@ def serve(
 
     defaults = _shared.generation_params({"temperature": temperature, "tools_in_prompt": tools_in_prompt})
     keys = [_key(one) for one in api_key or ()]
+    named = {} if values is None else _values_of(values)
     limits = Limits(
         max_running=max_running,
         max_waiting=max_waiting,
@@ -86,7 +97,7 @@ def serve(
     _log_to_stderr(log_level)
     _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = _load(models)
-    app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True)
+    app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named)
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
     gc.freeze()
@@ -100,6 +111,33 @@ def serve(
     finally:
         for model in loaded.values():
             model.close()
+
+
+def _values_of(path: Path) -> dict[str, Any]:
+    """Return the values of a file, by name; what it cannot give ends the command with one line."""
+    hint = 'give a JSON file such as {"projects": ["engine", "site"]}, or a Python file with functions'
+    if not path.is_file():
+        fail(f"{path} is not a file", hint)
+    if path.suffix != ".py":
+        try:
+            named = read_json(str(path), path.read_text(encoding="utf-8-sig"), hint)
+        except ValueError as error:
+            fail(f"{path} is not UTF-8: {error}", hint)
+        if not isinstance(named, dict) or not all(isinstance(one, list) for one in named.values()):
+            fail(f"{path} is not an object of lists", hint)
+        return named
+    from toolgrammar.core import Values
+
+    module = executed(path)
+    functions = {
+        name: one
+        for name, one in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(one, Values) or (inspect.isfunction(one) and one.__module__ == module.__name__))
+    }
+    if not functions:
+        fail(f"{path} has no public function", hint)
+    return functions
 
 
 def _require_port(host: str, port: int) -> None:

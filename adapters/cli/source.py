@@ -8,9 +8,10 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -258,6 +259,22 @@ def line_of(error: Exception, path: Path) -> str:
         return f", line {error.lineno}"
     lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename).resolve() == path]
     return f", line {lines[-1]}" if lines else ""
+
+
+def executed(path: Path) -> ModuleType:
+    """Return the module of a Python file, which is executed; an error in it ends the command with one line."""
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        fail(f"{path}{line_of(error, path)} cannot be executed: {type(error).__name__}: {error}", "correct the file")
+    finally:
+        sys.path.pop(0)
+    return module
 
 
 def text_of(schema: str, text: str | None, file: Path | None) -> str:

@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from toolgrammar.core.basics.logs import logger_of, report
 from toolgrammar.core.basics.pauses import ended_by
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
-from toolgrammar.core.errors import CancelledError, SchemaWarning
+from toolgrammar.core.errors import CancelledError, LiveValuesError, SchemaWarning
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.generation.deadline import Deadline
 from toolgrammar.core.models import Decision, Model
@@ -66,6 +66,7 @@ def create_app(
     defaults: GenerateParams | None = None,
     api_keys: Collection[str] = (),
     metrics: bool = False,
+    values: Mapping[str, Any] | None = None,
 ) -> Starlette:
     """Return an ASGI application that speaks the protocols of OpenAI, Anthropic and Ollama over models of any kind.
 
@@ -75,16 +76,19 @@ def create_app(
         defaults: options of requests that do not say otherwise, for example a temperature.
         api_keys: keys of which every request needs one; empty: none is asked for.
         metrics: serve ``/metrics`` in the text format of Prometheus.
+        values: values of parameters and fields, by the names that clients write in the keyword ``x-values`` of their
+            schemas: callables, `Values` or lists.
 
     Returns:
         The application. Its lifespan ends with closing the models that were given by their addresses.
 
     Raises:
         ModelError: a model cannot be loaded.
+        InvalidSchemaError: one of the values is neither.
         MissingDependencyError: prometheus-client is not installed, and metrics are wanted.
     """
     warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
-    return _Server(models, limits or Limits(), defaults, tuple(api_keys), metrics).app
+    return _Server(models, limits or Limits(), defaults, tuple(api_keys), metrics, values).app
 
 
 @dataclass
@@ -125,8 +129,9 @@ class _Server:
         defaults: GenerateParams | None,
         api_keys: Sequence[str],
         metrics: bool,
+        values: Mapping[str, Any] | None,
     ) -> None:
-        self._served = Served(models, defaults, max_schema=limits.max_schema)
+        self._served = Served(models, defaults, max_schema=limits.max_schema, values=values)
         self._limits = limits
         self._keys = [key.encode() for key in api_keys]
         self._queues = {name: Queue(limits) for name in self._served}
@@ -407,6 +412,9 @@ class _Server:
         """Return an error as a failure, and take note of it; of an unknown one its kind alone is logged."""
         failure = failure_of(error, names)
         record.status, record.error = failure.status, failure.code
+        if isinstance(error, LiveValuesError) and error.__cause__ is not None:
+            cause = error.__cause__
+            report(_logger, "values failed (%s): %s: %s", error.place, type(cause).__name__, cause)
         if failure.code == "internal":
             hint = "the logger toolgrammar.server has the traceback at the level DEBUG"
             report(_logger, "internal error: %s in a request of %s; %s", type(error).__name__, record.path, hint)

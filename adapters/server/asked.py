@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from toolgrammar.core.conversation import ImagePart, Message, ToolCall
+from toolgrammar.core.errors import Place
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
@@ -15,6 +16,7 @@ from toolgrammar.tools.tool import text_parameters
 
 from .. import _shared
 from .fields import Fields, RequestError, at_field
+from .named_values import NamedValues
 
 #: Words of ``reasoning_effort``, and the reasoning that each asks for.
 EFFORTS = _shared.EFFORTS
@@ -80,9 +82,11 @@ class Served:
         models: a model or its address, or several by the names that clients give.
         defaults: options of requests that do not say otherwise.
         max_schema: maximum number of bytes of all schemas of a request, as JSON.
+        values: the values that schemas may name in ``x-values``; see `NamedValues`.
 
     Raises:
         ModelError: a model cannot be loaded.
+        InvalidSchemaError: one of the values is none.
     """
 
     def __init__(
@@ -91,7 +95,9 @@ class Served:
         defaults: GenerateParams | None = None,
         *,
         max_schema: int = 1 << 20,
+        values: Mapping[str, Any] | None = None,
     ) -> None:
+        self._values = NamedValues(values or {})
         if not isinstance(models, Mapping):
             models = {models if isinstance(models, str) else models.name: models}
         self.defaults = defaults or GenerateParams()
@@ -184,8 +190,15 @@ class Served:
         params = _shared.generation_params({**own, **given})
         with at_field("tool_choice"):
             _shared.tool_choice(choice, [*map(_shared.tool_name, tools)])
+        schema = self._values.bound(schema, Place())
         with at_field("tools"):
-            return loaded.with_tools(params, tools, choice, schema)
+            return loaded.with_tools(params, [self._bound(tool) for tool in tools], choice, schema)
+
+    def _bound(self, tool: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a tool whose ``x-values`` has names of this process."""
+        function = tool["function"]
+        parameters = self._values.bound(function.get("parameters"), Place(tool=function["name"]))
+        return tool if parameters is None else {**tool, "function": {**function, "parameters": parameters}}
 
     def close(self) -> None:
         """Close the models that were loaded here by their addresses."""

@@ -89,6 +89,8 @@ def failure_of(error: BaseException, names: Mapping[str, str] = MappingProxyType
         if field is not None and field in names:
             words, field = words.replace(f"{field} is", f"{names[field]} is", 1), names[field]
         return Failure(error.status, _named(words, field), error.code, field, error.details)
+    if isinstance(error, LiveValuesError) and error.__cause__ is not None:  # a callable of the operator failed
+        return Failure(500, f"the values of a parameter are not available now ({error.place})", error.code)
     if isinstance(error, (SchemaError, LimitError)) and str(error.place):
         field = "tools" if error.place.tool is not None else names.get("schema")
         return Failure(400, _named(_words(error), field), error.code, field)

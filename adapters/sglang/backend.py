@@ -21,6 +21,8 @@ from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.basics.options import Whitespace
 from toolgrammar.core.masks.matcher import fill_known
 
+from .. import _shared
+
 _LOG = logger_of("sglang")
 
 #: Maximum number of requests whose templates SGLang's cache keeps; their constraints are in a cache bounded in bytes.
@@ -189,6 +191,7 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
 
         def make() -> Grammar:
             schema = True if key_string == ANY_JSON else json.loads(key_string)
+            _shared.require_settled(schema)
             return Grammar.from_json_schema(schema, whitespace=self._whitespace, plain_integers=True)
 
         return self._grammar("json", make)
@@ -204,10 +207,13 @@ class Backend(BaseGrammarBackend):  # type: ignore[misc]
 
     def dispatch_structural_tag(self, key_string: str) -> BaseGrammarObject:
         """Return the grammar of a structural tag, of which SGLang makes one for tool calls."""
-        return self._grammar(
-            "structural_tag",
-            lambda: Grammar.from_structural_tag(key_string, whitespace=self._whitespace, vocabulary=self._vocabulary),
-        )
+
+        def make() -> Grammar:
+            for schema in _shared.schemas_in(key_string):
+                _shared.require_settled(schema)
+            return Grammar.from_structural_tag(key_string, whitespace=self._whitespace, vocabulary=self._vocabulary)
+
+        return self._grammar("structural_tag", make)
 
     def _grammar(self, kind: str, make: Callable[[], Grammar]) -> BaseGrammarObject:
         try:

@@ -15,6 +15,7 @@ from typing import Any
 
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.basics.options import ENVELOPE_VERSION
+from toolgrammar.core.conversation.bound import needs_conversation, of_conversation
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
@@ -114,6 +115,30 @@ def envelope(
         ) from None
 
 
+def in_conversation(
+    tools: Sequence[Mapping[str, Any]], choice: Any, messages: Sequence[Mapping[str, Any]], schema: Any = None
+) -> tuple[list[Any], Any]:
+    """Return the tools that may be called, and the schema of an answer, with the values that a conversation gives.
+
+    Args:
+        tools: OpenAI-style dicts.
+        choice: as for `envelope`.
+        messages: the conversation, as OpenAI's chat completions have it.
+        schema: JSON Schema of an answer; None: it is free text.
+
+    Raises:
+        LiveValuesError: a demanded tool has no values.
+        ToolGrammarError: a tool, the choice or a message cannot be read.
+    """
+    tool_set = ToolSet.from_any(list(tools))
+    if not any(tool.needs_conversation for tool in tool_set) and not needs_conversation(schema):
+        return list(tools), schema
+    turns = [_shared.message_of(message) for message in messages]
+    bound = tool_set.in_conversation(turns)
+    bound.require_offered(_shared.tool_choice(choice, bound.names)[0])
+    return bound.to_openai(bound=True), of_conversation(schema, turns)
+
+
 def is_envelope(text: str) -> bool:
     """Return True if a text is meant to be an envelope."""
     return text.lstrip().startswith("{") and '"toolgrammar"' in text
@@ -152,6 +177,9 @@ def read_envelope(text: str, model: Tokens) -> Wanted:
         if not is_right:
             raise GrammarError(f"{field} of the envelope is {_shown(fields[field])}", hint=hint)
     names = [_name(number, tool) for number, tool in enumerate(tools)]
+    for name_of_tool, tool in zip(names, tools, strict=True):
+        _shared.require_settled(tool["function"].get("parameters"), name_of_tool)
+    _shared.require_settled(schema)
     chosen, allowed = _shared.tool_choice(fields["tool_choice"], names)
     tool_set = _tool_set(json.dumps([tool for tool, called in zip(tools, names, strict=True) if called in allowed]))
     special = () if model.vocabulary is None else model.vocabulary.special
@@ -205,7 +233,9 @@ def wanted(kind: str, text: str, model: Tokens) -> Wanted:
         ToolGrammarError: it cannot be enforced.
     """
     if kind == "JSON":
-        return Wanted(_json(_shared.closed(_value(text))), is_json=True)
+        schema = _value(text)
+        _shared.require_settled(schema)
+        return Wanted(_json(_shared.closed(schema)), is_json=True)
     if kind == "JSON_OBJECT":
         return Wanted(_json({"type": "object"}), is_json=True)
     if kind == "REGEX":
@@ -220,6 +250,8 @@ def wanted(kind: str, text: str, model: Tokens) -> Wanted:
         read = Grammar.from_ebnf if _DEFINITION.search(text) else Grammar.from_lark
         return Wanted(read(text, vocabulary=model.vocabulary))
     if kind == "STRUCTURAL_TAG":
+        for part in _shared.schemas_in(text):
+            _shared.require_settled(part)
         return Wanted(Grammar.from_structural_tag(text, whitespace="single", vocabulary=model.vocabulary))
     raise GrammarError(f"the request type {kind.lower()} is not known", hint="see docs/engines.md")
 

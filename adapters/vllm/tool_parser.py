@@ -27,7 +27,7 @@ from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format, format_names
 
 from .. import _shared
-from .envelope import envelope, is_envelope
+from .envelope import envelope, in_conversation, is_envelope
 
 
 class ToolGrammarParser(ToolParser):  # type: ignore[misc]
@@ -62,12 +62,22 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
             if given is not None and schema is None:
                 raise ValueError("with tools, structured_outputs takes a JSON Schema or an envelope of toolgrammar")
             choice = request.tool_choice
+            choice = choice if choice is None or isinstance(choice, str) else choice.model_dump()
+            try:
+                tools, schema = in_conversation(
+                    self._tools,
+                    choice,
+                    getattr(request, "messages", ()),
+                    json.loads(schema) if isinstance(schema, str) else schema,
+                )
+            except ToolGrammarError as error:
+                raise ValueError(str(error)) from error
             asked = envelope(
-                self._tools,
-                tool_choice=choice if choice is None or isinstance(choice, str) else choice.model_dump(),
+                tools,
+                tool_choice=choice,
                 parallel_tool_calls=request.parallel_tool_calls is not False,
                 format=self.format,
-                response_schema=json.loads(schema) if isinstance(schema, str) else schema,
+                response_schema=schema,
             )
             request.structured_outputs = StructuredOutputsParams(grammar=asked)
         if hasattr(request, "response_format"):

@@ -108,14 +108,19 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
         if SEEN in inner:
             said = inner[SEEN]
             key, tool = (said, None) if isinstance(said, str) else (said["key"], said.get("tool"))
-            values = seen_values(messages, key, tool)
-            more.append({"enum": values} if values else False)
+            values = _of_type(seen_values(messages, key, tool), made.get("type"))
+            if values and "enum" not in made:
+                made["enum"] = values
+            else:
+                more.append({"enum": values} if values else False)
         if COPIED in inner:
             said = inner[COPIED]
             source, unit = (said, "words") if isinstance(said, str) else (said["source"], said.get("unit", "words"))
             more.append(_copies(copied_texts(messages, source), unit))
         if False in more:
             return False
+        if not more:
+            return made
         return {**made, "allOf": [*made.get("allOf", ()), *more]} if made else {"allOf": more}
 
     return map_schemas(schema, bound)
@@ -176,6 +181,13 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None) 
             if len(found) >= MAX_SEEN:
                 return list(found.values())
     return list(found.values())
+
+
+def _of_type(values: list[Any], name: Any) -> list[Any]:
+    """Return the values of a type of JSON Schema; all, if it is none of those with scalars."""
+    kinds = {"string": str, "integer": (int, float), "number": (int, float)}
+    kind = kinds.get(name) if isinstance(name, str) else None
+    return values if kind is None else [value for value in values if isinstance(value, kind)]
 
 
 def _other_form(value: Any) -> tuple[Any, ...]:

@@ -311,17 +311,17 @@ class LiveValues:
             if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
                 raise TypeError(f"it returned {type(found).__name__}, not an iterable of values or a JSON Schema")
             return Answer(_listed(list(found)), tool=tool)
-        except (TimeoutError, FutureTimeout):
-            message = f"the values were not there within {values.timeout:g} s, {written}"
-            hint = "raise Values(timeout=...), or make the callable faster"
         except Exception as error:
-            shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            message = f"the callable that gives the values failed, {written}: {shown[:500]}"
-            hint = "let it return a list of JSON values; an argument that it reads must be in Values(after=...)"
+            if isinstance(error, (TimeoutError, FutureTimeout)):
+                message = f"the values were not there within {values.timeout:g} s, {written}"
+                hint = "raise Values(timeout=...), or make the callable faster"
+            else:
+                shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                message = f"the callable that gives the values failed, {written}: {shown[:500]}"
+                hint = "let it return a list of JSON values; an argument that it reads must be in Values(after=...)"
             failure = LiveValuesError(message, hint=hint, place=place)
             failure.__cause__ = error
             return Answer(error=failure)
-        return Answer(error=LiveValuesError(message, hint=hint, place=place))
 
 
 def no_values(mark: Mark, tool: str | None) -> LiveValuesError:

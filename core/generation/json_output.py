@@ -13,6 +13,7 @@ from ..conversation.messages import Message, TextPart
 from ..errors import BudgetError, InvalidArgumentsError, ParseError, ToolGrammarError
 from ..repair import extract_json, may_go_on, respelled_json
 from ..validation import violations
+from .live_shape import LiveShape, plain_shape
 from .mismatch import where_it_stops
 from .params import JsonMode
 from .plan import adapter_of, is_python_type
@@ -77,8 +78,9 @@ def ask_until_valid(
         again = "That is not valid: " + "; ".join(wrong[:5]) + ". Answer with JSON alone that is."
         messages = (*messages, generation.message, Message("user", again))
     if mode.constrained_decoding and mode.strict:  # its JSON was valid
+        shape = plain_shape(mode.schema)
         raise InvalidArgumentsError(
-            f"no answer passed the validators of {getattr(mode.schema, '__name__', mode.schema)}, of {attempts} that "
+            f"no answer passed the validators of {getattr(shape, '__name__', shape)}, of {attempts} that "
             f"were asked for: {'; '.join(wrong[:3])}",
             hint="put what the validators ask for into the schema, or into the prompt",
         )
@@ -116,6 +118,8 @@ def judge(generation: Generation, mode: JsonMode, rules: Any) -> tuple[Any, list
         else:
             if not list(violations(meant, rules)):
                 value, wrong = meant, []
+    if not wrong and isinstance(mode.schema, LiveShape) and not mode.constrained_decoding:
+        wrong = mode.schema.problems(value)
     if truncated and (wrong or may_go_on(value)):
         raise BudgetError("the token budget ended inside the answer", hint="raise max_tokens")
     return value, wrong
@@ -152,6 +156,7 @@ def check_text(text: str, schema: Any) -> None:
 def converts(shape: Any) -> bool:
     """Return True for a Python type, whose validators may reject values that its schema allows; False for a JSON
     Schema."""
+    shape = plain_shape(shape)
     return callable(getattr(shape, "model_validate_json", None)) or is_python_type(shape)
 
 
@@ -164,6 +169,7 @@ def converted(value: Any, shape: Any) -> tuple[Any, list[str]]:
     """
     if not converts(shape):
         return value, []
+    shape = plain_shape(shape)
     check: Callable[[str], Any] | None = getattr(shape, "model_validate_json", None)
     if not callable(check):
         check = adapter_of(shape).validate_json

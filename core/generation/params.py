@@ -76,9 +76,12 @@ class ToolInterface(Protocol):
         begins as soon as its name is certain, and is not checked."""
         ...
 
-    def to_openai(self, *, closed: bool = False, brief: Collection[str] = ()) -> list[dict[str, Any]]:
+    def to_openai(
+        self, *, closed: bool = False, brief: Collection[str] = (), bound: bool = False
+    ) -> list[dict[str, Any]]:
         """Return the tools as OpenAI-style dicts with full schemas; with ``closed``, objects without additional
-        properties declare it, as in the check of calls; those in ``brief`` without schema, and with one line."""
+        properties declare it, as in the check of calls; those in ``brief`` without schema, and with one line; with
+        ``bound``, those that may be called now, with the values of the conversation."""
         ...
 
     def check_call(self, call: ToolCall, *, repair: bool = False) -> ToolCall:

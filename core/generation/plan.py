@@ -18,12 +18,14 @@ from typing import Any, Union
 from ..basics.logs import logger_of
 from ..basics.option_names import require_known
 from ..basics.options import Whitespace
+from ..conversation.bound import needs_conversation
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
 from ..dependent.live import LiveValues
-from ..errors import GrammarError, ModelError, UnknownOptionError
+from ..errors import GrammarError, LiveValuesError, ModelError, UnknownOptionError, UnsatisfiableSchemaError
 from ..grammar import Grammar
 from .insertions import Insertions
+from .live_shape import LiveShape
 from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import RANGES, check_ranges
 from .tool_choice import tool_choice_of, tool_set_of
@@ -150,11 +152,17 @@ class Planner:
         if params.json_mode is not None:
             if params.json_mode.grammar is not None or not params.json_mode.constrained_decoding:
                 raise _excluded("tools", "this json_mode")
+            schema = params.json_mode.schema
+        choice, response_values = params.tool_choice, {}
+        if isinstance(schema, LiveShape):
+            response_values = schema.sources
+            choice, schema = self._answer_or_calls(schema, tools, choice)
+        elif params.json_mode is not None:
             schema = schema_of_mode(params.json_mode, is_written=True)
         others = params.other_spellings and params.tool_choice == "auto" and schema is None
         grammar = tools.grammar(
             tool_format,
-            tool_choice=params.tool_choice,
+            tool_choice=choice,
             parallel=params.parallel_tool_calls,
             response_schema=schema,
             other_spellings=others,
@@ -163,7 +171,8 @@ class Planner:
         make_parser = partial(tools.parser, tool_format, response_schema=schema, other_spellings=others)
         barred = getattr(tool_format, "call_markers", ()) if params.tool_choice == "none" else ()
         live_values = getattr(tools, "live_values", None)
-        values = live_values and live_values(tool_format, response_schema=schema, other_spellings=others)
+        beside: Any = {"response_values": response_values} if response_values else {}
+        values = live_values and live_values(tool_format, response_schema=schema, other_spellings=others, **beside)
         if values is not None:
             make_parser = partial(make_parser, values=values)
         return Plan(
@@ -175,6 +184,32 @@ class Planner:
             params=params,
             values=values,
         )
+
+    def _answer_or_calls(self, shape: LiveShape, tools: ToolInterface, choice: str) -> tuple[str, Any]:
+        """Return the tool choice, and the schema of an answer that is no call. While the conversation lacks values for
+        the answer, only calls are offered, as a tool without values is not offered."""
+        schema = schema_of(shape, is_written=True)
+        if choice == "auto":
+            try:
+                self._live_grammar(shape, schema, "single", True)
+            except LiveValuesError:
+                return "required", None
+        return choice, schema
+
+    def _live_grammar(self, shape: LiveShape, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
+        """Return the grammar of the schema of a shape, memoised unless it has values of the conversation.
+
+        Raises:
+            LiveValuesError: the conversation has no value for a required field.
+        """
+        try:
+            is_bound = needs_conversation(schema_of(shape.shape))
+            grammar = (_json_grammar if is_bound else self._grammar)(schema, whitespace, strict)
+            grammar.check()
+            return grammar
+        except UnsatisfiableSchemaError as error:
+            shape.require_values(error)
+            raise
 
     def _json(self, mode: JsonMode, params: GenerateParams) -> Plan:
         """Return the plan of a JSON answer. What the grammar does not enforce of the schema is checked afterwards
@@ -188,8 +223,13 @@ class Planner:
             from ..schema.read.reasoning_order import reasoning_first
 
             schema = reasoning_first(schema)
-        grammar = self._grammar(schema, mode.whitespace, mode.strict)
-        return Plan(grammar, is_json=True, check=schema if grammar.unenforced else None, params=params)
+        live = mode.schema if isinstance(mode.schema, LiveShape) else None
+        if live is None:
+            grammar = self._grammar(schema, mode.whitespace, mode.strict)
+        else:
+            grammar = self._live_grammar(live, schema, mode.whitespace, mode.strict)
+        check = schema if grammar.unenforced else None
+        return Plan(grammar, is_json=True, check=check, params=params, values=live and live.values())
 
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
         """Return the grammar of a schema, memoised by its text. A schema that names a day, such as today, is first made
@@ -346,6 +386,14 @@ def schema_of_mode(mode: JsonMode, *, is_written: bool = False) -> Any:
     return schema_of(mode.schema, additional_properties=mode.additional_properties, is_written=is_written)
 
 
+def shown_schema(shape: Any, *, additional_properties: bool = False) -> Any:
+    """Return the JSON Schema of a shape for models and servers: without live values, which are enforced or checked
+    here. Arguments and errors as for `schema_of`."""
+    if isinstance(shape, LiveShape):
+        return shape.shown
+    return schema_of(shape, additional_properties=additional_properties)
+
+
 def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bool = False) -> Any:
     """Return the JSON Schema of a shape: a schema itself, a Pydantic class, any Python type, or a list of values to
     choose from; None: any JSON.
@@ -361,6 +409,9 @@ def schema_of(shape: Any, *, additional_properties: bool = False, is_written: bo
     """
     if shape is None:
         return True
+    if isinstance(shape, LiveShape):
+        schema = schema_of(shape.shape, additional_properties=additional_properties, is_written=is_written)
+        return shape.bound(schema)
     if _are_literals(shape):
         return {"enum": list(shape)}
     if not (is_python_type(shape) or hasattr(shape, "model_json_schema")):

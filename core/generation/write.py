@@ -18,7 +18,7 @@ from .insertions import NamesRead
 from .json_output import check_text
 from .loop import Decoding, Reasoning
 from .output import Output, markup_of
-from .plan import Plan, ReasoningPlan, schema_of_mode
+from .plan import Plan, ReasoningPlan, shown_schema
 from .retokenise import Speller
 from .token_sequence import Forward
 
@@ -197,10 +197,11 @@ def _schemas(params: GenerateParams) -> dict[str | None, Any]:
         for tool in params.tools.to_openai():
             schemas[tool["function"]["name"]] = tool["function"].get("parameters")
     if params.json_mode is not None:
-        grammar = params.json_mode.grammar
-        schemas[None] = schema_of_mode(params.json_mode) if grammar is None else grammar.schema
+        mode, grammar = params.json_mode, params.json_mode.grammar
+        shown = shown_schema(mode.schema, additional_properties=mode.additional_properties)
+        schemas[None] = shown if grammar is None else grammar.schema
     elif params.response_schema is not None:
-        schemas[None] = params.response_schema
+        schemas[None] = shown_schema(params.response_schema)
     elif params.grammar is not None:
         schemas[None] = params.grammar.schema
     return schemas

@@ -24,7 +24,7 @@ from ..generation.insertions import Insertions
 from ..generation.json_output import ask_until_valid, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface, ToolsInPrompt
-from ..generation.plan import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of_mode
+from ..generation.plan import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of_mode, shown_schema
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
@@ -681,7 +681,8 @@ class LocalModel(Model):
         rules = schema_of_mode(replace(mode, additional_properties=True))
         first = request.messages
         if not mode.constrained_decoding:
-            first = with_instructions(first, schema_of_mode(mode))
+            shown = shown_schema(mode.schema, additional_properties=mode.additional_properties)
+            first = with_instructions(first, shown)
         plan = replace(self._plan(first, params, wire), check=None)  # `ask_until_valid` checks
 
         def write(messages: Sequence[Message]) -> Generator[Forward | Released, Logits | None, Generation]:

@@ -8,10 +8,11 @@ from typing import Any
 
 from ..conversation.events import Generation
 from ..conversation.messages import Message
-from ..errors import CancelledError, CutAnswerError, ModelError, Place
+from ..errors import CancelledError, CutAnswerError, ModelError, Place, ToolGrammarError
 from ..generation.json_output import converted, read_value
+from ..generation.live_shape import live_shape
 from ..generation.params import GenerateParams
-from ..generation.plan import Prompt, conversation_of, json_params, resolve_params
+from ..generation.plan import Prompt, conversation_of, json_params, resolve_params, schema_of
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def json_request_of(prompt: Prompt, schema: Any, params: GenerateParams | None, 
     if schema is not None and (options.get("output_type") is not None or (params and params.output_type is not None)):
         raise ModelError("schema and output_type exclude each other", hint="give one of them")
     resolved = json_params(resolve_params(params, options), schema)
-    return Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True)
+    return in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True))
 
 
 def value_of(request: Request, whole: Generation, allow_cut: bool) -> Any:
@@ -100,11 +101,24 @@ def requests_of(
 
 
 def in_conversation(request: Request) -> Request:
-    """Return a request with its tools for its conversation, which may give values of parameters."""
-    tools = request.params.tools
-    bind = getattr(tools, "in_conversation", None)
-    bound = tools if bind is None else bind(request.messages)
-    return request if bound is tools else replace(request, params=replace(request.params, tools=bound))
+    """Return a request with its tools and the shape of its answer for its conversation, which may give values of
+    parameters and fields."""
+    params, messages = request.params, request.messages
+    bind = getattr(params.tools, "in_conversation", None)
+    if bind is not None and (bound := bind(messages)) is not params.tools:
+        params = replace(params, tools=bound)
+    mode: Any = params.json_mode
+    asked = params.response_schema if mode is None else mode.schema
+    if asked is not None:
+        try:
+            shape = live_shape(asked, schema_of(asked), messages)
+        except ToolGrammarError:
+            shape = asked  # the plan of the request has the error
+        if shape is not asked and mode is None:
+            params = replace(params, response_schema=shape)
+        elif shape is not asked:
+            params = replace(params, json_mode=replace(mode, schema=shape))
+    return request if params is request.params else replace(request, params=params)
 
 
 def finished(whole: Generation | None) -> Generation:

@@ -139,3 +139,21 @@ def test_clients_of_the_server_send_the_keyword(tools_of_a_client: list[dict[str
         assert json.loads(call["function"]["arguments"]) in ({"order_id": "O-17"}, {"order_id": "O-18"})
         refused = client.post("/v1/chat/completions", json={**body, "messages": history[:1]})
         assert refused.status_code == 400 and "no value for a required parameter" in refused.text
+
+
+def test_values_of_another_type_do_not_count() -> None:
+    """A tool whose number was only seen as a text without digits is not offered; digits count."""
+
+    def refund(number: Annotated[int, Seen("number")]) -> str:
+        """Refund an order."""
+        return str(number)
+
+    def turns(result: str) -> list[Message]:
+        return [turn("list_orders"), Message("tool", result, tool_call_id="c1")]
+
+    tools = ToolSet([refund])
+    with pytest.raises(LiveValuesError):
+        tools.in_conversation(turns('{"number": "N-1"}')).grammar(tool_choice="required")
+    bound = tools.in_conversation(turns('{"number": "17"}'))
+    assert bound.to_openai(bound=True)[0]["function"]["parameters"]["properties"]["number"]["enum"] == [17]
+    assert ToolSet([refund]).in_conversation([]).to_openai(bound=True) == []

@@ -9,7 +9,8 @@ from typing import Any
 from ...basics.logs import logger_of
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import UNFINISHED, ToolCall, new_call_id
-from ...errors import ModelError, ParseError, ToolGrammarError
+from ...errors import LiveValuesError, ModelError, ParseError, ToolGrammarError
+from ...generation.live_shape import LiveShape, plain_shape
 from ...generation.mismatch import where_it_stops
 from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInterface
 from ...generation.plan import Planner, schema_of, schema_of_mode
@@ -60,6 +61,8 @@ class Task:
         repair: repair calls and JSON.
         free: the shape is requested by instructions only (``constrained_decoding=False``).
         plain_integers: the answer is read by Pydantic, for which neither 3.0 nor 1e25 is an integer.
+        rules: the schema by which a text answer is judged: ``schema``, with the texts of the conversation.
+        live: the shape of an answer with live values; None: it has none.
         convert: converts the value of a JSON answer, and returns its errors.
     """
 
@@ -72,6 +75,8 @@ class Task:
     convert: Callable[[Any], Sequence[str]] | None = None
     forbidden: ToolInterface | None = None
     plain_integers: bool = False
+    rules: Any = None
+    live: LiveShape | None = None
     _validator: list[Validator] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -81,6 +86,7 @@ class Task:
         Raises:
             ModelError: two options exclude each other.
             SchemaError: a schema is malformed, or unsatisfiable.
+            LiveValuesError: a demanded call, or the answer, has no values in the conversation.
         """
         tools, mode, grammar = params.tools, params.json_mode, params.grammar
         given = tools is not None and isinstance(tools, ToolInterface) and bool(tools.names)
@@ -93,8 +99,12 @@ class Task:
             if params.response_schema is not None and mode is not None:
                 raise ModelError("json_mode and response_schema exclude each other", hint="give one of them")
             check_tool_choice(params.tool_choice, tools.names)
+            if (require := getattr(tools, "require_offered", None)) is not None:
+                require(params.tool_choice)
         else:
             planner.plan(plain, None)
+        asked = params.response_schema if mode is None else mode.schema
+        live = asked if isinstance(asked, LiveShape) else None
         schema = schema_of(params.response_schema) if params.response_schema is not None else None
         if mode is not None:
             grammar = mode.grammar or grammar
@@ -103,13 +113,21 @@ class Task:
         if schema is None and grammar is not None and mode is None:
             schema = grammar.schema
         if given and plain.tool_choice != "none" and schema is not None:
-            planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=schema, strict=False)), None)
+            try:
+                planner.plan(replace(GenerateParams(), json_mode=JsonMode(schema=live or schema, strict=False)), None)
+            except LiveValuesError:  # the conversation has no values for the answer, so that only calls are left
+                if params.tool_choice != "auto":
+                    raise
+                params = replace(params, tool_choice="required", response_schema=None, json_mode=None)
+                schema = live = mode = None
         allowed = tools if given and params.tool_choice != "none" else None
         is_text = schema is None and grammar is None and mode is None
         forbidden = tools if given and allowed is None and is_text else None
-        asked = params.response_schema if mode is None else mode.schema
-        plain_integers = hasattr(asked, "model_json_schema")
-        return cls(params, allowed, schema, grammar, repair, free, convert, forbidden, plain_integers)
+        plain_integers = hasattr(plain_shape(asked), "model_json_schema")
+        rules = schema
+        if live is not None:
+            schema = live.shown
+        return cls(params, allowed, schema, grammar, repair, free, convert, forbidden, plain_integers, rules, live)
 
     @property
     def plannable(self) -> GenerateParams:
@@ -203,7 +221,7 @@ class Task:
 
     def _judge(self) -> Validator:
         if not self._validator:
-            schema = True if self.schema is None else self.schema
+            schema = True if self.rules is None else self.rules
             self._validator.append(Validator(schema, formats=True, plain_integers=self.plain_integers))
         return self._validator[0]
 
@@ -211,6 +229,8 @@ class Task:
         if self.grammar is not None and self.grammar.schema is None:
             return [] if self.grammar.matches(written) else ["the JSON does not have the form that was asked for"]
         wrong = list(self._judge().violations(value))
+        if not wrong and self.live is not None:
+            wrong = self.live.problems(value)
         return wrong or list(self.convert(value) if self.convert is not None else ())
 
 

@@ -26,7 +26,7 @@ from .enforced import has_plugin, is_enforceable
 from .form import GRAMMAR, Form
 from .own_grammar import completion_pieces, grammar_form, tag_form, template_of
 from .protocol import Protocol
-from .servers import forms, sampling
+from .servers import enforced_form, forms, sampling
 
 _LOG = logger_of("remote")
 
@@ -141,9 +141,12 @@ class ChatCompletions(Protocol):
     def _standard_forms(self, task: Task, unknown: Collection[str], enforced: bool) -> list[Form]:
         if task.tools is not None:
             tools = task.tools.to_openai(closed=True)
-            return forms(self.kind, task.params, tools, task.schema, unknown, enforced=enforced)
+            if enforced:
+                bound = task.tools.to_openai(closed=True, bound=True)
+                return [enforced_form(self.kind, task.params, tools, bound, task.rules)]
+            return forms(self.kind, task.params, tools, task.schema, unknown)
         if enforced:
-            return forms(self.kind, task.params, (), task.schema, enforced=True)
+            return [enforced_form(self.kind, task.params, (), (), task.rules)]
         possible = forms(self.kind, task.params, (), task.schema if task.is_json else None, unknown)
         return possible[-1:] if task.free else possible
 

@@ -14,6 +14,8 @@ from typing import Any
 from ...basics.options import ENVELOPE_VERSION
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
 from ...conversation.messages import ToolCall, new_call_id
+from ...generation.live_shape import LiveShape
+from ...generation.params import GenerateParams
 from ...language.json_text import read_json
 from .answer import Answer
 from .answer_judge import CUT, Task, Verdict
@@ -54,10 +56,20 @@ async def has_plugin(transport: Transport, model: str) -> bool:
     return False
 
 
+def asks_callables(params: GenerateParams) -> bool:
+    """Return True if values of a request come from callables, which do not leave this process."""
+    asked = getattr(params.tools, "live_places", None)
+    shape: Any = params.response_schema if params.json_mode is None else params.json_mode.schema
+    is_asked = asked is not None and params.tool_choice != "none" and bool(asked(True))
+    return is_asked or (isinstance(shape, LiveShape) and bool(shape.places(True)))
+
+
 def is_enforceable(task: Task) -> bool:
     """Return True if the plug-in can enforce a task completely."""
     params = task.params
     if task.free or task.convert is not None or params.tool_format is not None:
+        return False
+    if asks_callables(params):
         return False
     if task.tools is not None:
         return not params.stop  # the server also searches for stop strings in arguments

@@ -24,6 +24,7 @@ from ...errors import (
     BudgetError,
     ContentFilterError,
     InvalidArgumentsError,
+    LiveValuesError,
     ModelError,
     ParseError,
     ServerFailureError,
@@ -37,7 +38,7 @@ from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
 from ..model import Capabilities, Model
-from ..requests import Request
+from ..requests import Request, in_conversation
 from .address import headers_of, key_in_environment, parse_address
 from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
@@ -45,7 +46,7 @@ from .anthropic_messages import AnthropicMessages
 from .chat_completions import ChatCompletions
 from .converse import Converse
 from .dialect import Dialect
-from .enforced import EnforcedReader, is_enforceable
+from .enforced import EnforcedReader, asks_callables, is_enforceable
 from .form import Form
 from .gemini import Gemini
 from .instructions import correction, schema_text, with_system
@@ -228,7 +229,15 @@ class RemoteModel(Model):
 
     def enforces(self, params: GenerateParams) -> bool:
         """Return True if the server is known to have our plug-in, and can enforce the request completely."""
-        return self._protocol.has_plugin and is_enforceable(Task.of(params, self._plans, repair=self._repair))
+        if not self._protocol.has_plugin:
+            return False
+        bound = in_conversation(Request((), params)).params
+        if asks_callables(bound):
+            return False
+        try:
+            return is_enforceable(Task.of(bound, self._plans, repair=self._repair))
+        except LiveValuesError:  # the conversation of a request has values
+            return True
 
     def close(self) -> None:
         """Close the connections; later requests are errors. Closing twice is allowed."""
@@ -348,7 +357,10 @@ class RemoteModel(Model):
                 names = task.tools.names if task.tools is not None else ()
                 if not is_ignored:
                     places = getattr(task.tools, "live_places", None)
-                    unsaid = () if places is None else places(form.plan is not None)
+                    in_grammar = form.plan is not None or enforced
+                    unsaid = () if places is None else places(in_grammar)
+                    if task.live is not None:
+                        unsaid += tuple(f"response{place}" for place in task.live.places(in_grammar))
                     form = replace(form, left_out=(*form.left_out, *unsaid))
                 has_schema = task.schema is not None or task.grammar is not None
                 by = form.enforced(names, has_schema=has_schema)

@@ -23,8 +23,6 @@ def forms(
     tools: Sequence[Mapping[str, Any]],
     schema: Any,
     unknown: Collection[str] = (),
-    *,
-    enforced: bool = False,
 ) -> list[Form]:
     """Return the forms of a request, the strongest first; the last one needs no support of the server.
 
@@ -34,10 +32,32 @@ def forms(
         tools: OpenAI-style dicts with closed schemas; empty if no call is allowed.
         schema: schema of a text answer; None if it is free.
         unknown: keywords of JSON Schema that the server does not support, which are removed.
-        enforced: the server has our plug-in, and enforces the request completely.
     """
-    possible = _forms(kind, params, tools, schema, unknown, enforced)
+    possible = _forms(kind, params, tools, schema, unknown)
     return [replace(form, schemas=tuple(_schemas(form.fields))) for form in possible]
+
+
+def enforced_form(
+    kind: str,
+    params: GenerateParams,
+    tools: Sequence[Mapping[str, Any]],
+    bound: Sequence[Mapping[str, Any]],
+    schema: Any,
+) -> Form:
+    """Return the form of a request for a server with our plug-in, which enforces all of it.
+
+    Args:
+        kind: kind of the server.
+        params: options of the request.
+        tools: OpenAI-style dicts with closed schemas, for the prompt; empty if no call is allowed.
+        bound: those that may be called, with the values of the conversation.
+        schema: schema of a text answer, with the texts of the conversation; None if it is free.
+    """
+    if not tools:
+        return Form(ENFORCED, {"structured_outputs": {"json": {} if isinstance(schema, bool) else schema}})
+    asked = envelope(bound, params.tool_choice, params.parallel_tool_calls, schema)
+    given = {"tools": list(tools), **_choice(kind, params), "structured_outputs": {"grammar": asked}}
+    return Form(ENFORCED, given, schema_in_prompt=schema is not None)
 
 
 def _schemas(fields: Mapping[str, Any]) -> Iterator[Any]:
@@ -54,7 +74,6 @@ def _forms(
     tools: Sequence[Mapping[str, Any]],
     schema: Any,
     unknown: Collection[str],
-    enforced: bool,
 ) -> list[Form]:
     """Return the forms in which a request can be sent to a kind of server, in order of preference: the server's own
     constraints first, the prompt as the last resort.
@@ -65,14 +84,7 @@ def _forms(
         tools: the tools, as OpenAI's API has them.
         schema: the schema of an answer that is not a call; None: free text.
         unknown: keywords that the server has rejected; they are left out, and checked in the answer.
-        enforced: the server has our plug-in, which enforces all of it.
     """
-    if enforced:
-        if not tools:
-            return [Form(ENFORCED, {"structured_outputs": {"json": {} if isinstance(schema, bool) else schema}})]
-        asked = envelope(tools, params.tool_choice, params.parallel_tool_calls, schema)
-        given = {"tools": list(tools), **_choice(kind, params), "structured_outputs": {"grammar": asked}}
-        return [Form(ENFORCED, given, schema_in_prompt=schema is not None)]
     if not tools:
         if schema is None:
             return [Form("text")]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from toolgrammar.adapters.vllm import envelope
-from toolgrammar.adapters.vllm.envelope import Tokens, is_envelope, read_envelope, refusal, wanted
+from toolgrammar.adapters.vllm.envelope import Tokens, in_conversation, is_envelope, read_envelope, refusal, wanted
 from toolgrammar.core import Grammar
-from toolgrammar.core.errors import GrammarError, ToolGrammarError
+from toolgrammar.core.errors import GrammarError, LiveValuesError, ToolGrammarError
 
 TOOLS = [
     {
@@ -134,3 +134,58 @@ def test_an_envelope_is_short() -> None:
 def test_token_ids_wait_for_the_vocabulary() -> None:
     """A grammar that names tokens by id is not refused where no vocabulary is at hand."""
     assert refusal("GRAMMAR", "root ::= Token(3)") is None
+
+
+def settled(keyword: str, value: Any) -> dict[str, Any]:
+    """Return a tool with a keyword whose values a program or a conversation gives."""
+    ticket = {"type": "string", keyword: value}
+    parameters = {"type": "object", "properties": {"ticket": ticket}, "required": ["ticket"]}
+    return {"type": "function", "function": {"name": "close", "parameters": parameters}}
+
+
+@pytest.mark.parametrize(
+    ("keyword", "hint"), [("x-values", "in another process"), ("x-seen", "in_conversation"), ("x-copied", "resolve")]
+)
+def test_live_values_are_refused_with_their_place(keyword: str, hint: str) -> None:
+    """The engine runs in another process: the error names the tool, the place, and what to do instead."""
+    tool = settled(keyword, "user" if keyword == "x-copied" else "tickets")
+    schema = tool["function"]["parameters"]
+    tag = {"format": {"type": "json_schema", "json_schema": schema}, "type": "structural_tag"}
+    requests = {
+        "GRAMMAR": [envelope([tool]), envelope([tool], tool_choice="required"), envelope([], response_schema=schema)],
+        "JSON": [json.dumps(schema)],
+        "STRUCTURAL_TAG": [json.dumps(tag)],
+    }
+    for kind, texts in requests.items():
+        for number, text in enumerate(texts):
+            said = refusal(kind, text)
+            assert said is not None and hint in said and f"at /properties/ticket, keyword '{keyword}'" in said
+            assert ("tool 'close'" in said) == (kind == "GRAMMAR" and number < 2)
+
+
+CONVERSATION = [
+    {"role": "user", "content": "Close it, it broke."},
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "l", "arguments": "{}"}}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": '{"tickets": ["T-1", "T-2"]}'},
+]
+
+
+def test_values_of_the_conversation() -> None:
+    """Bound tools have the ids of the results and the words of the user; a tool without values is not offered."""
+    seen, copied = settled("x-seen", "tickets"), settled("x-copied", "user")
+    copied["function"]["name"] = "note"
+    tools, schema = in_conversation([seen, copied], "auto", CONVERSATION, seen["function"]["parameters"])
+    grammar = read_envelope(envelope(tools, format="hermes", response_schema=schema), Tokens()).grammar
+
+    def text(name: str, ticket: str) -> str:
+        return f'<tool_call>\n{{"name": "{name}", "arguments": {{"ticket": "{ticket}"}}}}\n</tool_call>'
+
+    assert grammar.matches(text("close", "T-2")) and not grammar.matches(text("close", "T-3"))
+    assert grammar.matches(text("note", "it broke")) and not grammar.matches(text("note", "it smashed"))
+    assert grammar.matches('{"ticket": "T-1"}') and not grammar.matches('{"ticket": "T-3"}')
+    assert [tool["function"]["name"] for tool in in_conversation([seen, copied], None, CONVERSATION[:1])[0]] == ["note"]
+    with pytest.raises(LiveValuesError, match="no value for a required parameter"):
+        in_conversation([seen, copied], "close", CONVERSATION[:1])

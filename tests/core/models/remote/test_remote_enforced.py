@@ -10,21 +10,30 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 from toolgrammar.adapters import _shared
+from toolgrammar.adapters.vllm.envelope import Tokens, read_envelope, wanted
 from toolgrammar.core import (
     ArgumentsDelta,
     AuthenticationError,
     CallEnd,
     CallStart,
+    Copied,
     Finish,
     GenerateParams,
+    LiveValuesError,
+    Message,
+    Seen,
     ServerConnectionError,
     ServerTimeoutError,
     TextDelta,
+    ToolCall,
     ToolCallError,
+    Values,
 )
 from toolgrammar.core.generation import JsonMode
+from toolgrammar.core.generation.plan import resolve_params
 from toolgrammar.core.models.remote import RemoteFinish, RemoteModel
 from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import get_format
 
 TOOLS = ToolSet.from_any(
     [
@@ -203,3 +212,61 @@ def test_a_server_that_fails_at_the_probe_is_probed_again(
         model.generate("Go", tools=TOOLS)
     assert not server.asked
     assert model.generate("Go", tools=TOOLS).guarantee == "constrained"
+
+
+def test_values_of_the_conversation_are_in_the_envelope(serve: Any, complete: Any) -> None:
+    """The plug-in enforces ids of results and copied text; the prompt's tools are the same in each conversation."""
+
+    def cancel(order: Annotated[str, Seen("order_id")], why: Annotated[str, Copied()] = "") -> str:
+        """Cancel an order."""
+        return order
+
+    turns = [
+        Message("user", "Cancel it, it broke."),
+        Message("assistant", "", tool_calls=(ToolCall("c", "orders", {}),)),
+        Message("tool", '{"order_id": "O-4"}', tool_call_id="c"),
+    ]
+    server = serve(complete(None, ("cancel", {"order": "O-4", "why": "it broke"})), plugin=True)
+    model, params = server.model(server="vllm"), GenerateParams(tools=[cancel], tool_choice="required")
+    answer = model.generate(turns, params)
+    assert answer.form == "toolgrammar" and answer.left_out == () and answer.guarantee == "constrained"
+    assert _shared.guarantee(model, resolve_params(params, {})) == "constrained"
+    (asked,) = server.asked
+    asked_for = read_envelope(asked["structured_outputs"]["grammar"], Tokens())
+    wire = get_format("hermes")
+    for order, why, is_right in [("O-4", "it broke", True), ("O-5", "it broke", False), ("O-4", "smashed", False)]:
+        text = wire.render("", [ToolCall("", "cancel", {"order": order, "why": why})])
+        assert asked_for.grammar.matches(text) is is_right
+    assert "O-4" not in json.dumps(asked["tools"])
+    with pytest.raises(LiveValuesError):
+        model.generate("Cancel it.", params)
+
+
+def test_an_answer_of_the_conversation_is_enforced(serve: Any, complete: Any) -> None:
+    """The schema has the texts, as a grammar in a string."""
+
+    class Quote(BaseModel):
+        text: Annotated[str, Copied()]
+
+    server = serve(complete('{"text": "it broke"}'), plugin=True)
+    answer = server.model(server="vllm").generate("Cancel it, it broke.", output_type=Quote)
+    assert answer.form == "toolgrammar" and answer.left_out == ()
+    grammar = wanted("JSON", json.dumps(server.asked[0]["structured_outputs"]["json"]), Tokens()).grammar
+    assert grammar.matches('{"text": "it broke"}') and not grammar.matches('{"text": "smashed"}')
+
+
+def test_values_of_a_callable_are_not_left_to_the_plug_in(serve: Any, complete: Any) -> None:
+    """It cannot ask the callable: answers are checked here, and asked for again."""
+
+    def close(ticket: Annotated[str, Values(lambda: ["T-1"])]) -> str:
+        """Close a ticket."""
+        return ticket
+
+    server = serve(
+        complete(None, ("close", {"ticket": "T-2"})), complete(None, ("close", {"ticket": "T-1"})), plugin=True
+    )
+    model, params = server.model(server="vllm"), GenerateParams(tools=[close], tool_choice="required")
+    answer = model.generate("Close it.", params)
+    assert answer.tool_calls[0].arguments == {"ticket": "T-1"} and answer.attempts == 2
+    assert answer.form != "toolgrammar" and answer.enforced["close/properties/ticket/x-values"] == "validation"
+    assert _shared.guarantee(model, resolve_params(params, {})) == "validated"

@@ -1,0 +1,70 @@
+"""Requests to engines that write in another process: what a program or a conversation has to give before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from toolgrammar.core.errors import Place, UnsupportedSchemaError
+from toolgrammar.core.schema.read.keywords import map_schemas
+from toolgrammar.core.schema.read.live import KEYWORD, LIVE, has_keyword, places_of
+
+#: The remedy for each keyword.
+_CALLABLE = (
+    "the callables are in another process: give the values as an enum, or ask through toolgrammar "
+    "(load_model('vllm:MODEL@http://...') checks each answer; hf: and gguf: enforce the values)"
+)
+_CONVERSATION = (
+    "resolve it before: ToolSet(tools).in_conversation(messages).to_openai(bound=True) for tools, "
+    "toolgrammar.core.of_conversation(schema, messages) for a schema"
+)
+
+
+def require_settled(schema: Any, tool: str | None = None, keywords: Collection[str] = LIVE) -> None:
+    """Refuse a schema whose values a program or a conversation gives.
+
+    Args:
+        schema: a JSON Schema, or JSON that holds some.
+        tool: the tool of which it has the arguments.
+        keywords: those that are refused.
+
+    Raises:
+        UnsupportedSchemaError: it has such a keyword; with its place.
+    """
+    found: list[str] = []
+
+    def note(inner: dict[str, Any]) -> dict[str, Any]:
+        found.extend(keyword for keyword in keywords if keyword in inner)
+        return inner
+
+    if has_keyword(schema, tuple(keywords)):  # or a property, or a default, has the name of one
+        map_schemas(schema, note)
+    at = next((place for place in places_of(schema, tuple(keywords)) if place.rpartition("/")[2] in found), None)
+    if at is None:
+        return
+    pointer, _, keyword = at.rpartition("/")
+    what = "is asked of a callable" if keyword == KEYWORD else "comes from the conversation"
+    raise UnsupportedSchemaError(
+        f"a value {what}, which this engine cannot do",
+        hint=_CALLABLE if keyword == KEYWORD else _CONVERSATION,
+        place=Place(pointer=pointer, keyword=keyword, tool=tool),
+    )
+
+
+def schemas_in(text: str) -> Iterator[Any]:
+    """Yield the schemas in the JSON text of a structural tag, as far as it can be read."""
+    try:
+        waiting = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return  # its reader says so
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            for key, inner in part.items():
+                if key in ("schema", "json_schema"):
+                    yield inner
+                else:
+                    waiting.append(inner)
+        elif isinstance(part, list):
+            waiting += part

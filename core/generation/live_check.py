@@ -1,0 +1,86 @@
+"""Check of a finished value against the live values of its schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..basics.json_pointer import escape
+from ..dependent.live import LiveValues
+from ..errors import InvalidArgumentsError, Place
+from ..schema.read.live import has_values, marks_of, with_answers
+from ..validation import Validator
+
+
+def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = None) -> None:
+    """Raise an error unless each member with live values has one of them.
+
+    Args:
+        schema: the schema of the value, as `named_values` returns it.
+        value: valid for the schema.
+        live: the callables; those that were asked for these members are not asked again.
+        tool: the tool of which the value is the arguments; None: it is an answer.
+
+    Raises:
+        InvalidArgumentsError: a member is none of its values; with a JSON pointer.
+        LiveValuesError: a callable failed.
+    """
+    if not has_values(schema):
+        return
+    definitions: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    for inner, objects, name, pointer in _members(schema, value, [], "", definitions):
+        names = list(inner["properties"])
+        member = inner["properties"][name]
+        answers = {}
+        for steps, mark in marks_of(member, name, names[: names.index(name)]):
+            written: dict[str, Any] = {}
+            for each in objects:
+                for other in mark.after:
+                    if other in each:
+                        written.setdefault(other, each[other])
+            answer = live.of_call(tool, mark, written)
+            if answer.error is not None:
+                raise answer.error
+            answers[steps] = False if answer.schema is None else answer.schema
+        if answers:
+            validator = Validator({**definitions, "allOf": [with_answers(member, answers)]}, formats=True)
+            if next(validator.problems(objects[0][name]), None) is not None:
+                shown = json.dumps(objects[0][name], ensure_ascii=False)[:200]
+                raise InvalidArgumentsError(
+                    f"{shown} is not one of the present values of the {'field' if tool is None else 'argument'}",
+                    hint="choose one of the values that exist now",
+                    place=Place(tool=tool, parameter=name, pointer=pointer),
+                )
+
+
+def _members(
+    schema: Any, value: Any, above: Sequence[Mapping[str, Any]], pointer: str, definitions: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], list[Mapping[str, Any]], str, str]]:
+    """Yield each member of the objects in a value that its schema declares: the schema of the object, the objects
+    around the member, innermost first, its name, and its pointer."""
+    if not isinstance(schema, Mapping):
+        return
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#/"):
+        target: Any = definitions
+        for step in reference[2:].split("/"):
+            target = target.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(target, Mapping) else None
+        yield from _members(target, value, above, pointer, definitions)
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        for option in schema.get(keyword, ()):
+            if keyword == "allOf" or not any(Validator({**definitions, "allOf": [option]}).problems(value)):
+                yield from _members(option, value, above, pointer, definitions)
+    properties = schema.get("properties")
+    if isinstance(value, Mapping) and isinstance(properties, Mapping):
+        objects = [value, *above]
+        for name in value:
+            if name in properties:
+                at = f"{pointer}/{escape(name)}"
+                yield schema, objects, name, at
+                yield from _members(properties[name], value[name], objects, at, definitions)
+    elif isinstance(value, list):
+        first = schema.get("prefixItems", ())
+        for index, item in enumerate(value):
+            inner = first[index] if index < len(first) else schema.get("items")
+            yield from _members(inner, item, above, f"{pointer}/{index}", definitions)
