@@ -1,36 +1,48 @@
-"""BFCL v4 by its own checker: single turns of the Berkeley Function Calling Leaderboard, answered by a local model.
+"""BFCL v4 by its own checker: single turns of the Berkeley Function Calling Leaderboard, answered by local models.
 
     pip install --no-deps bfcl-eval
-    python benchmarks/bfcl_v4.py [--model smollm2] [--requests 20] [--categories simple_python,irrelevance] [--keep]
+    python benchmarks/bfcl_v4.py --model gguf:PATH --name NAME --sheets FILE [--ask call] [--requests 300] [--ways ...]
+    python benchmarks/bfcl_v4.py --sheets FILE --keep
 
 The questions, the possible answers and the checker (`ast_checker`) are those of the package ``bfcl-eval``. Its table of
 models, which imports the SDK of each provider, is replaced: the checker looks up only if names of functions are
-spelled without dots. Each request is answered greedily under ``tool_choice="auto"`` in three ways: as free text that is
+spelled without dots. All answers are greedy.
+
+``--ask turn`` asks under ``tool_choice="auto"``, category by category, in three ways: as free text that is
 parsed (`ToolSet.parse`, which reads JSON in a fence, too), under the grammar, and under the grammar without the
 spellings of other families. A request of ``irrelevance`` is right if there is no call; so is one of
-``text_with_code``, which is ours: questions that ask for JSON or code as text. ``cut`` are answers that the
-budget ended; intervals are Wilson's at 95%.
+``text_with_code``, which is ours: questions that ask for JSON or code as text.
+
+``--ask call`` asks for exactly one call (``tool_choice="required"``), over the categories that one call answers, in
+every way of `real_model.py`; ``--peers`` mask the logits of the same model, and llama.cpp constrains it by its own
+server (``llama.cpp``, for ``gguf:``).
+
+Each answer is kept in ``--sheets`` as soon as it is there, and a run that was stopped goes on; the file may have
+several models. Categories take turns, so a part of a run is a fair sample. Requests with longer prompts than
+``--most-prompt`` are left out, and counted. Intervals are Wilson's at 95%; two ways are compared on the requests that
+both answered, by the exact sign test.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import json
 import math
+import random
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from real_model import Free
+from real_model import ONE_CALL, Bench, Case, Sheet, answered, constrained, conversation, free, judge, peer_way
+from real_model import WAYS as CALL_WAYS
 from report import bfcl_v4
 from results_io import show
 
-from toolgrammar.core import Message, ToolGrammarError, load_model
-from toolgrammar.core.models import Model
+from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
 from toolgrammar.tools import ToolSet
 
 #: A category of ours: questions that ask for text with JSON or code, beside tools of the leaderboard.
@@ -51,7 +63,18 @@ CATEGORIES = (
     *("simple_python", "multiple", "parallel", "parallel_multiple"),
     *("live_simple", "live_multiple", "irrelevance", "live_irrelevance", SHOWN),
 )
-WAYS = ("free text, parsed", "grammar, own spelling only", "grammar")
+#: The categories that one call answers.
+SINGLE = ("simple_python", "multiple", "live_simple", "live_multiple")
+Way = Callable[[Bench, Case], Sheet]
+TURN_WAYS: dict[str, Way] = {
+    "free text, parsed": free,
+    "grammar, own spelling only": constrained(other_spellings=False),
+    "grammar": constrained(),
+}
+ASKS: dict[str, tuple[tuple[str, ...], Mapping[str, Way], dict[str, Any]]] = {
+    "turn": (CATEGORIES, TURN_WAYS, {}),
+    "call": (SINGLE, CALL_WAYS, ONE_CALL),
+}
 NAME = "toolgrammar"
 
 
@@ -72,8 +95,8 @@ def checker() -> tuple[Any, Path]:
     return check, Path(found.origin).parent / "data"
 
 
-def requests(data: Path, category: str, count: int) -> Iterator[tuple[Mapping[str, Any], Any, ToolSet]]:
-    """Yield requests spread over a category, with their possible answers and tools."""
+def requests(data: Path, category: str) -> Iterator[tuple[Mapping[str, Any], Any, ToolSet]]:
+    """Yield the requests of a category in a random order, always the same, with their possible answers and tools."""
     source = "multiple" if category == SHOWN else category
     rows = [json.loads(line) for line in (data / f"BFCL_v4_{source}.json").read_text("utf-8").splitlines() if line]
     answers = data / "possible_answer" / f"BFCL_v4_{category}.json"
@@ -81,34 +104,30 @@ def requests(data: Path, category: str, count: int) -> Iterator[tuple[Mapping[st
     if answers.is_file():
         lines = [json.loads(line) for line in answers.read_text("utf-8").splitlines() if line]
         known = {one["id"]: one["ground_truth"] for one in lines}
-    yielded = 0
-    for row in rows[:: max(1, len(rows) // count)]:
+    random.Random(0).shuffle(rows)
+    for number, row in enumerate(rows):
         try:
             tools = ToolSet.from_any(row["function"])
             tools.grammar()
         except ToolGrammarError:
             continue  # the leaderboard has functions that are no tools: two of one name, types of other languages
         if category == SHOWN:
-            question = SHOWN_QUESTIONS[yielded % len(SHOWN_QUESTIONS)].format(name=tools.names[0])
+            question = SHOWN_QUESTIONS[number % len(SHOWN_QUESTIONS)].format(name=tools.names[0])
             row = {**row, "question": [[{"role": "user", "content": question}]]}
         yield row, known.get(row["id"]), tools
-        yielded += 1
-        if yielded == count:
-            return
 
 
-def answered(model: Model, way: str, row: Mapping[str, Any], tools: ToolSet, most: int) -> tuple[list[Any], bool]:
-    """Return the calls of an answer as the checker reads them, and True if the budget ended it."""
-    conversation = [Message(one["role"], one["content"]) for one in row["question"][0]]
-    if way == WAYS[0]:
-        made = model.generate(conversation, tools=Free(tools), max_tokens=most, temperature=0)
-        calls = tools.parse(made.text).tool_calls
-    else:
-        others = way == WAYS[2]
-        made = model.generate(conversation, tools=tools, max_tokens=most, temperature=0, other_spellings=others)
-        calls = made.message.tool_calls
-    whole = [{call.name: dict(call.arguments)} for call in calls if call.error is None or way == WAYS[0]]
-    return whole, made.finish_reason == "length"
+def cases(check: Any, data: Path, category: str) -> Iterator[Case]:
+    """Yield the requests of a category as `real_model.py` has them, judged by the leaderboard."""
+    for row, possible, tools in requests(data, category):
+
+        def is_right(calls: Sequence[ToolCall], row: Any = row, possible: Any = possible) -> bool:
+            read = [{call.name: dict(call.arguments)} for call in calls]
+            return not read if possible is None else check(row["function"], read, possible, category)
+
+        question = [Message(one["role"], one["content"]) for one in row["question"][0]]
+        answer = {name: one[name] for one in possible or () for name in one}
+        yield Case(row["id"], question, tools, answer, is_right)
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
@@ -121,35 +140,195 @@ def interval(right: int, count: int) -> tuple[float, float]:
     return (middle - half) / (1 + z * z / count), (middle + half) / (1 + z * z / count)
 
 
+def sign_test(more: int, less: int) -> float:
+    """Return how likely a difference of this size or a greater one is by chance, if both ways are equally right."""
+    count = more + less
+    tail = sum(math.comb(count, k) for k in range(min(more, less) + 1)) / 2**count
+    return min(1.0, 2 * tail)
+
+
+# -- llama.cpp's own constraint ------------------------------------------------------------------------------------
+
+
+def llama_cpp_ways(path: str) -> dict[str, Way]:
+    """Return the ways of asking llama.cpp's own server for the same file, with the tools and the prompt that it makes.
+
+    ``required`` is its tool calling; its ``response_format`` takes the schema of an object with a name and arguments,
+    and the prompt declares the tools as ours does.
+    """
+    import xllamacpp
+
+    @functools.cache
+    def server() -> Any:
+        params = xllamacpp.CommonParams()
+        params.model.path = path
+        params.n_ctx = 8192
+        params.n_parallel = 1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+        params.use_jinja = True
+        params.n_gpu_layers = 0
+        return xllamacpp.Server(params)
+
+    def ask(case: Case, bench: Bench, **fields: Any) -> tuple[Mapping[str, Any], Sheet]:
+        messages = [{"role": one.role, "content": one.text} for one in conversation(case)]
+        request = {"messages": messages, "temperature": 0, "max_tokens": bench.max_tokens, **fields}
+        answer = server().handle_chat_completions(request)
+        answer = json.loads(answer) if isinstance(answer, (str, bytes)) else answer
+        if "choices" not in answer:
+            raise RuntimeError(json.dumps(answer)[:300])
+        (choice,) = answer["choices"]
+        tokens = answer["usage"]["completion_tokens"]
+        cost = {"text": choice["message"].get("content") or "", "tokens": tokens, "passes": tokens + 1, "forced": 0}
+        return choice, cost
+
+    def read(name: Any, arguments: Any, index: int = 0) -> ToolCall:
+        good = isinstance(arguments, dict)
+        return ToolCall(str(index), str(name), arguments if good else {}, error=None if good else "no object")
+
+    def loaded(text: str) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
+
+    def required(bench: Bench, case: Case) -> Sheet:
+        choice, cost = ask(case, bench, tools=case.tools.to_openai(), tool_choice="required", parallel_tool_calls=False)
+        found = choice["message"].get("tool_calls") or ()
+        calls = [read(one["function"]["name"], loaded(one["function"]["arguments"])) for one in found]
+        return {**judge(case, calls, whole=choice["finish_reason"] != "length"), **cost}
+
+    def response_format(bench: Bench, case: Case) -> Sheet:
+        calls = [
+            {
+                "type": "object",
+                "properties": {"name": {"const": tool.name}, "arguments": tool.parameters},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+            for tool in case.tools
+        ]
+        schema = {"type": "json_schema", "json_schema": {"name": "call", "schema": {"anyOf": calls}}}
+        prompt = case.tools.prompt("hermes")
+        asked = Case(case.id, [Message("system", prompt), *conversation(case)], case.tools, case.answer)
+        choice, cost = ask(asked, bench, response_format=schema)
+        value = loaded(cost["text"])
+        made = [read(value.get("name"), value.get("arguments"))] if isinstance(value, dict) else []
+        return {**judge(case, made, whole=choice["finish_reason"] != "length"), **cost}
+
+    return {"llama.cpp, tools required": required, "llama.cpp, response_format": response_format}
+
+
+# -- the run -------------------------------------------------------------------------------------------------------
+
+
+COUNTED = ("called", "valid", "cut", "function", "right", "tokens", "passes", "forced", "seconds")
+
+
+def tally(sheets: Sequence[Sheet]) -> dict[str, Any]:
+    """Return the sums of sheets."""
+    sums = {name: sum(sheet.get(name, 0) for sheet in sheets) for name in COUNTED}
+    errors = sum("error" in sheet for sheet in sheets)
+    return {"requests": len(sheets), "errors": errors, **sums, "interval": interval(sums["right"], len(sheets))}
+
+
+def summary(sheets: Sequence[Sheet]) -> dict[str, Any]:
+    """Return for each model the ways of one call, and for each category the ways of a turn."""
+    models: dict[str, Any] = {}
+    for model in dict.fromkeys(sheet["model"] for sheet in sheets):
+        mine = [sheet for sheet in sheets if sheet["model"] == model]
+        turns, calls = ([sheet for sheet in mine if sheet["ask"] == ask] for ask in ("turn", "call"))
+        found: dict[str, Any] = {"categories": {}, "ways": {}}
+        for category in dict.fromkeys(sheet["category"] for sheet in turns):
+            here = [sheet for sheet in turns if sheet["category"] == category]
+            # only the requests that every way answered
+            names = [name for name in TURN_WAYS if any(sheet["way"] == name for sheet in here)]
+            ids = set.intersection(*({sheet["id"] for sheet in here if sheet["way"] == name} for name in names))
+            found["categories"][category] = {
+                name: tally([sheet for sheet in here if sheet["way"] == name and sheet["id"] in ids]) for name in names
+            }
+        right = {(sheet["way"], sheet["id"]): sheet.get("right", False) for sheet in calls}
+        for name in dict.fromkeys([*CALL_WAYS, *(sheet["way"] for sheet in calls)]):
+            here = [sheet for sheet in calls if sheet["way"] == name]
+            if not here:
+                continue
+            pairs = [
+                (sheet.get("right", False), right["grammar", sheet["id"]])
+                for sheet in here
+                if ("grammar", sheet["id"]) in right
+            ]
+            more, less = pairs.count((True, False)), pairs.count((False, True))
+            found["ways"][name] = {**tally(here), "more": more, "less": less, "chance": sign_test(more, less)}
+        models[model] = found
+    return models
+
+
 def main() -> int:
-    """Run the categories."""
+    """Answer requests, or show the answers that are kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--model", help="as load_model takes it; none: only show the sheets")
     parser.add_argument("--name", help="the model's name in the results")
-    parser.add_argument("--requests", type=int, default=20)
-    parser.add_argument("--categories", default=",".join(CATEGORIES))
+    parser.add_argument("--ask", choices=list(ASKS), default="turn")
+    parser.add_argument("--requests", type=int, default=20, help="of each category, or of all with --ask call")
+    parser.add_argument("--categories", default="")
+    parser.add_argument("--ways", default="", help="only ways whose name is or contains one of these; separated by ;")
+    parser.add_argument("--peers", default="", help="of xgrammar, llguidance (which need torch) and llama.cpp")
     parser.add_argument("--max-tokens", type=int, default=200)
+    parser.add_argument("--most-prompt", type=int, default=1500, help="in tokens")
+    parser.add_argument("--sheets", type=Path, required=True, help="keep each answer in this file, and go on from it")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/bfcl_v4.{json,md}")
     options = parser.parse_args()
-    check, data = checker()
-    model = load_model(options.model)
-    found: dict[str, dict[str, Any]] = {}
-    for category in options.categories.split(","):
-        found[category] = {way: {"requests": 0, "called": 0, "right": 0, "cut": 0} for way in WAYS}
-        began = time.process_time()
-        for row, possible, tools in requests(data, category, options.requests):
-            for way, counts in found[category].items():
-                calls, cut = answered(model, way, row, tools, options.max_tokens)
-                counts["requests"] += 1
-                counts["called"] += bool(calls)
-                counts["cut"] += cut
-                counts["right"] += not calls if possible is None else check(row["function"], calls, possible, category)
-        for counts in found[category].values():
-            counts["interval"] = interval(counts["right"], counts["requests"])
-        print(f"{category}: {found[category]}, {time.process_time() - began:.0f} s", file=sys.stderr, flush=True)
-    report = {"model": options.name or options.model, "categories": found}
+    sheets: list[Sheet] = []
+    if options.sheets.is_file():
+        sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
+    if options.model:
+        sheets += run(options, {(one["model"], one["ask"], one["way"], one["id"]) for one in sheets})
+    report = {"models": summary(sheets)}
     show("bfcl_v4", report, bfcl_v4(report), keep=options.keep)
     return 0
+
+
+def run(options: argparse.Namespace, done: set[tuple[str, ...]]) -> Iterator[Sheet]:
+    """Yield the sheets of the answers that are missing, each kept first."""
+    check, data = checker()
+    categories, known, given = ASKS[options.ask]
+    if options.categories:
+        categories = tuple(options.categories.split(","))
+    each = options.requests if options.ask == "turn" else math.ceil(options.requests / len(categories))
+    model = load_model(options.model)
+    name = options.name or options.model.rpartition("/")[2]
+    bench = Bench(model, options.max_tokens, given)
+    texts = options.ways.split(";")
+    ways = {way: write for way, write in known.items()
+            if any(way == text if text in known else text in way for text in texts)}  # fmt: skip
+    for peer in filter(None, options.peers.split(",")):
+        if peer == "llama.cpp":
+            ways |= llama_cpp_ways(options.model.partition(":")[2])
+        else:
+            ways[f"{peer}'s masks"] = peer_way(peer, model)
+    left_out = 0
+    streams = [cases(check, data, category) for category in categories]
+    counts = dict.fromkeys(categories, 0)
+    while any(counts[category] < each for category in categories):
+        for category, stream in zip(categories, streams, strict=True):
+            if counts[category] >= each:
+                continue
+            case = next(stream, None)
+            if case is None:
+                counts[category] = each
+                continue
+            if model.count_tokens(case.question, case.tools) > options.most_prompt:
+                left_out += 1
+                continue
+            counts[category] += 1
+            for way, write in ways.items():
+                if (name, options.ask, way, case.id) in done:
+                    continue
+                labels = {"model": name, "ask": options.ask, "category": category, "way": way, "id": case.id}
+                sheet = {**labels, **answered(write, bench, case)}
+                with options.sheets.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(sheet) + "\n")
+                yield sheet
+        print(f"{min(counts.values())} of {each} a category, {left_out} left out", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +49,17 @@ class Case:
 
     Attributes:
         id: of the request.
-        question: what the user says.
+        question: what the user says, or a conversation.
         tools: the tools.
         answer: the name of the right function and the accepted values of each argument.
+        check: judges the calls of an answer instead, of which there may be any number.
     """
 
     id: str
-    question: str
+    question: str | Sequence[Message]
     tools: ToolSet
     answer: Mapping[str, Mapping[str, list[Any]]]
+    check: Callable[[Sequence[ToolCall]], bool] | None = None
 
 
 def cases(path: Path, count: int) -> Iterator[Case]:
@@ -109,16 +111,27 @@ def matches(wanted: Mapping[str, list[Any]], given: Mapping[str, Any]) -> bool:
     )
 
 
+def is_valid(case: Case, call: ToolCall) -> bool:
+    """Return True if a call is of a tool that was given, and its arguments satisfy the tool's schema."""
+    if call.name not in case.tools or call.error is not None:
+        return False
+    schema = close_objects(case.tools[call.name].parameters)
+    return bool(jsonschema.Draft202012Validator(schema).is_valid(dict(call.arguments)))
+
+
 def judge(case: Case, calls: Sequence[ToolCall], *, whole: bool) -> Sheet:
     """Return what an answer is worth."""
     sheet = {"called": bool(calls), "valid": False, "cut": bool(calls) and not whole, "function": False, "right": False}
+    if case.check is not None:
+        sheet["valid"] = bool(calls) and all(is_valid(case, call) for call in calls)
+        sheet["function"] = sheet["valid"] and sorted(call.name for call in calls) == sorted(case.answer)
+        sheet["right"] = case.check(calls)
+        return sheet
     if len(calls) != 1 or not whole:
         return sheet
     (call,) = calls
     ((name, wanted),) = case.answer.items()
-    if call.name in case.tools and call.error is None:
-        schema = close_objects(case.tools[call.name].parameters)
-        sheet["valid"] = jsonschema.Draft202012Validator(schema).is_valid(dict(call.arguments))
+    sheet["valid"] = is_valid(case, call)
     sheet["function"] = sheet["valid"] and call.name == name
     sheet["right"] = sheet["function"] and matches(wanted, call.arguments)
     return sheet
@@ -225,6 +238,10 @@ class AnyOrder(ToolSet):
 # -- the ways ------------------------------------------------------------------------------------------------------
 
 
+#: Options of `Model.generate` that ask for exactly one call.
+ONE_CALL = {"tool_choice": "required", "parallel_tool_calls": False}
+
+
 @dataclass(frozen=True)
 class Bench:
     """What all ways share.
@@ -232,10 +249,12 @@ class Bench:
     Attributes:
         model: the model.
         max_tokens: budget of an answer.
+        options: of `Model.generate`, for every way that does not set them itself.
     """
 
     model: Model
     max_tokens: int
+    options: Mapping[str, Any] = field(default_factory=lambda: dict(ONE_CALL))
 
     @property
     def format(self) -> str:
@@ -244,7 +263,7 @@ class Bench:
 
     def write(self, prompt: Any, tools: ToolSet, **options: Any) -> Generation:
         """Return an answer."""
-        options = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": self.max_tokens} | options
+        options = {**self.options, "max_tokens": self.max_tokens, **options}
         return self.model.generate(prompt, tools=tools, **options)
 
     def read(self, text: str, tools: ToolSet) -> tuple[tuple[ToolCall, ...], str]:
@@ -267,6 +286,11 @@ def constrained(kind: type[ToolSet] = ToolSet, **options: Any) -> Callable[[Benc
     return write
 
 
+def conversation(case: Case) -> list[Message]:
+    """Return the messages of a request."""
+    return [Message("user", case.question)] if isinstance(case.question, str) else list(case.question)
+
+
 def free(bench: Bench, case: Case) -> Sheet:
     """Write free text, and parse it."""
     answer = bench.write(case.question, Free(case.tools))
@@ -278,12 +302,12 @@ def free_twice(bench: Bench, case: Case) -> Sheet:
     answers = [bench.write(case.question, Free(case.tools))]
     calls, error = bench.read(answers[0].text, case.tools)
     if error:
-        conversation = [
-            Message("user", case.question),
+        messages = [
+            *conversation(case),
             Message("assistant", answers[0].text),
             Message("user", f"That is not a valid tool call: {error}. Answer with one valid tool call."),
         ]
-        answers.append(bench.write(conversation, Free(case.tools)))
+        answers.append(bench.write(messages, Free(case.tools)))
         calls, _ = bench.read(answers[1].text, case.tools)
     return {**judge(case, calls, whole=True), **spent(*answers)}
 
@@ -321,9 +345,7 @@ def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
 
     def write(bench: Bench, case: Case) -> Sheet:
         processor = peer.processor(case.tools)
-        prompt = backend.encode_prompt(
-            [Message("user", case.question)], case.tools.to_openai(), case.tools.prompt(bench.format)
-        )
+        prompt = backend.encode_prompt(conversation(case), case.tools.to_openai(), case.tools.prompt(bench.format))
         session = backend.start()
         written: list[int] = []
         try:

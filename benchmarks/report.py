@@ -641,16 +641,59 @@ def engine_rows(report: Result) -> str:
 
 def bfcl_v4(report: Result) -> str:
     """Right answers on BFCL v4, by its own checker."""
-    ways = list(next(iter(report["categories"].values())))
+    return "\n\n".join(part for part in (bfcl_turns(report), bfcl_calls(report)) if part)
+
+
+def share(counts: Mapping[str, Any]) -> str:
+    """Return the share of right answers, with its interval."""
+    low, high = counts["interval"]
+    return f"{counts['right'] / max(1, counts['requests']):.0%} ({low:.0%} to {high:.0%})"
+
+
+def versus(way: str, counts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return how a way compares with ``grammar`` on the same requests, and how likely that is by chance."""
+    return ("", "") if way == "grammar" else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
+
+
+def bfcl_turns(report: Result) -> str:
+    """Return a table for each model: right turns by category, where text and any number of calls are allowed."""
+    tables = []
+    for model, found in report["models"].items():
+        if not found["categories"]:
+            continue
+        ways = list(next(iter(found["categories"].values())))
+        rows = [
+            [f"`{category}`", counts[ways[0]]["requests"], *(share(counts[way]) for way in ways)]
+            for category, counts in found["categories"].items()
+        ]
+        tables.append(table((model, "requests", *ways), rows))
+    return "\n\n".join(tables)
+
+
+def bfcl_calls(report: Result) -> str:
+    """Return a table for each model: valid and right calls by way, where one call is asked for."""
+    tables = []
+    columns = ("requests", "valid", "right", "more / less right than `grammar`", "by chance", "tokens", "passes")
+    for model, found in report["models"].items():
+        rows = []
+        for way, counts in found["ways"].items():
+            beside = versus(way, counts)
+            valid = f"{counts['valid'] / max(1, counts['requests']):.0%}"
+            rows.append([way, counts["requests"], valid, share(counts), *beside, counts["tokens"], counts["passes"]])
+        if rows:
+            tables.append(table((model, *columns), rows))
+    return "\n\n".join(tables)
+
+
+def needle_suites(report: Result) -> str:
+    """Needle's acceptance suites, by its engine and by this library."""
+    columns = ("way", "requests", "right", "no call wanted: right", "more / less right than `grammar`", "by chance")
     rows = []
-    for category, found in report["categories"].items():
-        cells = []
-        for way in ways:
-            counts = found[way]
-            low, high = counts["interval"]
-            cells.append(f"{counts['right'] / max(1, counts['requests']):.0%} ({low:.0%} to {high:.0%})")
-        rows.append([f"`{category}`", found[ways[0]]["requests"], *cells])
-    return table((report["model"], "requests", *ways), rows)
+    for way, counts in report["ways"].items():
+        beside = versus(way, counts)
+        none = f"{counts['none_right']} of {counts['none_wanted']}"
+        rows.append([way, counts["requests"], share(counts), none, *beside])
+    return table(columns, rows)
 
 
 def sureness(report: Result) -> str:
@@ -746,6 +789,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "engine_rows": below_machine(engine_rows),
     "sureness": below_machine(sureness),
     "bfcl_v4": below_machine(bfcl_v4),
+    "needle_suites": below_machine(needle_suites),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
     "vocabulary_cost": vocabulary,

@@ -624,7 +624,7 @@ def test_the_checker_of_bfcl_judges_our_calls(bench: Any) -> None:
     pytest.importorskip("bfcl_eval", reason="needs bfcl-eval: pip install --no-deps bfcl-eval")
     bfcl = bench("bfcl_v4")
     check, data = bfcl.checker()
-    ((row, possible, tools),) = bfcl.requests(data, "simple_python", 1)
+    row, possible, tools = next(bfcl.requests(data, "simple_python"))
     name = tools.names[0]
     right = {key: values[0] for key, values in possible[0][name].items() if values[0] != ""}
     assert check(row["function"], [{name: right}], possible, "simple_python")

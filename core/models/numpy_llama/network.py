@@ -36,8 +36,8 @@ import numpy.typing as npt
 
 from ...errors import ModelError
 from ...generation.backend import closed_error
+from ..blas_threads import blas_threads
 from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
-from .blas_threads import blas_threads
 from .matrices import Floats, beside
 
 #: Capacity of a new cache, in tokens.

@@ -67,6 +67,7 @@ TEMPLATES = {
     "jamba": "<|bom|><tool_calls>",
     "hunyuan-a13b": "<|extra_0|><tool_calls>",
     "nemotron-2": "<TOOLCALL>",
+    "needle": "<tools>[]</tools>\n<tool_call>[",
     "apertus": "<|tools_prefix|>",
     "llama-json": '<|start_header_id|> {"name": function name, "parameters": dictionary}',
     "llama-4": "<|header_start|>assistant<|header_end|>",

@@ -244,6 +244,17 @@ def test_a_json_answer_beside_bare_calls() -> None:
     assert grammar.matches(family.render("", [ToolCall("c", "now", {})]))
 
 
+def test_an_empty_list_is_no_call() -> None:
+    """Where a family writes an empty list of calls, it is a turn without a call, and not allowed where one is asked."""
+    family = PLAIN["needle"]
+    for text in (family.no_calls, f"\n{family.no_calls}"):
+        assert TOOLS.grammar(family).matches(text)
+        assert events_of(TOOLS, family, text) == []
+        assert not TOOLS.grammar(family, tool_choice="required").matches(text)
+        assert not TOOLS.grammar(family, tool_choice="none").matches(text)
+        assert not TOOLS.grammar(family, response_schema={"type": "object"}).matches(text)
+
+
 def test_results() -> None:
     """Results are rendered as the families' templates do."""
     message = Message("tool", "12 °C", tool_call_id="AbCdEf123", name="get_weather")

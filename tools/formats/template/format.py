@@ -81,6 +81,8 @@ class TemplateFormat(WireFormat):
         counted_ids: ids number the calls of a turn, from this number on; None: they do not.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
         unthought: markup with which a turn without reasoning may begin.
+        no_calls: what the model writes for no call, such as an empty list, where no tool fits; empty: such a turn is
+            text.
         result: a result; ``$content``, ``$json`` (the content as a JSON string), ``$name`` and ``$id`` are filled in.
         instructions: the prompt for models whose template knows no tools; ``{tools}`` is the place of the tools.
     """
@@ -123,6 +125,7 @@ class TemplateFormat(WireFormat):
     call_id: str = ""
     thinking: ReasoningMarkers | None = None
     unthought: str = ""
+    no_calls: str = ""
     result: str = "$content"
     instructions: str = ""
     signs: tuple[str, ...] = ()
@@ -190,6 +193,8 @@ class TemplateFormat(WireFormat):
             if self.trail and self.text_start:
                 said += Grammar.choice(Grammar.literal(""), self.markup(self.trail))
             alternatives.append(said)
+            if self.no_calls and calls_allowed and turn.response_schema is None:
+                alternatives += [self.markup(before + self.no_calls) for before in {"", self.lead}]
             if turn.other is not None and calls_allowed:
                 alternatives += turn.other.grammars(turn)
         if calls_allowed:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import load_model
-from toolgrammar.core.models.numpy_llama.blas_threads import blas_threads
+from toolgrammar.core.models.blas_threads import blas_threads
 from toolgrammar.core.models.numpy_llama.network import DecoderSession
 
 threadpoolctl = pytest.importorskip("threadpoolctl", reason="threadpoolctl is not installed")
