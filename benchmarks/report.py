@@ -708,6 +708,17 @@ def sureness(report: Result) -> str:
     return table((report["model"], "probability", "choices", "mean probability", "right"), rows)
 
 
+def seen_ids(report: Result) -> str:
+    """Calls with ids that do not exist in BFCL's simulators, and calls with the right ids."""
+    said = {"free": "any text or number", "seen": "`Seen` in results, or in a message of the user"}
+    rows = []
+    for way in report["ways"]:
+        shares = [interval(way[name], way["asked"]) for name in ("invented", "right")]
+        rows.append([said[way["way"]], way["asked"], way["asked"] - way["offered"], *shares])
+    columns = ("calls", "not offered", "with an id that does not exist", "all ids right")
+    return table((report["model"], *columns), rows)
+
+
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
@@ -788,6 +799,8 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "engines": below_machine(engines),
     "engine_rows": below_machine(engine_rows),
     "sureness": below_machine(sureness),
+    "seen_ids": below_machine(seen_ids),
+    "seen_ids_smollm2": below_machine(seen_ids),
     "bfcl_v4": below_machine(bfcl_v4),
     "needle_suites": below_machine(needle_suites),
     "engine_steps": below_machine(engine_steps),

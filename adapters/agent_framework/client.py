@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import AsyncIterable, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
+from toolgrammar.core.conversation import Generation
 from toolgrammar.core.models import Model
 
 from .. import _shared
@@ -39,6 +41,9 @@ except ImportError as error:
     raise _shared.missing("agent-framework-core", "agent-framework") from error
 
 __all__ = ["ToolGrammarChatClient"]
+
+#: Maximum number of calls of which a client remembers how sure the model was.
+MAX_CALLS = 1_024
 
 
 class ToolGrammarChatClient(
@@ -83,6 +88,22 @@ class ToolGrammarChatClient(
             layers.setdefault("tokenizer", _Tokenizer(self._loaded))
         super().__init__(**layers)
         self.model = self._loaded.name
+        self._sureness: OrderedDict[str, dict[str, Any]] = OrderedDict()
+
+    def sureness(self, call_id: str) -> dict[str, Any] | None:
+        """Return how sure the model was of a recent call, as ``additional_properties["sureness"]`` of its response has
+        it (`CallSureness`, with ``least``, the least of its probabilities); None if nothing is known of it: without
+        ``exact_choice``, for a model on a server, and for calls before the last 1,024."""
+        return self._sureness.get(call_id)
+
+    def _told(self, generation: Generation, request: _shared.Request) -> dict[str, Any]:
+        """Return what an answer tells beside its contents, and note how sure the model was of its calls."""
+        found = told(generation, request)
+        for sure in found.get("sureness", ()):
+            self._sureness[sure["id"]] = sure
+            while len(self._sureness) > MAX_CALLS:
+                self._sureness.popitem(last=False)
+        return found
 
     def _inner_get_response(
         self, *, messages: Sequence[FrameworkMessage], stream: bool, options: Mapping[str, Any], **kwargs: Any
@@ -103,7 +124,7 @@ class ToolGrammarChatClient(
             finish_reason=REASONS[generation.finish_reason],
             usage_details=usage_of(generation.usage),
             response_format=_class_of(options),
-            additional_properties=told(generation, request),
+            additional_properties=self._told(generation, request),
         )
 
     async def _updates(
@@ -125,7 +146,7 @@ class ToolGrammarChatClient(
             role="assistant",
             model=request.model.name,
             finish_reason=REASONS[generation.finish_reason],
-            additional_properties=told(generation, request),
+            additional_properties=self._told(generation, request),
         )
 
     async def _request(self, messages: Sequence[FrameworkMessage], options: Mapping[str, Any]) -> _shared.Request:

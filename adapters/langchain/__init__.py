@@ -13,8 +13,8 @@ reason, and ``response_metadata["cut"]`` says where.
 
 `unsure` lets LangChain's human in the loop look at the calls of which the model was not sure.
 `ToolGrammarDecisions` is a decision model, which LangChain has from ``langchain-core`` 1.8.
-`ValidatedStrategy` and `InjectedArguments`, for LangChain's `create_agent`, need the package ``langchain``; all else
-needs ``langchain-core``.
+`ValidatedStrategy`, `InjectedArguments` and `AskInstead`, for LangChain's `create_agent`, need the package
+``langchain``; all else needs ``langchain-core``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from .confirm import unsure
 
 if TYPE_CHECKING:
     from .agents import ValidatedStrategy
+    from .asking import AskInstead
     from .decisions import ToolGrammarDecisions as ToolGrammarDecisions
     from .injected import InjectedArguments
 
 # ToolGrammarDecisions is not listed: with an older langchain-core, ``import *`` would fail.
-__all__ = ["ChatToolGrammar", "InjectedArguments", "ValidatedStrategy", "unsure"]
+__all__ = ["AskInstead", "ChatToolGrammar", "InjectedArguments", "ValidatedStrategy", "unsure"]
 
 
 def __getattr__(name: str) -> Any:
@@ -38,6 +39,10 @@ def __getattr__(name: str) -> Any:
         from .agents import ValidatedStrategy
 
         return ValidatedStrategy
+    if name == "AskInstead":
+        from .asking import AskInstead
+
+        return AskInstead
     if name == "InjectedArguments":
         from .injected import InjectedArguments
 

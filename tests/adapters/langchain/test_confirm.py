@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from toolgrammar.adapters.langchain import ChatToolGrammar, unsure
+from toolgrammar.adapters.langchain import AskInstead, ChatToolGrammar, unsure
 from toolgrammar.core import ToolGrammarError
 from toolgrammar.core.testing import ScriptedModel
 
@@ -64,3 +64,60 @@ def test_a_threshold_is_a_probability(below: float) -> None:
     """Anything else is an error."""
     with pytest.raises(ToolGrammarError, match="from 0 to 1"):
         unsure(below)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_question_instead_of_an_unsure_call(is_async: bool) -> None:
+    """The turn is text: the model asks without tools, and is told of the call; the tool does not run."""
+    from langchain.agents import create_agent
+
+    runs: list[int] = []
+    asked: list[str] = []
+
+    def send(amount: Literal[10, 1000]) -> str:
+        """Send money."""
+        runs.append(amount)
+        return f"{amount} sent"
+
+    def reply(messages: Any) -> str:
+        asked.append(messages[-1].text)
+        return "How much?" if "not sure" in asked[-1] else CALL.replace("transfer", "send")
+
+    model = ChatToolGrammar(model=ScriptedModel(reply), exact_choice=True, max_tokens=300)
+    agent = create_agent(model, [send], middleware=[AskInstead(0.5, tools={"send": 1.01})])
+    asking: Any = {"messages": [("user", "Send some.")]}
+    state = await agent.ainvoke(asking) if is_async else agent.invoke(asking)
+    assert state["messages"][-1].content == "How much?" and not state["messages"][-1].tool_calls
+    assert len(state["messages"]) == 2 and runs == [] and 'send({"amount": 10})' in asked[-1]
+
+
+@pytest.mark.parametrize("options", [{"below": 0.5}, {"below": 1.0, "tools": {"send": 0}}])
+def test_a_sure_call_runs(options: dict[str, Any]) -> None:
+    """So does one of a tool that is never asked about."""
+    from langchain.agents import create_agent
+
+    def send(amount: Literal[10, 1000]) -> str:
+        """Send money."""
+        return f"{amount} sent"
+
+    said = [CALL.replace("transfer", "send"), "Done."]
+    agent = create_agent(
+        ChatToolGrammar(model=ScriptedModel(said), exact_choice=True, max_tokens=300),
+        [send],
+        middleware=[AskInstead(**options)],
+    )
+    state = agent.invoke({"messages": [("user", "Send ten.")]})
+    assert [each.content for each in state["messages"] if each.type == "tool"] == ["10 sent"]
+    assert state["messages"][-1].content == "Done."
+
+
+def test_the_thresholds_of_questions() -> None:
+    """Calls without probabilities are left alone, unless the tool is always asked about."""
+    call: Any = {"name": "send", "args": {}, "id": "1"}
+    assert not AskInstead(0.9)._is_unsure(call, ()) and AskInstead(0.9, tools={"send": 2})._is_unsure(call, ())
+    told = [{"id": "1", "least": 0.8}]
+    assert AskInstead(0.9)._is_unsure(call, told) and not AskInstead(0.9, tools={"send": 0.7})._is_unsure(call, told)
+    for wrong in ({"below": 2}, {"tools": {"send": -1}}):
+        with pytest.raises(ToolGrammarError):
+            AskInstead(**wrong)
