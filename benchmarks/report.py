@@ -759,7 +759,7 @@ def summary(results: Result) -> str:
             f"![Median cost of a mask and of a new schema, by engine](images/{COSTS.name})",
             table(("", *(f"{name} {each['version']}" for name, each in found.items())), rows),
             f"{asked} requests to `{results['real_model']['model']}`, one call each:",
-            table(("", "valid calls", "closed by the budget", "forward passes", "time"), calls),
+            table(("", "valid calls", "cut by the budget", "forward passes", "time"), calls),
         )
     )
 

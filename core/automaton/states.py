@@ -432,8 +432,8 @@ class Automaton(Positions):
         return found
 
     def narrowed(self, state: cython.int, kept: object) -> int:
-        """Return the state of the threads of another that are in ``kept``, as ``(atom, rest)``; `REFUSED` if there are
-        none."""
+        """Return the state that has only those threads of a state that are in ``kept``, a set of ``(atom, rest)``
+        pairs; `REFUSED` if there are none. The text may not end in the result, even if it may end in ``state``."""
         i: cython.int
         self._load(state)
         self.next_count = 0

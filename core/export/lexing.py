@@ -126,11 +126,12 @@ class _Lexing:
                 return True
         return False
 
-    def _together(self) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield the sets of terminals that are possible at the same position, each terminal with the continuations of
-        it and of the terminals like it.
+    def _possible_sets(self) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield each set of terminals that may come next at one position: their numbers, and for each of them, as bits,
+        the terminals that may follow it or a terminal like it.
 
-        Two terminals are alike if they have a text in common: after it, the lexer is at the end of both.
+        Two terminals are alike if they have a text in common, because after it the lexer is at the end of both, or if
+        both are like a third one.
         """
         pending = [self._shapes[self._root][1]]
         seen = set(pending)
@@ -164,7 +165,7 @@ class _Lexing:
     def conflicts(self) -> set[str]:
         """Return fixed texts that continue another terminal where it may end."""
         found: set[str] = set()
-        for count, (members, follows) in enumerate(self._together()):
+        for count, (members, follows) in enumerate(self._possible_sets()):
             if count > MAX_SETS:
                 return {text for text in self._terminals if isinstance(text, str) and len(text) > 1}
             long = {text for n in members if isinstance(text := self._terminals[n], str) and len(text) > 1}

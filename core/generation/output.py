@@ -295,7 +295,7 @@ class Output:
         the next call; at the end of a call its truncated values are known."""
         for event in events:
             if self._tracer is not None:
-                self._tracer.saw(event, self.raw, self._step_from)
+                self._tracer.locate(event, self.raw, self._step_from)
             if isinstance(event, TextDelta):
                 yield from self._read_text(event.text)
                 if self._is_over:

@@ -250,11 +250,11 @@ class _Following:
         return mask_of(self.matcher, self._vocabulary)
 
     def mask_before(self, tail: bytes) -> npt.NDArray[np.bool_] | None:
-        """Return the allowed tokens at the beginning of ``tail``, the end of the text, as flags; None if they are
-        unknown.
+        """Return the tokens that are allowed before ``tail``, the end of the text, as flags; None if they are unknown.
 
-        They are unknown if readings of the text were dropped: a token that spans ``tail`` and its continuation may need
-            a dropped reading, and the matcher, which is after ``tail``, would refuse it.
+        They are unknown if the last step of the matcher did not write all of ``tail``, and if readings of the text were
+        dropped: a token that continues after ``tail`` may need a dropped reading, and the matcher, which is after
+        ``tail``, would refuse it.
         """
         if not self._ahead.endswith(tail) or self.matcher.has_dropped:
             return None

@@ -228,8 +228,8 @@ class Tracer:
 
     # -- output ------------------------------------------------------------------------------------------------
 
-    def saw(self, event: Event, raw: str, begin: int) -> None:
-        """Record the kind of a step of the output, for the locations of its characters.
+    def locate(self, event: Event, raw: str, begin: int) -> None:
+        """Record where an event is in the raw text: free text, a tool's name, the arguments of a call, its end.
 
         Args:
             event: the event of the step.

@@ -168,7 +168,7 @@ class Budget:
         if costs.longest >= room:
             found = costs
             cleared = matcher._with_costs(lambda all_costs, _: all_costs.narrow(found, row, max(0, room)))
-        if costs.unsure and self._most_after(costs, row, written) + _AMPLE >= room:
+        if costs.unsure and self._bound_after(costs, row, written) + _AMPLE >= room:
             cleared += self._try(costs, row, room)
         if cleared and not row.any() and (path := self.completion(written)):
             row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
@@ -176,9 +176,12 @@ class Budget:
         if cleared and self.closed_at is None:
             self.closed_at = len(written)
 
-    def _most_after(self, costs: Costs, row: npt.NDArray[np.uint32], written: Sequence[int]) -> int:
-        """Return the largest number of tokens that complete the text after an unsure token, measured for one token of
-        each state to which they lead."""
+    def _bound_after(self, costs: Costs, row: npt.NDArray[np.uint32], written: Sequence[int]) -> int:
+        """Return a bound of the tokens that complete the text after an unsure token: the bytes and control tokens of
+        the longest completion, after one token for each state to which the unsure tokens lead.
+
+        It is measured at every `_FRESH` tokens of the text; more than any room if there are more than `_TRIALS` states.
+        """
         most, at = self._measured.get(costs, (0, -_FRESH))
         if at + _FRESH <= len(written):
             firsts = [int(tokens[0]) for each in costs.unsure if len(tokens := tokens_within(each, row))]

@@ -32,6 +32,6 @@ cdef class Comparison:
     cdef object below(self, int node, long long atom, long long other)
     cdef bint _both_stay(self, int node, long long then, long long wide) except -1
     cdef object _exclude(self, int node, int stop)
-    cdef TokenSet made(self)
+    cdef TokenSet finish(self)
     cdef TokenSet lacking(self, long long atom, long long free, TokenSet base, list words)
     cdef object _compare_escapes(self, int node, long long atom, long long free)

@@ -117,7 +117,7 @@ class Comparison:
         for byte in range(256):
             if self.trie.child[byte] >= 0:
                 self.below(self.trie.child[byte], atom, other)
-        return self.made()
+        return self.finish()
 
     @cython.cfunc
     def below(self, node: cython.int, atom: cython.longlong, other: cython.longlong) -> object:
@@ -183,9 +183,10 @@ class Comparison:
         return None
 
     @cython.cfunc
-    def made(self) -> TokenSet:
-        """Return the token set that the comparison found: ``base`` with the tokens of ``flips`` changed, without the
-        ends ``lost``, and with those ``gained``."""
+    def finish(self) -> TokenSet:
+        """Return the new token set: ``base`` with the membership of the tokens ``flips`` reversed, and with the ends
+        ``gained`` instead of ``lost``. The atom must end at each end (by its closing quote), because only states of
+        JSON strings are compared."""
         base: TokenSet = self.base
         token_set: TokenSet = new_differing_set(base, self.flips)
         if not self.lost and not self.gained:
@@ -223,7 +224,7 @@ class Comparison:
             free = self.automaton.after(free, 0x22)
         self.begin(base)
         if start < 0:
-            return self.made()
+            return self.finish()
         path: list = [start]  # the trie nodes of a prefix of a word
         before: bytes = b""
         word: bytes
@@ -248,7 +249,7 @@ class Comparison:
                 if node >= 0:
                     self.lost.append(node)
             before = word
-        return self.made()
+        return self.finish()
 
     @cython.cfunc
     def _compare_escapes(self, node: cython.int, atom: cython.longlong, free: cython.longlong) -> object:

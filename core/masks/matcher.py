@@ -386,8 +386,8 @@ class Matcher:
 
         Args:
             out: the mask, as the caller's array.
-            words: the same as words.
-            masks: the masks in which the tokens were found.
+            words: the memory of ``out``, as words of 32 bits.
+            masks: the masks that filled it: of short tokens, if the full mask was too large.
             doubts: the `Doubts` of the state's mask.
         """
         before = self._text_so_far()

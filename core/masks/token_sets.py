@@ -142,13 +142,14 @@ class TokenSets:
         home: cython.int
         number: cython.int
         unbounded: cython.int = state
+        needed: cython.int
         most: cython.int = self.trie.longest
         base: TokenSet
         survey: ClassSurvey
         if free is None or free == state:
             return None
         words = rows.excluded(state)
-        self.automaton.after(state, 0)  # derives the row, and finds the class
+        self.automaton.after(state, 0)  # derives the row
         base = self._dense(free)
         if words is not None:
             self.lacked += 1
@@ -166,8 +167,8 @@ class TokenSets:
             self.compared += 1
             return self.comparison.compare(state, home, self._dense(home))
         if number < 0 and (bounded := rows.without_bound(state)) is not None:
-            unbounded, most = bounded[0], bounded[2]
-            if bounded[1] <= 0 and most >= self.trie.longest:  # no token reaches the bound
+            unbounded, needed, most = bounded
+            if needed <= 0 and most >= self.trie.longest:  # no token reaches the bound
                 self.shared += 1
                 return self.token_set(unbounded)
         opened = rows.open_class(unbounded)

@@ -149,7 +149,8 @@ def _numbers(text: bytes, end: int) -> Iterator[Reading]:
 
 
 def number_spellings(text: bytes) -> list[bytes]:
-    """Return the JSON spellings of a number in another notation; none if it is no number."""
+    """Return the JSON spellings of a number in another notation, with and without a zero fraction, so that a grammar of
+    integers or of decimals finds one; none if it is no number."""
     plain = text.strip().replace(b"_", b"").lower().lstrip(b"+")
     if plain.lstrip(b"-").startswith(b"0x"):
         try:

@@ -152,7 +152,8 @@ class ArrayLowering:
         return self.nodes.seq(self._opening, start)
 
     def _rest(self, state: _State) -> int:
-        """Return the rest of an array from a state; the same node for equal states."""
+        """Return the rest of an array from a state; the same node for equal states. Lowers ``state.count`` to the limit
+        of the plan, from which on all counts are equivalent."""
         plan = state.plan
         if plan.limit is not None and state.count > plan.limit and not state.excluded:
             state.count = plan.limit
