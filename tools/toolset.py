@@ -796,13 +796,14 @@ class ToolSet:
                 more bytes than ``size``.
             size: see ``mode``.
         """
-        if mode == "names" or (mode == "auto" and self._size() > size):
-            return frozenset(self._tools)
-        return frozenset(tool.name for tool in self if tool.deferred)
+        is_large = mode == "auto" and len(self.declarations(self.names).encode("utf-8", "surrogatepass")) > size
+        return frozenset(tool.name for tool in self if tool.deferred or is_large or mode == "names")
 
-    def _size(self) -> int:
-        """Return the number of bytes of all declarations."""
-        return len(self.declarations(self.names).encode("utf-8", "surrogatepass"))
+    def named(self) -> ToolSet:
+        """Return the tools that may be called now, without parameters: for a request that chooses one of them."""
+        from .named_tools import NamedTools  # a subclass
+
+        return NamedTools(self._offered().values(), self._max_calls)
 
     def declarations(self, names: Sequence[str]) -> str:
         """Return the full declarations of some tools, one a line, as a text for the prompt."""

@@ -187,8 +187,9 @@ class GenerateParams:
         tools_in_prompt: ``"schemas"``: the prompt declares each tool with its schema. ``"names"``: it has the name of
             each tool and one line; when the model has written the name in a call, the tool's declaration is inserted
             into the prompt before the model goes on. ``"auto"``: names if the declarations have more than 8,192 bytes,
-            and more than half as many as the context window has tokens (they would fill about an eighth of it). For
-            local models; a server gets schemas. A tool that is ``deferred`` always has its name only.
+            and more than half as many as the context window has tokens (they would fill about an eighth of it). A
+            server is asked twice: it chooses tools by their names, and then gets the schemas of these. A tool that is
+            ``deferred`` always has its name only, on a server its schema.
         tool_choice: ``"auto"``, ``"required"`` (``"any"`` is the same), ``"none"`` or a tool's name.
         parallel_tool_calls: several calls in one turn are allowed.
         equal_calls: calls may repeat earlier ones of the same turn (same tool, same arguments as written). False: such

@@ -17,7 +17,7 @@ from ...basics.logs import logger_of
 from ...basics.options import SERVERS
 from ...conversation.builder import MessageBuilder
 from ...conversation.equal_calls import UnequalCalls
-from ...conversation.events import Event, Finish, FinishReason, Generation, ReasoningDelta, Usage
+from ...conversation.events import Event, Finish, FinishReason, Generation, ReasoningDelta, TextDelta, Usage
 from ...conversation.messages import ImagePart, Message, TextPart
 from ...conversation.reasoning import ReasoningSplitter
 from ...errors import (
@@ -43,6 +43,7 @@ from .address import headers_of, key_in_environment, parse_address
 from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
 from .anthropic_messages import AnthropicMessages
+from .by_name import LEAST_AUTO_BYTES, calling, choosing, is_by_name
 from .chat_completions import ChatCompletions
 from .converse import Converse
 from .dialect import Dialect
@@ -52,7 +53,7 @@ from .gemini import Gemini
 from .instructions import correction, schema_text, with_system
 from .own_grammar import ignores
 from .protocol import Protocol
-from .stream_state import RemoteFinish, remaining_events, remote_generation
+from .stream_state import RemoteFinish, RemoteGeneration, remaining_events, remote_generation
 from .transport import MAX_RESENT, RefusedError, Transport
 
 if TYPE_CHECKING:
@@ -224,7 +225,8 @@ class RemoteModel(Model):
             )
             size += sum(len(call.name) + len(json.dumps(dict(call.arguments))) for call in message.tool_calls) + 12
         if tools is not None and (tool_set := tool_set_of(tools)).names:
-            size += len(json.dumps(tool_set.to_openai()))
+            names = tool_set.brief_names(tools_in_prompt, LEAST_AUTO_BYTES) if tools_in_prompt != "schemas" else ()
+            size += len(json.dumps(tool_set.to_openai(brief=names)))
         return -(-size // BYTES_PER_TOKEN)
 
     def enforces(self, params: GenerateParams) -> bool:
@@ -255,7 +257,7 @@ class RemoteModel(Model):
             collected = MessageBuilder()
             check = _stop_check(request.params)
             try:
-                with closing(self._loop.iterate(lambda: self._answer(task, request), check)) as pieces:
+                with closing(self._loop.iterate(lambda: self._answers(task, request), check)) as pieces:
                     for item in pieces:
                         collected.add(item)
                         yield item
@@ -271,7 +273,7 @@ class RemoteModel(Model):
         collected = MessageBuilder()
         check = _stop_check(request.params)
         try:
-            async with aclosing(self._loop.aiterate(lambda: self._answer(task, request), check)) as pieces:
+            async with aclosing(self._loop.aiterate(lambda: self._answers(task, request), check)) as pieces:
                 async for item in pieces:
                     collected.add(item)
                     yield item
@@ -304,6 +306,49 @@ class RemoteModel(Model):
 
         is_converted = request.convert and mode is not None and converts(mode.schema)
         return Task.of(params, self._plans, repair=self._repair, convert=problems if is_converted else None)
+
+    async def _answers(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield the items of an answer: of one request, or of two if the first only chooses tools (`by_name`). The text
+        of both is that of the answer, and so are their token counts."""
+        params = request.params
+        if not is_by_name(params, self._window or self._protocol.window or DEFAULT_WINDOW):
+            async with aclosing(self._answer(task, request)) as items:
+                async for item in items:
+                    yield item
+            return
+        built, end, whole = MessageBuilder(), None, None
+        names = [params.tool_choice]
+        if params.tool_choice in ("auto", "required"):
+            first = replace(request, params=choosing(params))
+            async with aclosing(self._answer(self._task(first), first)) as items:
+                async for item in items:
+                    if isinstance(item, RemoteGeneration):
+                        whole = item
+                    elif isinstance(item, RemoteFinish):
+                        end = item
+                    elif isinstance(item, (TextDelta, ReasoningDelta)):
+                        built.add(item)
+                        yield item
+            assert end is not None and whole is not None
+            if not whole.tool_calls:
+                yield end
+                yield whole
+                return
+            names = list(dict.fromkeys(call.name for call in whole.tool_calls))
+        spent = Usage() if end is None else end.usage
+        attempts = 0 if end is None else end.attempts
+        second = replace(request, params=calling(params, names, spent.completion_tokens))
+        async with aclosing(self._answer(self._task(second), second)) as items:
+            async for item in items:
+                if isinstance(item, RemoteGeneration):
+                    message = replace(built.message(), reasoning_blocks=item.message.reasoning_blocks)
+                    usage, count = spent + item.usage, attempts + item.attempts
+                    yield replace(item, message=message, usage=usage, attempts=count)
+                elif isinstance(item, RemoteFinish):
+                    yield replace(item, usage=spent + item.usage, attempts=attempts + item.attempts)
+                else:
+                    built.add(item)
+                    yield item
 
     # -- asking ------------------------------------------------------------------------------------------------
 

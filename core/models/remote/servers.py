@@ -272,12 +272,6 @@ def require_neutral(kind: str, params: GenerateParams, options: Sequence[str] = 
     Raises:
         ModelError: one does not.
     """
-    if params.tools_in_prompt == "names":
-        raise ModelError(
-            f"a server of the kind {kind!r} does not take tools_in_prompt='names': nothing can be inserted there while "
-            "a call is written",
-            hint="say 'auto', which sends a server the schemas; or send the tools that the request needs",
-        )
     neutral = GenerateParams()
     for name in options:
         if getattr(params, name) != getattr(neutral, name):
