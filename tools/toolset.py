@@ -134,6 +134,7 @@ class ToolSet:
         self._call_grammars = grammars
         self._lock = threading.Lock()
         self._messages: tuple[Message, ...] | None = None
+        self._names_only = False  # arguments of calls do not matter
         self._now: dict[str, Tool] | None = None
         self._context: Context | None = None
         self._grammars: dict[Any, Grammar] = {}
@@ -443,9 +444,8 @@ class ToolSet:
         Args:
             in_grammar: the server has the grammar of the turn, with the values of the conversation.
         """
-        live = [tool for tool in self if tool.readable is not tool]
         keywords = (KEYWORD,) if in_grammar else LIVE
-        return tuple(tool.name + place for tool in live for place in places_of(tool.parameters, keywords))
+        return tuple(tool.name + place for tool in self for place in places_of(tool.parameters, keywords))
 
     def to_structural_tag(
         self,
@@ -650,7 +650,7 @@ class ToolSet:
             LiveValuesError: a callable that gives live values failed.
             ToolCallError: the call was malformed as it was written.
         """
-        call = as_call(call)
+        call = replace(as_call(call), arguments={}, raw="{}", error=None) if self._names_only else as_call(call)
         malformed = call.error is not None and call.error.startswith(MALFORMED)
         if call.name not in self._tools and (call.name or not malformed):
             raise self._unknown(call.name)
@@ -800,10 +800,11 @@ class ToolSet:
         return frozenset(tool.name for tool in self if tool.deferred or is_large or mode == "names")
 
     def named(self) -> ToolSet:
-        """Return the tools that may be called now, without parameters: for a request that chooses one of them."""
-        from .named_tools import NamedTools  # a subclass
-
-        return NamedTools(self._offered().values(), self._max_calls)
+        """Return the tools that may be called now, without parameters: for a request that chooses among them."""
+        nothing = {"type": "object", "properties": {}}
+        made = self._with(Tool(tool.name, tool.summary, nothing) for tool in self._offered().values())
+        made._names_only = True
+        return made
 
     def declarations(self, names: Sequence[str]) -> str:
         """Return the full declarations of some tools, one a line, as a text for the prompt."""
