@@ -213,7 +213,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
-    opener = gzip.open if options.data.suffix == ".gz" else open
+    opener: Any = gzip.open if options.data.suffix == ".gz" else open
     with opener(options.data, "rt", encoding="utf-8") as file:
         lines = [line for line in file if line.strip()][: options.limit]
     pairs = [(model, choice) for model in options.models for choice in options.choices]

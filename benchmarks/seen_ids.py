@@ -216,6 +216,7 @@ def main() -> int:
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--name", help="the model's name in the results")
     parser.add_argument("--points", type=int, default=60, help="number of calls, spread over the conversations")
+    parser.add_argument("--most-prompt", type=int, default=8_000, help="leave out longer prompts, in tokens")
     parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
     parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
     parser.add_argument("--keep", metavar="NAME", default=None, help="write benchmarks/results/NAME.json and .md")
@@ -227,14 +228,16 @@ def main() -> int:
         for point in points(package)
         if all(exists(point.systems, name, value) for name, value in point.wanted.items() if name in IDS)
     ]
-    chosen = found[:: max(1, len(found) // options.points)][: options.points]
-    print(f"{len(chosen)} of {len(found)} calls with ids", file=sys.stderr, flush=True)
     sheets: dict[tuple[str, ...], Sheet] = {}
     if options.sheets is not None and options.sheets.exists():
         sheets = {tuple(key): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
     rows: dict[str, list[Sheet]] = {"free": [], "seen": []}
     loading = {} if options.context is None else {"context_window": options.context}
     with load_model(options.model, **loading) as model:
+        most = options.most_prompt
+        short = [one for one in found if model.count_tokens(one.messages, [tool_of(one, seen=False)]) <= most]
+        chosen = short[:: max(1, len(short) // options.points)][: options.points]
+        print(f"{len(chosen)} of {len(found)} calls with ids", file=sys.stderr, flush=True)
         for number, point in enumerate(chosen, 1):
             for way, done in rows.items():
                 key = (options.name or options.model, way, point.name)
@@ -246,7 +249,13 @@ def main() -> int:
                 done.append(sheets[key])
             print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
     name = options.name or options.model.rpartition("/")[2]
-    report = {"model": name, "points": len(found), "ways": [summary(way, done) for way, done in rows.items()]}
+    report = {
+        "model": name,
+        "points": len(found),
+        "short": len(short),
+        "most_prompt": options.most_prompt,
+        "ways": [summary(way, done) for way, done in rows.items()],
+    }
     show(options.keep or "seen_ids", report, table_of(report), keep=options.keep is not None)
     return 0
 
