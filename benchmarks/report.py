@@ -719,6 +719,28 @@ def seen_ids(report: Result) -> str:
     return table((report["model"], *columns), rows)
 
 
+def tools_in_prompt(report: Result) -> str:
+    """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""
+    columns = (
+        "tools",
+        "in the prompt",
+        "prompt tokens",
+        "first token, s",
+        "whole call, s",
+        "right function",
+        "all right",
+    )
+    rows = []
+    for row in report["cells"]:
+        tools = "own" if row["tools"] == 0 else f"own and {row['tools']:,}"
+        if "overflow" in row:
+            rows.append([tools, row["way"], row["overflow"], "does not fit", "", "", ""])
+            continue
+        shares = [interval(row[name], row["asked"]) for name in ("function", "right")]
+        rows.append([tools, row["way"], row["prompt"], row["first"], row["seconds"], *shares])
+    return table(columns, rows)
+
+
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
@@ -800,7 +822,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "engine_rows": below_machine(engine_rows),
     "sureness": below_machine(sureness),
     "seen_ids": below_machine(seen_ids),
-    "seen_ids_smollm2": below_machine(seen_ids),
+    "tools_in_prompt": below_machine(tools_in_prompt),
     "bfcl_v4": below_machine(bfcl_v4),
     "needle_suites": below_machine(needle_suites),
     "engine_steps": below_machine(engine_steps),

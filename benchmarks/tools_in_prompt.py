@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from real_model import Case, judge
-from report import interval
-from results_io import show, table
+from report import tools_in_prompt as table_of
+from results_io import show
 
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
 from toolgrammar.core.conversation import Finish, TokenWritten
@@ -199,28 +199,6 @@ def summary(count: int, way: str, answers: Sequence[Sheet]) -> dict[str, Any]:
         # the first request reads the distractors for all
         **{name: round(statistics.median(one[name] for one in answers[1:]), 2) for name in ("first", "seconds")},
     }
-
-
-def table_of(report: dict[str, Any]) -> str:
-    """Return the table of a report."""
-    columns = (
-        "tools",
-        "in the prompt",
-        "prompt tokens",
-        "first token, s",
-        "whole call, s",
-        "right function",
-        "all right",
-    )
-    rows = []
-    for row in report["cells"]:
-        tools = "own" if row["tools"] == 0 else f"own and {row['tools']:,}"
-        if "overflow" in row:
-            rows.append([tools, row["way"], row["overflow"], "does not fit", "", "", ""])
-            continue
-        shares = [interval(row[name], row["asked"]) for name in ("function", "right")]
-        rows.append([tools, row["way"], row["prompt"], row["first"], row["seconds"], *shares])
-    return table(columns, rows)
 
 
 if __name__ == "__main__":
