@@ -73,7 +73,7 @@ TURN_WAYS: dict[str, Way] = {
 }
 ASKS: dict[str, tuple[tuple[str, ...], Mapping[str, Way], dict[str, Any]]] = {
     "turn": (CATEGORIES, TURN_WAYS, {}),
-    "call": (SINGLE, CALL_WAYS, ONE_CALL),
+    "call": (SINGLE, CALL_WAYS | {"grammar, without reasoning": constrained(thinking=False)}, ONE_CALL),
 }
 NAME = "toolgrammar"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -135,7 +136,7 @@ class QuantisedRows:
         indices: npt.NDArray[np.uint8]
         if bits == 3:
             chunks = np.unpackbits(packed, axis=1, bitorder="little").reshape(len(packed), -1, 3)
-            indices = chunks[..., 0] | chunks[..., 1] << 1 | chunks[..., 2] << 2
+            indices = (chunks << np.arange(3, dtype=np.uint8)).sum(axis=2, dtype=np.uint8)
         else:
             shifts = np.arange(0, 8, bits, dtype=np.uint8)
             indices = ((packed[..., None] >> shifts) & np.uint8((1 << bits) - 1)).reshape(len(packed), -1)
@@ -145,12 +146,14 @@ class QuantisedRows:
         return result
 
 
+@lru_cache(maxsize=8)
 def _hadamard(size: int) -> Floats:
     """Return the normalised Walsh-Hadamard matrix; ``size`` is a power of two."""
     matrix = np.ones((1, 1), np.float32)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return matrix / np.float32(np.sqrt(size))
+    result: Floats = matrix / np.float32(np.sqrt(size))
+    return result
 
 
 Tensor = Floats | QuantisedRows | bytes

@@ -124,8 +124,8 @@ class NeedleNetwork:
         offsets = [reader.array(*shape).reshape(layers, -1) for shape in shapes]
         # Each layer reads one lane most, and writes to it alone at first.
         own = np.eye(lanes, dtype=np.float32)[np.arange(layers) % lanes]
-        offsets[0] += 8 * own - 4
-        offsets[1] -= 4 * (1 - own)
+        offsets[0] = offsets[0] + (8 * own - 4)
+        offsets[1] = offsets[1] - 4 * (1 - own)
         width = lanes * config.dim
         counts = (lanes, lanes, lanes**2)
         mixes = [reader.array(layers * count, width).reshape(layers, count, width) for count in counts]
@@ -379,7 +379,8 @@ def _mixed(network: NeedleNetwork, layer: _Layer, inputs: Floats) -> Floats:
     dim, padded = network.config.dim, network.config.padded
     shares = np.exp((scores := inputs @ layer.condition_in) - scores.max(axis=1, keepdims=True))
     condition = 1 + (shares / shares.sum(axis=1, keepdims=True)) @ layer.condition_out
-    wide = inputs if dim == padded else np.pad(inputs, ((0, 0), (0, padded - dim)))
+    wide = np.zeros((len(inputs), padded), np.float32)
+    wide[:, :dim] = inputs
     first, second, third, fourth, fifth, sixth = layer.factors
     wide = _monarch(layer.d1 * wide, first, second)[:, network.first_order]
     wide = layer.d2 * condition * wide + layer.b2
@@ -397,7 +398,7 @@ def _monarch(rows: Floats, left: Floats, right: Floats) -> Floats:
 
 def _normed(rows: Floats) -> Floats:
     """Return rows with a mean square of one."""
-    mean_square: Floats = np.mean(rows * rows, axis=-1, keepdims=True)
+    mean_square: Floats = np.einsum("...i,...i->...", rows, rows)[..., None] / np.float32(rows.shape[-1])
     result: Floats = rows / np.sqrt(mean_square + _EPSILON)
     return result
 
@@ -412,6 +413,6 @@ def _doubly_stochastic(logits: Floats) -> Floats:
     """Return matrices whose rows and columns have the sum one, by Sinkhorn's iteration, ``[n, lanes, lanes]``."""
     matrices: Floats = np.exp(logits - logits.max(axis=-1, keepdims=True))
     for _ in range(_SINKHORN):
-        matrices /= matrices.sum(axis=-1, keepdims=True)
-        matrices /= matrices.sum(axis=-2, keepdims=True)
+        matrices /= np.add.reduce(matrices, axis=-1, keepdims=True)
+        matrices /= np.add.reduce(matrices, axis=-2, keepdims=True)
     return matrices

@@ -206,8 +206,10 @@ class TemplateFormat(WireFormat):
             if self.spacing is not None and turn.whitespace == "single":
                 turn = replace(turn, whitespace=self.spacing)
             calls = self._calls(turn)
-            if self.trail:
-                calls += Grammar.choice(Grammar.literal(""), self.markup(self.trail))
+            if trails := {self.trail, self._space_between if turn.max_calls is None or turn.max_calls > 1 else ""} - {
+                ""
+            }:
+                calls += Grammar.choice(Grammar.literal(""), *map(self.markup, sorted(trails)))
             alternatives.append(calls)
             if self.lead:
                 alternatives.append(self.markup(self.lead) + calls)
@@ -222,6 +224,14 @@ class TemplateFormat(WireFormat):
         if not self.ends:
             return whole
         return whole + Grammar.choice(Grammar.literal(""), *map(Grammar.special, self.ends))
+
+    @property
+    def _space_between(self) -> str:
+        """White space between calls that may stand after the last one, too: a model that writes it and ends its turn
+        would otherwise have to write another call."""
+        if self.finish or not self.parallel:
+            return ""
+        return self.separator[: len(self.separator) - len(self.separator.lstrip(SPACE))]
 
     @property
     def markers(self) -> tuple[str, ...]:

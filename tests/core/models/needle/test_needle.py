@@ -14,6 +14,7 @@ import pytest
 from toolgrammar.core import Message, ModelError, ToolGrammarError, load_model
 from toolgrammar.core.models.needle.backend import NeedleBackend, find_weights
 from toolgrammar.core.models.needle.cact_file import read_cact
+from toolgrammar.core.models.needle.network import NeedleNetwork
 from toolgrammar.core.models.needle.pieces import PieceBPE
 from toolgrammar.core.testing import check_backend
 from toolgrammar.tools import Tool, ToolSet
@@ -144,6 +145,15 @@ def plain_logits(file: Path, ids: list[int]) -> list[Any]:
             lanes = np.exp(logs) @ lanes + wrote[:, None] * (x - u)
         results.append(embedding @ (unit(lanes.mean(axis=0)) * (1 + norm)))
     return results
+
+
+def test_tensors_stay_as_they_are(file: Path) -> None:
+    """The network changes no array of its file."""
+    config, tensors = read_cact(file)
+    _, again = read_cact(file)
+    NeedleNetwork(config, tensors, 16)
+    for one, other in zip(tensors, again, strict=True):
+        assert not isinstance(one, np.ndarray) or np.array_equal(one, other)
 
 
 def test_the_network_against_plain_loops(file: Path) -> None:
