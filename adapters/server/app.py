@@ -37,7 +37,7 @@ from . import bodies
 from .asked import Asked, Served
 from .failures import Failure, failure_of
 from .fields import Fields, RequestError
-from .limits import Limits, Queue
+from .limits import Limits, Queue, Turn
 from .metrics import Metrics
 from .openapi import description
 from .protocols import lm_studio, messages, ollama, openai_form, responses
@@ -52,8 +52,9 @@ A = TypeVar("A", Asked, AskedDecisions)
 
 _logger = logger_of("server")
 
-#: Number of threads that read requests. They take turns, as one interpreter runs them: more would not read faster.
-_READERS = 8
+#: Number of requests that are read at a time, and of more whose reading takes long. They take turns, as one interpreter
+#: runs them: more would not read faster.
+_READING = Limits(max_running=8, max_waiting=1 << 30, max_long=256)
 
 #: Status that is logged and counted where the client left before the answer; no client sees it.
 CLIENT_LEFT = 499
@@ -135,9 +136,11 @@ class _Server:
         self._limits = limits
         self._keys = [key.encode() for key in api_keys]
         self._queues = {name: Queue(limits) for name in self._served}
-        self._metrics = Metrics(self._queues) if metrics else None
+        self._reading = Queue(_READING)
+        self._metrics = Metrics(self._queues, self._reading) if metrics else None
         self._created = int(time.time())
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="toolgrammar-reader")
+        readers = _READING.max_running + _READING.max_long
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="toolgrammar-reader")
         self._responses = responses.Responses(responses.Memory())
         self._told = Told()
         protocols: tuple[Protocol, ...] = (
@@ -174,7 +177,7 @@ class _Server:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        workers = self._limits.max_running * len(self._queues) + 2
+        workers = (self._limits.max_running + self._limits.max_long) * len(self._queues) + 2
         with ThreadPoolExecutor(workers, thread_name_prefix="toolgrammar") as pool:
             asyncio.get_running_loop().set_default_executor(pool)  # one thread for each request that runs
             yield
@@ -279,19 +282,24 @@ class _Server:
         """
         left = threading.Event()
 
-        def check() -> None:
-            if left.is_set():
-                raise CancelledError("the client has disconnected")
-            deadline.check()
+        async def read() -> T:
+            async with self._reading.turn() as turn:
 
-        def run() -> T:
-            with ended_by(check):
-                check()
-                return work()
+                def check() -> None:
+                    if left.is_set():
+                        raise CancelledError("the client has disconnected")
+                    deadline.check()
+                    turn.check()
 
-        task = asyncio.get_running_loop().run_in_executor(self._readers, run)
+                def run() -> T:
+                    with ended_by(check):
+                        check()
+                        return work()
+
+                return await asyncio.get_running_loop().run_in_executor(self._readers, run)
+
         try:
-            return await asyncio.wait_for(_unless_gone(request, task), deadline.end - time.monotonic())
+            return await asyncio.wait_for(_unless_gone(request, read()), deadline.end - time.monotonic())
         except asyncio.TimeoutError:
             deadline.check()
             raise
@@ -352,18 +360,18 @@ class _Server:
     async def _answers(self, asked: Asked) -> list[Generation]:
         """Return all answers to a request."""
         model = self._served.model(asked.model)
-        async with self._queues[self._served.own_name(asked.model)].turn():
+        async with self._queues[self._served.own_name(asked.model)].turn() as turn:
+            params = [_watched(asked.params_of(index), turn) for index in range(asked.answers)]
             if asked.answers == 1:
-                return [await model.agenerate(asked.messages, asked.params_of(0))]
-            params = [asked.params_of(index) for index in range(asked.answers)]
+                return [await model.agenerate(asked.messages, params[0])]
             return await model.agenerate_batch([asked.messages] * asked.answers, params)
 
     async def _events(self, asked: Asked) -> AsyncGenerator[tuple[int, Event], None]:
         """Yield the events of all answers, one answer after the other."""
         model = self._served.model(asked.model)
-        async with self._queues[self._served.own_name(asked.model)].turn():
+        async with self._queues[self._served.own_name(asked.model)].turn() as turn:
             for index in range(asked.answers):
-                events: Any = model.astream(asked.messages, asked.params_of(index))
+                events: Any = model.astream(asked.messages, _watched(asked.params_of(index), turn))
                 async with aclosing(events):
                     async for event in events:
                         yield index, event
@@ -567,6 +575,16 @@ class _Streamed(StreamingResponse):
         finally:
             with anyio.CancelScope(shield=True):
                 await self._pieces.aclose()
+
+
+def _watched(params: GenerateParams, turn: Turn) -> GenerateParams:
+    """Return options with which a request gives its place to another one while its grammar takes long."""
+
+    def cancel() -> bool:
+        turn.check()
+        return False
+
+    return replace(params, cancel=cancel)
 
 
 async def _unless_gone(request: Request, work: Awaitable[T]) -> T:

@@ -19,12 +19,13 @@ class Metrics:
 
     Args:
         queues: the queue of each model.
+        reading: the queue of requests that are read.
 
     Raises:
         MissingDependencyError: prometheus-client is not installed.
     """
 
-    def __init__(self, queues: Mapping[str, Queue]) -> None:
+    def __init__(self, queues: Mapping[str, Queue], reading: Queue) -> None:
         try:
             import prometheus_client as prometheus
         except ImportError:
@@ -51,6 +52,8 @@ class Metrics:
         )
         running = prometheus.Gauge("toolgrammar_running", "Requests that run.", ["model"], registry=registry)
         waiting = prometheus.Gauge("toolgrammar_waiting", "Requests that wait.", ["model"], registry=registry)
+        read = prometheus.Gauge("toolgrammar_reading", "Requests that are read.", registry=registry)
+        read.set_function(lambda: reading.running)
         for name, queue in queues.items():
             running.labels(name).set_function(partial(getattr, queue, "running"))
             waiting.labels(name).set_function(partial(getattr, queue, "waiting"))

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from ..basics.pauses import ended_by
+from ..basics.pauses import Account, ended_by
 from ..conversation.events import Event, Generation
 from ..errors import CancelledError
 from .backend import Session, closed_error
@@ -41,10 +41,10 @@ class Released:
 
 
 class ForwardLock:
-    """Mutex around forward passes; refuses entry after `close`."""
+    """Mutex around forward passes, which its thread may enter repeatedly; refuses entry after `close`."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._is_closed = False
 
     def __enter__(self) -> None:
@@ -72,11 +72,10 @@ class ForwardLock:
 
 
 def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -> Work:
-    """Run a generation; a long step ends early if the request is cancelled, or after its deadline."""
-    if cancel is None and deadline.seconds is None:
-        yield from work
-        return
+    """Run a generation; a long step rests while others do short ones (see `pauses`), and ends early if the request is
+    cancelled, or after its deadline."""
     checked = time.monotonic()
+    account = Account()
 
     def check() -> None:
         nonlocal checked
@@ -90,7 +89,7 @@ def watched(work: Work, cancel: Callable[[], bool] | None, deadline: Deadline) -
     logits: Logits | None = None
     try:
         while True:
-            with ended_by(check):
+            with ended_by(check, account):
                 try:
                     item = work.send(logits)
                 except StopIteration:

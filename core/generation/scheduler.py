@@ -5,19 +5,26 @@ come, first served; gives each running one a share of the pass; and sends logits
 until they request more or end. Prompts are read in pieces, so a long prompt delays other requests by passes of bounded
 size.
 
+If the grammar of a request takes long between two tokens, another thread takes over the passes, and the request comes
+back when its step is done.
+
 The number of tokens of all sequences together is bounded. If it is exceeded, the newest sequence is preempted, and its
 text is read again later. The oldest one always runs, so every request ends.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Union
 
+from ..basics.pauses import ended_by, is_long
 from ..errors import ModelError
 from .backend import BatchBackend, Session
 from .driver import ForwardLock, Item, Released, look_ahead
@@ -54,21 +61,25 @@ class _Request:
         work: the generation.
         emit: receives its items.
         left: set when the caller has abandoned it.
+        lock: held while its session is freed, as during each forward pass.
         forward: its last request for logits.
         ids: the tokens of its sequence, including the requested ones.
         read: number of these tokens that its session has read.
         session: its sequence; None while it waits for admission.
         is_fresh: it advanced in this step, and so has just checked for cancellation.
+        number: its place in the order of arrival.
     """
 
     work: Work
     emit: Emit
     left: threading.Event
+    lock: ForwardLock
     forward: Forward | None = None
     ids: list[int] = field(default_factory=list)
     read: int = 0
     session: Session | None = None
     is_fresh: bool = True
+    number: int = field(default_factory=itertools.count().__next__)
 
     def advance(self, logits: Logits | None) -> bool:
         """Run the generation until it needs logits (``forward``); pass its items on meanwhile. ``logits``: the answer
@@ -106,7 +117,8 @@ class _Request:
         """Free the session; the tokens are kept, to be read again."""
         session, self.session, self.read = self.session, None, 0
         if session is not None:
-            session.close()
+            with self.lock:
+                session.close()
 
     def end(self, outcome: BaseException | None) -> None:
         """Free everything, and pass the outcome to the caller; errors in doing so are ignored.
@@ -134,6 +146,7 @@ class SchedulerCounters:
         preempted: number of preempted sequences.
         running: number of current sequences.
         waiting: number of requests that wait for admission.
+        handed_over: number of long steps during which another thread took over the passes.
     """
 
     passes: int = 0
@@ -144,6 +157,7 @@ class SchedulerCounters:
     preempted: int = 0
     running: int = 0
     waiting: int = 0
+    handed_over: int = 0
 
 
 class Scheduler:
@@ -163,9 +177,12 @@ class Scheduler:
         self._max_tokens = max_tokens
         self._requests: list[_Request] = []  # in order of arrival
         self._arrived: list[_Request] = []
-        self._guard = threading.Lock()  # guards arrivals and the thread
+        self._away: list[_Request] = []  # in a long step, in a thread of their own
+        self._answers: deque[tuple[_Request, int, Logits | Exception]] = deque()  # of the last pass, to be sent
+        self._guard = threading.Lock()  # guards arrivals, requests that are away, and the thread
         self._thread: threading.Thread | None = None
         self._passes = self._rows = self._tokens = self._most_rows = self._most_tokens = self._preempted = 0
+        self._handed_over = 0
 
     @property
     def is_current_thread(self) -> bool:
@@ -175,11 +192,11 @@ class Scheduler:
     def counters(self) -> SchedulerCounters:
         """Return the counters."""
         with self._guard:
-            requests = [*self._requests, *self._arrived]
+            requests = [*self._requests, *self._arrived, *self._away]
         running = sum(request.session is not None for request in requests)
         return SchedulerCounters(
             self._passes, self._rows, self._tokens, self._most_rows, self._most_tokens, self._preempted,
-            running, len(requests) - running,
+            running, len(requests) - running, self._handed_over,
         )  # fmt: skip
 
     def submit(self, works: Sequence[tuple[Work, Emit, threading.Event]]) -> None:
@@ -191,24 +208,30 @@ class Scheduler:
             works: triples of a generation; a function that receives its items, then None or its error, in the
                 scheduler's thread; and an event by which the caller abandons it.
         """
-        requests = [_Request(*work) for work in works]
+        requests = [_Request(*work, self._lock) for work in works]
         requests = [request for request in requests if request.advance(None)]
         if not requests:
             return
         with self._guard:
             self._arrived += requests
             if self._thread is None or not self._thread.is_alive():  # a forked process does not have the thread
-                # Not a daemon: it would be stopped in the middle of a forward pass at exit, which aborts the process.
-                self._thread = threading.Thread(target=self._run, name=_THREAD, daemon=False)
-                self._thread.start()
+                self._start()
+
+    def _start(self) -> None:
+        """Start a thread that runs the forward passes from now on; the guard is held."""
+        # Not a daemon: it would be stopped in the middle of a forward pass at exit, which aborts the process.
+        self._thread = threading.Thread(target=self._run, name=_THREAD, daemon=False)
+        self._thread.start()
 
     def _run(self) -> None:
-        """Advance requests, one forward pass at a time, until none is left: the body of the scheduler's thread. A
-        request that arrives later starts a new thread. An error ends all requests, so that no caller waits for ever."""
-        while True:
+        """Advance requests, one forward pass at a time, until none is left, or another thread has taken over: the body
+        of the scheduler's thread. A request that arrives later starts a new thread. An error ends all requests, so that
+        no caller waits for ever."""
+        while self._answer():
             with self._guard:
-                self._requests += self._arrived
-                self._arrived = []
+                if self._arrived:
+                    self._requests = sorted([*self._requests, *self._arrived], key=lambda request: request.number)
+                    self._arrived = []
                 if not self._requests:
                     self._thread = None
                     return
@@ -220,6 +243,7 @@ class Scheduler:
                 for request in self._requests:
                     request.end(error)
                 self._requests = []
+                self._answers.clear()
 
     def _step(self) -> None:
         """Run one forward pass for all sequences together, and advance the requests whose tokens it has read to the
@@ -250,15 +274,49 @@ class Scheduler:
         for (request, ids), result in zip(rows, results, strict=True):
             assert request.forward is not None
             request.forward.seconds += seconds
+            self._answers.append((request, len(ids), result))
+
+    def _answer(self) -> bool:
+        """Send the logits of the last pass to the requests whose tokens are all read. Return False if another thread
+        has taken over meanwhile: the rest is its business."""
+        while self._answers:
+            request, count, result = self._answers.popleft()
             if isinstance(result, Exception):
                 request.end(result)
                 self._requests.remove(request)
                 continue
-            request.read += len(ids)
-            if request.looks_ahead and ids:  # its sequence was preempted, and is read again
+            request.read += count
+            if request.looks_ahead and count:  # its sequence was preempted, and is read again
                 continue
-            if request.read == len(request.ids) and not request.advance(result):
+            if request.read < len(request.ids):
+                continue
+            with ended_by(partial(self._hand_over, request)):
+                goes_on = request.advance(result)
+            if not self.is_current_thread:
+                self._return(request, goes_on)
+                return False
+            if not goes_on:
                 self._requests.remove(request)
+        return True
+
+    def _hand_over(self, request: _Request) -> None:
+        """At a pause in a long step of a request: let another thread run the passes, if there are other requests."""
+        if not is_long() or not self.is_current_thread or (len(self._requests) == 1 and not self._arrived):
+            return
+        with self._guard:
+            self._requests.remove(request)
+            self._away.append(request)
+            self._handed_over += 1
+            self._start()
+
+    def _return(self, request: _Request, goes_on: bool) -> None:
+        """Take back a request after a long step in a thread that does not run the passes any more."""
+        with self._guard:
+            self._away.remove(request)
+            if goes_on:
+                self._arrived.append(request)
+                if self._thread is None or not self._thread.is_alive():
+                    self._start()
 
     def _goes_on(self, request: _Request) -> bool:
         """Return False if a request is over before its tokens are read: abandoned, past its deadline, or cancelled."""
@@ -281,7 +339,7 @@ class Scheduler:
     def _make_room(self) -> None:
         """Preempt the newest sequences while all together have too many tokens."""
         running = self._running()
-        total = sum(len(request.ids) for request in running)
+        total = sum(len(request.ids) for request in [*running, *self._away])
         while len(running) > 1 and total > self._max_tokens:
             last = running.pop()
             total -= len(last.ids)
@@ -294,11 +352,12 @@ class Scheduler:
         A request waits for another one that is reading a common prefix, and gets a copy of it. Others overtake it.
         """
         running = self._running()
-        total = sum(len(request.ids) for request in running)
+        away = [request for request in self._away if request.session is not None]
+        total = sum(len(request.ids) for request in [*running, *away])
         for request in list(self._requests):
             if request.session is not None:
                 continue
-            if running and (len(running) >= self._max_rows or total + len(request.ids) > self._max_tokens):
+            if running and (len(running) + len(away) >= self._max_rows or total + len(request.ids) > self._max_tokens):
                 return
             if any(self._will_share(request, other) for other in running):
                 continue

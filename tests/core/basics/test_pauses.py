@@ -12,7 +12,9 @@ import pytest
 
 from toolgrammar.core import CancelledError, GenerationTimeoutError, Grammar, LimitError, load_model
 from toolgrammar.core.automaton import lazy_dfa
-from toolgrammar.core.basics.pauses import ended_by, pause
+from toolgrammar.core.basics import pauses
+from toolgrammar.core.basics.pauses import LONG_SECONDS, STEP_SECONDS, Account, ended_by, is_long, pause
+from toolgrammar.core.compiled.gil import HAS_GIL
 from toolgrammar.core.language import node_store, term_store
 from toolgrammar.core.schema.check import problems
 from toolgrammar.core.schema.normal import disjoint, normalise
@@ -153,3 +155,73 @@ def test_another_thread_runs_at_a_pause() -> None:
     with ended_by(check), contextlib.suppress(LimitError):
         Grammar.from_json_schema(COMBINED).matches('"' + "ab" * 30)
     assert len(turns) > 3
+
+
+def spin(seconds: float) -> None:
+    """Use processor time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_work_becomes_long_over_several_steps() -> None:
+    """Expensive steps of one request add up, in whatever thread; many cheap ones, and other requests, do not."""
+    account, found = Account(), []
+
+    def step(seconds: float) -> None:
+        with ended_by(lambda: None, account):
+            spin(seconds)
+            pause()
+            found.append(is_long())
+
+    for _ in range(3):
+        thread = threading.Thread(target=step, args=(LONG_SECONDS / 2,))
+        thread.start()
+        thread.join()
+    assert not found[0] and found[-1] and not is_long()
+    account = Account()
+    for _ in range(50):
+        step(STEP_SECONDS / 4)
+    assert not found[-1]
+
+
+def _rest(monkeypatch: pytest.MonkeyPatch, *, is_expected: bool, check: Callable[[], object] = lambda: None) -> float:
+    """Do long work, and return the seconds for which it rests."""
+    monkeypatch.setattr(pauses._rests, "last_short", float("inf") if is_expected else float("-inf"))
+    slept: list[float] = []
+    monkeypatch.setattr(pauses.time, "sleep", slept.append)
+    monkeypatch.setattr(pauses, "REST", 0.01)
+    with ended_by(check):
+        spin(2 * LONG_SECONDS)
+        pause()
+    return sum(slept)
+
+
+@pytest.mark.skipif(not HAS_GIL, reason="threads run at the same time")
+def test_long_work_rests_while_others_do_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sleeps if there was short work, and does not otherwise; an error of its check ends the rest for others too."""
+    assert _rest(monkeypatch, is_expected=True) > 0
+    assert _rest(monkeypatch, is_expected=False) == 0
+    checks = []
+
+    def check() -> None:
+        checks.append(1)
+        if len(checks) > 1:
+            raise OverError
+
+    with pytest.raises(OverError):
+        _rest(monkeypatch, is_expected=True, check=check)
+    assert not pauses._rests._lock.locked()
+
+
+@pytest.mark.skipif(not HAS_GIL, reason="threads run at the same time")
+def test_only_short_work_makes_others_rest() -> None:
+    """The end of a short block is what long work rests for; that of a long one, or of a block around it, is not."""
+    with ended_by(lambda: None):
+        pass
+    before = pauses._rests.last_short
+    assert before > float("-inf")
+    with ended_by(lambda: None), ended_by(lambda: None):
+        spin(2 * LONG_SECONDS)
+        pause()
+    assert pauses._rests.last_short == before

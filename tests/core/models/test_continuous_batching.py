@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from toolgrammar.core import (
     ModelError,
     load_model,
 )
+from toolgrammar.core.basics.pauses import LONG_SECONDS, pause
 from toolgrammar.core.generation.scheduler import MIN_SHARED, PASS_TOKENS, Scheduler
 from toolgrammar.core.validation import is_valid
 
@@ -425,3 +427,34 @@ def test_exact_choices_are_the_same_together(load: Load) -> None:
         (first,), (second,) = one.choices, other.choices
         assert first.value == second.value and first.passes == second.passes == 1
         assert all(abs(first.probabilities[name] - share) < 1e-6 for name, share in second.probabilities.items())
+
+
+def test_a_long_step_does_not_stop_the_passes(load: Load, alone: Callable[..., Any]) -> None:
+    """While the grammar of one request takes long after its prompt is read, the others end; then it ends too, and each
+    gets what it would get alone."""
+    asked = requests(6)
+    expected = alone(asked)
+    is_done, is_held = threading.Event(), threading.Event()
+
+    def cancel() -> bool:
+        """Take long in the first step after the prompt, with pauses, until the others are done."""
+        if threading.current_thread().name == "toolgrammar-scheduler" and not is_held.is_set():
+            is_held.set()
+            end = time.thread_time() + 2 * LONG_SECONDS
+            while time.thread_time() < end:
+                pass
+            deadline = time.monotonic() + 60
+            while not is_done.wait(0.005) and time.monotonic() < deadline:
+                pause()
+        return False
+
+    with opened(load(max_rows=8)) as model, ThreadPoolExecutor(8) as pool:
+        prompt, params = requests(1)[0]
+        long = pool.submit(model.generate, prompt, replace(params, cancel=cancel))
+        assert is_held.wait(60)
+        together = list(pool.map(lambda request: model.generate(*request), asked))
+        assert not long.done()
+        is_done.set()
+        assert results([long.result()]) == expected[:1]
+        assert model.scheduler.counters().handed_over == 1
+    assert results(together) == expected
