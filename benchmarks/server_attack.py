@@ -1,33 +1,36 @@
-"""The server under hostile and honest load at once: does it answer, and does it end?
+"""The server under hostile and honest load at once: does it answer, how much slower, and does it end?
 
-    python benchmarks/server_attack.py [--seconds 120] [--idle 10] [--hostile 5] [--honest 50] [--keep]
+    python benchmarks/server_attack.py [--seconds 120] [--rounds 4] [--hostile 5] [--small 50] [--json FILE] [--keep]
 
-Starts ``toolgrammar serve embedded`` on the loopback interface. Honest clients ask for one call of a small tool, again
-and again: first alone, then beside as many more honest clients as there are hostile ones, then beside the hostile
-clients. Those send schemas that expand (references that multiply, members in members, alternatives in alternatives,
-counts in counts) and bodies of 4 MB (empty lists, unknown fields), and hang up after a second or wait for the answer,
-by turns. ``/health`` is asked ten times a second. At the end the hostile clients hang up, and the time until all slots
-of the model are free is measured; then the server gets SIGTERM while hostile requests run.
+Starts ``toolgrammar serve embedded`` on the loopback interface. Small clients ask for one call of a small tool, each
+again as soon as it is answered, a third of them streamed. In each round they do so three times: *alone*; beside clients
+that send the *same* request; and beside as many *hostile* ones. Their throughput under hostile load is compared with
+both. The parts alternate, so that other load on the machine meets all three.
 
-The process is measured as it is: on a busy machine, compare the phases of one run. All clients are on the same machine
-as the server and take processor time from it.
+Hostile clients send schemas that are expensive to read, to compile, at the first mask or at a later one (references
+that multiply, members in members, alternatives in alternatives, counts in counts, large enums), long texts, and bodies
+of 4 MB. They hang up after a second or wait for the answer, and stream or do not, by turns. ``/health`` is asked ten
+times a second all the while. After each hostile part all its clients leave, and the time is taken until no request of
+them runs. At the end, the server gets SIGTERM while hostile and small requests run.
+
+Each group of clients is a process of its own, so that one does not wait for another's interpreter.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import itertools
 import json
 import multiprocessing
+import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +51,22 @@ TOOL = {
     },
 }
 
+#: Longest time in seconds that a client waits for an answer.
+PATIENCE = 60.0
 
-def hostile_schemas() -> list[dict[str, Any]]:
-    """Return schemas of at most some hundred bytes each that expand."""
+#: A pattern of three languages with thousands of states each, any combination of which may be the present one.
+COMBINED = "^(?=[a-z]*a[a-z]{30}b)(?=[a-z]*c[a-z]{30}d)(?=[a-z]*e[a-z]{25}f)[a-z]*$"
+
+
+def hostile_parameters() -> dict[str, dict[str, Any]]:
+    """Return schemas of a tool's parameters, by kind."""
+
+    def tool(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"type": "object", "properties": {"x": schema}, "required": ["x"], **more}
 
     def references(keyword: str) -> dict[str, Any]:
         levels = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 6} for n in range(8)}
-        return {"$ref": "#/$defs/d0", "$defs": {**levels, "d8": {"type": "string"}}}
+        return tool({"$ref": "#/$defs/d0"}, **{"$defs": {**levels, "d8": {"type": "string"}}})
 
     nested: dict[str, Any] = {"type": "string"}
     for _ in range(5):
@@ -62,196 +74,217 @@ def hostile_schemas() -> list[dict[str, Any]]:
     members: dict[str, Any] = {"type": "object", "minProperties": 300}
     members["additionalProperties"] = dict(members)
     both = [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}, {"contains": {"type": "number"}}]
-    return [
-        *(references(keyword) for keyword in ("anyOf", "allOf", "oneOf")),
-        nested,
-        members,
-        {"type": "array", "oneOf": both},
-        {"type": "string", "pattern": "^(([a-z]{1,100}){1,100}){1,100}$"},
-        {"type": "object", "patternProperties": {"a": {"multipleOf": 9.5}, "c": {"multipleOf": 86400}}},
+    formula = {"allOf": [{"anyOf": [{"minimum": i * j} for j in range(6)]} for i in range(6)]}
+    objects = [
+        {"type": "object", "required": [f"p{i}"], "properties": {f"p{i}": {"type": "integer"}, "x": {"const": i}}}
+        for i in range(60)
     ]
+    names = [f"{number * 7_919 % 99_991:05d}-{'x' * (number % 17)}" for number in range(20_000)]
+    many = {f"p{n}": {"type": "string", "pattern": f"^[a-{chr(98 + n % 24)}]{{1,{n % 90 + 9}}}$"} for n in range(2_000)}
+    return {
+        **{f"references in {keyword}": references(keyword) for keyword in ("anyOf", "allOf", "oneOf")},
+        "nested oneOf": tool(nested),
+        "objects in oneOf": tool({"oneOf": objects}),
+        "members in members": tool(members),
+        "arrays of two kinds": tool({"type": "array", "oneOf": both}),
+        "counts in counts": tool({"type": "string", "pattern": "^(([a-z]{1,100}){1,100}){1,100}$"}),
+        "patterns together": tool({"type": "string", "pattern": COMBINED}),
+        "names by patterns": tool(
+            {"type": "object", "patternProperties": {"a": {"multipleOf": 9.5}, "c": {"multipleOf": 86400}}}
+        ),
+        "formula": tool({"type": "number", **formula}),
+        "large enum": tool({"enum": names}),
+        "many patterns": tool({"type": "object", "properties": many}),
+        "distinct items": tool({"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": 20}),
+    }
 
 
 def hostile_bodies() -> list[bytes]:
-    """Return bodies of almost the largest size: as many values as fit, and as many unknown fields."""
+    """Return the bodies of hostile requests: the schemas, a long text, and bodies of almost the largest size."""
+    bodies = []
+    for number, parameters in enumerate(hostile_parameters().values()):
+        tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
+        more = {"tools": tools, "tool_choice": "required", "temperature": 1.0, "stream": number % 2 == 1}
+        bodies.append({**asked("hi"), **more})
+    bodies.append(asked("a long text, with words. " * 40_000))
     fields = {f"unknown_{n}": 0 for n in range(200_000)}
-    return [b"[" + b"[]," * 1_390_000 + b"[]]", json.dumps({"model": "embedded", "messages": [], **fields}).encode()]
+    bodies.append({**asked("hi"), **fields})
+    return [*(json.dumps(body).encode() for body in bodies), b"[" + b"[]," * 1_390_000 + b"[]]"]
 
 
-def send(url: str, body: bytes, limit: float) -> int:
-    """Send a body; return the status."""
-    kind = {"Content-Type": "application/json"}
-    return httpx.post(f"{url}/v1/chat/completions", content=body, headers=kind, timeout=limit).status_code
+def asked(text: str) -> dict[str, Any]:
+    """Return a request for at most 60 tokens."""
+    return {"model": "embedded", "messages": [{"role": "user", "content": text}], "max_tokens": 60}
 
 
-def ask(url: str, schema: dict[str, Any] | None, limit: float, client: Any = httpx) -> int:
-    """Send one request; return its status."""
-    body: dict[str, Any] = {"model": "embedded", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 60}
-    if schema is None:
-        body |= {"tools": [TOOL], "tool_choice": "required"}
-    else:
-        parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
-        body |= {"tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}]}
-        body |= {"tool_choice": "required", "temperature": 1.0}
-    status: int = client.post(f"{url}/v1/chat/completions", json=body, timeout=limit).status_code
-    return status
+def small_body(number: int) -> bytes:
+    """Return the body of a small request."""
+    return json.dumps(
+        {**asked("hi"), "tools": [TOOL], "tool_choice": "required", "stream": number % 3 == 0, "seed": number}
+    ).encode()
 
 
-def wait_for(url: str) -> None:
-    """Wait until the server answers."""
-    for _ in range(1200):
-        with contextlib.suppress(httpx.HTTPError):
-            httpx.get(f"{url}/health", timeout=1)
-            return
-        time.sleep(0.1)
-    raise SystemExit("the server does not start")
+async def send(client: httpx.AsyncClient, body: bytes, limit: float) -> tuple[float, str]:
+    """Send one request; return the seconds until its whole answer, and its status."""
+    begin = time.monotonic()
+
+    async def whole() -> str:
+        kind = {"Content-Type": "application/json"}
+        response = await client.post("/v1/chat/completions", content=body, headers=kind)
+        whole = response.status_code == 200 and b"arguments" in response.content
+        return "answered" if whole and b'"error"' not in response.content else str(response.status_code)
+
+    try:
+        status = await asyncio.wait_for(whole(), limit)
+    except asyncio.TimeoutError:
+        status = "left"
+    except httpx.HTTPError:
+        status = "lost"
+    return time.monotonic() - begin, status
 
 
-def watch(url: str, end: float, answer: Any) -> None:
-    """Ask for ``/health`` ten times a second until a time; send how long each took, in seconds."""
-    seconds: list[float] = []
-    with httpx.Client(timeout=30) as client:
+async def work(url: str, kind: str, clients: int, seconds: float) -> list[tuple[float, str]]:
+    """Send requests of one kind for some time; return how long each took, and its status."""
+    found: list[tuple[float, str]] = []
+    end = time.monotonic() + seconds
+    hostile = itertools.cycle(hostile_bodies()) if kind == "hostile" else None
+
+    async def loop(number: int) -> None:
+        for turn in itertools.count(number):
+            if time.monotonic() >= end:
+                return
+            body = small_body(turn) if hostile is None else next(hostile)
+            left = end - time.monotonic()
+            limit = 1.0 if hostile is not None and turn % 2 else PATIENCE
+            result = await send(client, body, min(limit, left))
+            if result[1] != "left" or limit < left:
+                found.append(result)
+
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    async with httpx.AsyncClient(base_url=url, timeout=None, limits=limits, trust_env=False) as client:
+        await asyncio.gather(*(loop(n) for n in range(clients)))
+    return found
+
+
+async def watch(url: str, seconds: float) -> list[tuple[float, str]]:
+    """Ask for ``/health`` ten times a second."""
+    found: list[tuple[float, str]] = []
+    end = time.monotonic() + seconds
+    async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
+        await client.get("/health")
         while time.monotonic() < end:
             begin = time.monotonic()
             try:
-                client.get(f"{url}/health")
-            except httpx.TransportError:  # it has ended
+                await client.get("/health")
+            except httpx.TransportError:  # the server has ended
                 break
-            seconds.append(time.monotonic() - begin)
-            time.sleep(0.1)
-    answer.send(seconds)
+            found.append((time.monotonic() - begin, "answered"))
+            await asyncio.sleep(0.1)
+    return found
 
 
-def work(url: str, end: float, answer: Any, clients: int) -> None:
-    """Ask for one call of a small tool by some clients until a time; send the seconds and the status of each."""
-    answers: list[tuple[float, int]] = []
-    stop = end - 0.5  # a server that ends answers no new request
-
-    def one() -> None:
-        with httpx.Client() as client:
-            while time.monotonic() < stop:
-                begin = time.monotonic()
-                try:
-                    status = ask(url, None, 60.0, client)
-                except httpx.HTTPError:
-                    status = 0
-                if time.monotonic() < end:
-                    answers.append((time.monotonic() - begin, status))
-
-    run_together([one] * clients)
-    answer.send(answers)
+def serve_group(url: str, wire: Any) -> None:
+    """Do what the main process asks for: the body of a process of clients."""
+    while (order := wire.recv()) is not None:
+        kind, clients, seconds = order
+        run = watch(url, seconds) if kind == "health" else work(url, kind, clients, seconds)
+        wire.send(asyncio.run(run))
 
 
-def attack(url: str, end: float, answer: Any, clients: int) -> None:
-    """Send hostile requests by some clients until a time; send the status of each (0: hung up)."""
-    statuses: list[int] = []
-    schemas, large = hostile_schemas(), hostile_bodies()
+class Group:
+    """A process of clients."""
 
-    def one(number: int) -> None:
-        requests = itertools.cycle(
-            [*(partial(ask, url, one) for one in schemas), *(partial(send, url, one) for one in large)]
-        )
-        for turn in itertools.count(number):
-            left = end - time.monotonic()
-            if left <= 0:
-                return
-            try:
-                statuses.append(next(requests)(min(left, 1.0 if turn % 2 else 30.0)))
-            except httpx.HTTPError:
-                statuses.append(0)
+    def __init__(self, url: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._wire, theirs = context.Pipe()
+        context.Process(target=serve_group, args=(url, theirs), daemon=True).start()
 
-    run_together([partial(one, number) for number in range(clients)])
-    answer.send(statuses)
+    def begin(self, kind: str, clients: int, seconds: float) -> None:
+        """Send requests for some time."""
+        self._wire.send((kind, clients, seconds))
+
+    def end(self) -> list[tuple[float, str]]:
+        """Wait for the end of that time; return what was seen."""
+        found: list[tuple[float, str]] = self._wire.recv()
+        return found
 
 
-def run_together(functions: Sequence[Callable[[], None]]) -> None:
-    """Run functions in threads of their own, until all have returned."""
-    threads = [threading.Thread(target=function, daemon=True) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def processor_seconds(process: int) -> float:
+    """Return the processor time of a process and its children that have ended (Linux); 0 elsewhere."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
-def begun(load: Callable[..., None], url: str, seconds: float, *args: Any) -> Callable[[], Any]:
-    """Begin a load for some seconds, in a process of its own; return a function that waits for its result.
-
-    With all clients in one process, they would add their waits for the interpreter to the times of the server.
-    """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    context.Process(target=load, args=(url, time.monotonic() + seconds, theirs, *args), daemon=True).start()
-    return ours.recv
-
-
-def parts(seconds: Iterable[float], scale: float, digits: int) -> dict[str, float]:
+def parts(seconds: list[float], scale: float, digits: int) -> dict[str, float]:
     """Return the median, the 99th percentile and the longest of some times."""
     ordered = sorted(seconds)
     shares = (("p50", 0.5), ("p99", 0.99), ("worst", 1.0))
     return {name: round(scale * ordered[int(share * (len(ordered) - 1))], digits) for name, share in shares if ordered}
 
 
-def phase(url: str, seconds: float, honest: int, hostile: int = 0) -> dict[str, Any]:
-    """Return the result of one phase: the answers to the honest clients, and the times of ``/health``."""
-    health, answers = begun(watch, url, seconds), begun(work, url, seconds, honest)
-    statuses = begun(attack, url, seconds, hostile)() if hostile else []
-    seen = answers()
-    times = [each for each, status in seen if status == 200]
-    return {
-        "answers_per_second": round(len(times) / seconds, 2),
-        "not_answered": len(seen) - len(times),
-        "honest_s": parts(times, 1, 2),
-        "health_ms": parts(health(), 1e3, 1),
-        "hostile_by_status": {str(code): statuses.count(code) for code in sorted(set(statuses))},
-    }
-
-
-def seconds_until_idle(url: str, limit: float) -> float | None:
-    """Return the time until no request of the model runs or waits; None: longer than the limit, in seconds."""
+def wait_until_free(url: str, limit: float) -> float | None:
+    """Return the seconds until no request runs or waits; None if that takes too long."""
     begin = time.monotonic()
-    while time.monotonic() < begin + limit:
-        lines = httpx.get(f"{url}/metrics", timeout=30).text.splitlines()
-        gauges = ("toolgrammar_running{", "toolgrammar_waiting{")
-        counts = [float(line.split()[-1]) for line in lines if line.startswith(gauges)]
-        assert counts, "the server does not say how many requests run"
-        if not any(counts):
-            return round(time.monotonic() - begin, 2)
-        time.sleep(0.02)
+    with httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+        while time.monotonic() < begin + limit:
+            lines = client.get("/metrics").text.splitlines()
+            # fmt: off
+            counts = [float(line.split()[-1]) for line in lines
+                      if line.startswith(("toolgrammar_running{", "toolgrammar_waiting{", "toolgrammar_reading "))]
+            # fmt: on
+            if not any(counts):
+                return round(time.monotonic() - begin, 2)
+            time.sleep(0.02)
     return None
+
+
+def start(port: int) -> subprocess.Popen[bytes]:
+    """Start the server, and wait until it answers."""
+    command = [sys.executable, "-m", "toolgrammar", "serve", "embedded", "--port", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(1200):
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.get(f"http://127.0.0.1:{port}/health", timeout=1)
+            return server
+        time.sleep(0.1)
+    raise SystemExit("the server does not start")
 
 
 def rendered(result: dict[str, Any]) -> str:
     """Return the result as text with a table."""
-    clients = result["clients"]
-    names = {
-        "alone": f"{clients['honest']} honest clients",
-        "beside_honest": f"{clients['honest'] + clients['hostile']} honest clients",
-        "beside_hostile": f"{clients['honest']} honest clients, {clients['hostile']} hostile",
-    }
+    names = {"alone": "alone", "same": "beside clients that send the same", "hostile": "beside hostile clients"}
     rows = []
     for key, name in names.items():
-        seen = result["phases"][key]
-        honest, health = seen["honest_s"], seen["health_ms"]
-        row = [name, seen["answers_per_second"], seen["not_answered"], honest.get("p50", ""), honest.get("p99", "")]
-        rows.append([*row, *(health.get(share, "") for share in ("p50", "p99", "worst"))])
-    columns = ["", "answers/s", "not answered", "p50, s", "p99, s", "`/health` p50, ms", "p99, ms", "worst, ms"]
-    end = (
-        f"SIGTERM to the end: {result['sigterm_s']} s" if result["sigterm_s"] is not None else "SIGTERM did not end it"
-    )
+        small, health = result["small_s"][key], result["health_ms"][key]
+        row = [name, result["small_per_second"][key], result["small_per_processor_second"][key]]
+        row += [sum(result["small_not_answered"][key].values())]
+        row += [small.get("p50", ""), small.get("p99", "")]
+        rows.append([*row, *(health.get(part, "") for part in ("p50", "p99", "worst"))])
+    columns = ["small clients", "answers/s", "answers/s of the server's processor time", "not answered", "p50, s"]
+    columns += ["p99, s", "`/health` p50, ms", "p99, ms", "worst, ms"]
+    kept, end = result["share_kept"], result["sigterm_s"]
     return (
-        f"{table(columns, rows)}\n\n{result['kept_share']:.0%} of the honest answers are kept beside hostile clients; "
-        f"all slots free {result['seconds_until_idle']} s after they hang up; {end}; "
-        f"{result['peak_memory_mb']:,} MB at most"
+        f"{result['clients']['small']} small clients and {result['clients']['hostile']} others, "
+        f"{result['hostile_seconds']:.0f} s of hostile load; load average of the machine {result['load_average']}.\n\n"
+        f"{table(columns, rows)}\n\n"
+        f"Beside hostile clients, {kept['of_alone']:.0%} of the answers alone are kept, and {kept['of_same']:.0%} of "
+        f"those beside clients that send the same. No request runs {max(result['freed_s'])} s after all have left "
+        f"(the longest of {len(result['freed_s'])} times). "
+        f"SIGTERM under attack: {'it did not end' if end is None else f'{end} s to the end'}; "
+        f"{result['peak_memory_mb']:,} MB at most."
     )
 
 
 def main() -> None:
-    """Run the load, and print the result."""
+    """Run the load, and print what was seen."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=120, help="of the attack; the phases before take a third each")
-    parser.add_argument("--idle", type=float, default=10, help="seconds without load before")
+    parser.add_argument("--seconds", type=float, default=120, help="seconds of hostile load, in all rounds together")
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--hostile", type=int, default=5, help="hostile clients")
-    parser.add_argument("--honest", type=int, default=50, help="honest clients")
+    parser.add_argument("--small", type=int, default=50, help="small clients")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the result for docs/performance.md")
     options = parser.parse_args()
@@ -259,36 +292,78 @@ def main() -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "toolgrammar", "serve", "embedded", "--port", str(port)]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for(url)
-    idle = parts(begun(watch, url, options.idle)(), 1e3, 1)
-    third = options.seconds / 3
-    phases = {
-        "alone": phase(url, third, options.honest),
-        "beside_honest": phase(url, third, options.honest + options.hostile),
-        "beside_hostile": phase(url, options.seconds, options.honest, options.hostile),
-    }
-    slots = seconds_until_idle(url, 120)
-    begun(attack, url, 3.0, options.hostile)
-    time.sleep(2.0)
+    server = start(port)
+    small, others, health = Group(url), Group(url), Group(url)
+    each = options.seconds / options.rounds
+    small.begin("small", options.small, 3.0)  # the grammar of the small tool is compiled, and the clients have started
+    others.begin("small", 1, 1.0)
+    health.begin("health", 1, 1.0)
+    for group in (small, others, health):
+        group.end()
+    found: dict[str, list[list[tuple[float, str]]]] = {"alone": [], "same": [], "hostile": []}
+    waits: dict[str, list[float]] = {name: [] for name in found}
+    seconds: Counter[str] = Counter()
+    processor: Counter[str] = Counter()
+    sent: list[tuple[float, str]] = []
+    freed: list[float | None] = []
+    for _ in range(options.rounds):
+        for name, answers in found.items():
+            begin, used = time.monotonic(), processor_seconds(server.pid)
+            small.begin("small", options.small, each)
+            health.begin("health", 1, each)
+            if name != "alone":
+                others.begin("hostile" if name == "hostile" else "small", options.hostile, each)
+            answers.append(small.end())
+            waits[name] += [one for one, _ in health.end()]
+            theirs = others.end() if name != "alone" else []
+            seconds[name] += time.monotonic() - begin
+            processor[name] += processor_seconds(server.pid) - used
+            if name == "hostile":
+                sent += theirs
+            took = wait_until_free(url, 60)
+            if name == "hostile":
+                freed.append(took)
     memory = peak_memory_mb(server.pid)
+    small.begin("small", options.small, 5.0)
+    others.begin("hostile", options.hostile, 5.0)
+    time.sleep(2.0)
     begin = time.monotonic()
     server.send_signal(signal.SIGTERM)
     try:
-        server.wait(60)
+        server.wait(90)
         ended: float | None = round(time.monotonic() - begin, 2)
     except subprocess.TimeoutExpired:
         ended = None
         server.kill()
-    share = phases["beside_hostile"]["answers_per_second"] / max(phases["alone"]["answers_per_second"], 1e-9)
+    per_second = {
+        name: sum(status == "answered" for run in runs for _, status in run) / (options.rounds * each)
+        for name, runs in found.items()
+    }
     result = {
-        "clients": {"honest": options.honest, "hostile": options.hostile},
-        "seconds": options.seconds,
-        "health_idle_ms": idle,
-        "phases": phases,
-        "kept_share": round(share, 3),
-        "seconds_until_idle": slots,
+        "clients": {"small": options.small, "hostile": options.hostile},
+        "load_average": round(os.getloadavg()[0], 1),
+        "hostile_seconds": options.seconds,
+        "small_per_second": {name: round(rate, 1) for name, rate in per_second.items()},
+        "small_per_processor_second": {
+            name: round(per_second[name] / max(processor[name] / seconds[name], 1e-9), 1) for name in found
+        },
+        "share_kept": {
+            "of_alone": round(per_second["hostile"] / per_second["alone"], 3),
+            "of_same": round(per_second["hostile"] / per_second["same"], 3),
+        },
+        "small_s": {
+            name: parts([one for run in runs for one, status in run if status == "answered"], 1, 2)
+            for name, runs in found.items()
+        },
+        "small_not_answered": {
+            name: dict(Counter(status for run in runs for _, status in run if status != "answered"))
+            for name, runs in found.items()
+        },
+        "health_ms": {name: parts(times, 1e3, 1) for name, times in waits.items()},
+        "server_processor_share": {name: round(processor[name] / seconds[name], 2) for name in found},
+        "hostile_by_status": dict(Counter(status for _, status in sent)),
+        "hostile_s": parts([one for one, status in sent if status not in ("left", "lost")], 1, 2),
+        "freed_s": freed,
         "peak_memory_mb": memory,
         "sigterm_s": ended,
         "exit_code": server.returncode,
