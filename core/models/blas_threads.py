@@ -34,7 +34,8 @@ def blas_threads(count: int | None) -> Iterator[None]:
         with _lock:
             _running -= 1
             if _running == 0 and _limiter is not None:
-                _limiter.restore_original_limits()
+                # Unlike `restore_original_limits`, this lets another thread set the next limit.
+                _limiter.__exit__(None, None, None)
 
 
 _controller: Any = None

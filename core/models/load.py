@@ -13,6 +13,9 @@ from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
 from .model import LocalModel, Model
 
+#: Options of `LocalModel` for models whose requests share forward passes.
+_SHARED = ("max_rows", "max_running_tokens")
+
 
 def load_model(uri: str, **options: Any) -> Model:
     """Load a model.
@@ -31,7 +34,7 @@ def load_model(uri: str, **options: Any) -> Model:
             ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:``, ``needle`` and ``onnx:``; ``threads`` and
             ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``,
             ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and
-            ``max_running_tokens`` (there, too) for ``hf:`` and ``mlx:``; those of `RemoteModel` for servers.
+            ``max_running_tokens`` (there, too) for all but ``onnx:`` and ``needle``; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address is unknown, or the model cannot be loaded.
@@ -44,18 +47,18 @@ def load_model(uri: str, **options: Any) -> Model:
     if scheme == "embedded" and not rest:
         from .numpy_llama.embedded import EmbeddedBackend
 
-        return _local(EmbeddedBackend, (), options, uri)
+        return _local(EmbeddedBackend, (), options, uri, shared=_SHARED)
     if uri == "smollm2":
         from .numpy_llama.backend import NumpyBackend
         from .published import SMOLLM2, pull
 
-        return _local(NumpyBackend, (pull(SMOLLM2), uri), options, uri)
+        return _local(NumpyBackend, (pull(SMOLLM2), uri), options, uri, shared=_SHARED)
     if scheme == "numpy" and separator:
         if not rest:
             raise ModelError("the address numpy: lacks a file", hint="numpy:PATH, for example numpy:./model.gguf")
         from .numpy_llama.backend import NumpyBackend
 
-        return _local(NumpyBackend, (rest, rest), options, uri)
+        return _local(NumpyBackend, (rest, rest), options, uri, shared=_SHARED)
     if scheme == "needle":
         from .needle.backend import NeedleBackend
 
@@ -65,7 +68,7 @@ def load_model(uri: str, **options: Any) -> Model:
             raise ModelError("the address hf: lacks a model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
         from .transformers.backend import HFBackend
 
-        return _local(HFBackend, (rest,), options, uri, shared=("max_rows", "max_running_tokens"))
+        return _local(HFBackend, (rest,), options, uri, shared=_SHARED)
     if scheme == "gguf" and separator:
         if not rest:
             raise ModelError(
@@ -74,7 +77,7 @@ def load_model(uri: str, **options: Any) -> Model:
             )
         from .llama_cpp.backend import GGUFBackend
 
-        return _local(GGUFBackend, (rest,), options, uri)
+        return _local(GGUFBackend, (rest,), options, uri, shared=("max_rows",))
     if scheme == "onnx" and separator:
         if not rest:
             raise ModelError("the address onnx: lacks a folder", hint="onnx:FOLDER, for example onnx:./my-model")
@@ -86,7 +89,7 @@ def load_model(uri: str, **options: Any) -> Model:
             raise ModelError("the address mlx: lacks a model", hint="mlx:NAME-OR-PATH, for example mlx:./my-model")
         from .mlx_lm.backend import MlxBackend
 
-        return _local(MlxBackend, (rest,), options, uri, shared=("max_rows", "max_running_tokens"))
+        return _local(MlxBackend, (rest,), options, uri, shared=_SHARED)
     if scheme in SERVERS and separator:
         from .remote import RemoteModel
 

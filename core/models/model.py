@@ -433,8 +433,8 @@ class LocalModel(Model):
         warm_seconds: maximum time of `Constraint.warm` while a prompt is read; 0: no warming.
         max_rows: maximum number of concurrent sequences that share forward passes; other requests wait, first come,
             first served. 1: no shared forward passes.
-        max_running_tokens: maximum number of tokens of all these sequences; a single one may have more. None: 65,536,
-            or the context window if that is more.
+        max_running_tokens: maximum number of tokens of all these sequences; a single one may have more. None: the
+            ``capacity`` of the backend if it has one, else 65,536, or the context window if that is more.
 
     Attributes:
         backend: the loaded model.
@@ -459,7 +459,8 @@ class LocalModel(Model):
         self._default_max_tokens = default_max_tokens
         self._lock = ForwardLock()
         self._max_rows = max_rows
-        self._max_running_tokens = max_running_tokens or max(MAX_TOKENS, backend.context_window)
+        capacity = getattr(backend, "capacity", None)
+        self._max_running_tokens = max_running_tokens or capacity or max(MAX_TOKENS, backend.context_window)
         self._scheduler: Scheduler | None = None
         self._is_scheduled: bool | None = None  # None: unknown
         self._scheduler_lock = threading.Lock()  # held while it is decided if there is a scheduler

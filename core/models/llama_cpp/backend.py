@@ -1,7 +1,8 @@
 """Models in GGUF files, run by llama.cpp through the functions of ``llama.h``, under our own loop.
 
-Each session has its own llama.cpp context, so sessions do not compete for space in a cache. Only functions of
-``llama.h`` are called; sampling, grammars and chat handlers of llama.cpp's packages are not used.
+Requests at the same time share one llama.cpp context and its forward passes (`SharedContext`). A model whose state
+cannot be truncated (a recurrent one), and a session outside of shared passes, has a context for each sequence. Only
+functions of ``llama.h`` are called; sampling, grammars and chat handlers of llama.cpp's packages are not used.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +22,13 @@ from ...errors import ModelError
 from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
-from ..local_backend import LocalBackend
-from ..prefix_cache import PREFIX_BYTES
+from ..local_backend import SharedPasses
+from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import OwnTokens, check_crop, check_new_tokens
 from ..stores import family_template, resolve
 from .library import llama_library
+from .shared import SharedContext, Slot, no_copy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,7 +40,7 @@ DEFAULT_WINDOW = 8192
 _UBATCH = 512
 
 
-class GGUFBackend(LocalBackend):
+class GGUFBackend(SharedPasses):
     """A causal model and its tokenizer in one GGUF file; implements `Backend`.
 
     Vocabulary, control tokens, end-of-text tokens and chat template come from the file. llama.cpp's own messages
@@ -53,6 +56,11 @@ class GGUFBackend(LocalBackend):
         prefix_cache: maximum size of the prefix cache, in bytes. The newest sequence has the size of a whole window,
             older ones that of their tokens. By default 512 MiB, or one window if that is more; 0: no cache.
         tool_format: the wire format of the model's tool calls; None: detect it from the chat template.
+        max_running_tokens: maximum number of tokens of all sequences that share forward passes, for which llama.cpp
+            allocates one cache; by default the context window.
+
+    Attributes:
+        capacity: maximum number of tokens of all sequences that share forward passes.
 
     Raises:
         MissingDependencyError: neither llama-cpp-python nor xllamacpp is installed.
@@ -67,15 +75,19 @@ class GGUFBackend(LocalBackend):
         gpu_layers: int = -1,
         prefix_cache: int | None = None,
         tool_format: str | None = None,
+        max_running_tokens: int | None = None,
     ) -> None:
         library = llama_library()
         stored = resolve(path)
         file = path if stored is None else str(stored.path)
         if not Path(file).is_file():
             raise ModelError(f"the file {file!r} does not exist", hint="gguf:/path/to/model.gguf")
-        self._weights = _Weights(library, file, gpu_layers)
+        self._weights = Weights(library, file, gpu_layers)
         trained = int(library.llama_model_n_ctx_train(self._weights.model))
         window = int(context_window or min(trained or DEFAULT_WINDOW, DEFAULT_WINDOW))
+        self.capacity = max(window, max_running_tokens or 0)
+        self._shared: SharedContext | None = None
+        self._batches: bool | None = None
         self._threads = threads or max(1, _processors() // 2)
         vocabulary = _vocabulary(self._weights)
         source = (library.llama_model_chat_template(self._weights.model, None) or b"").decode("utf-8", "replace")
@@ -127,12 +139,54 @@ class GGUFBackend(LocalBackend):
         self._sessions.add(session)
         return session
 
+    def can_batch(self) -> bool:
+        """Return True if sequences of this model can share forward passes; the first call allocates their cache.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        weights = self._open()
+        if self._batches is None:
+            try:
+                if not weights.is_recurrent:
+                    self._shared = SharedContext(weights, self.context_window, self.capacity, self._threads)
+            except ModelError:
+                pass
+            self._batches = self._shared is not None
+        return self._batches
+
+    def begin(self, prompt: Sequence[int]) -> PrefixSession:
+        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
+
+        Raises:
+            ModelError: the model is closed.
+        """
+        self._sessions.check()
+        session = self.prefixes.start(self._new_shared)
+        session.begin(prompt, shares=True)
+        return session
+
+    def _new_shared(self) -> GGUFSession:
+        """Return an empty sequence of the shared context."""
+        self._sessions.check()
+        assert self._shared is not None
+        slot = self._shared.slot()
+        session = GGUFSession(slot, self._new_shared)
+        self._sessions.add(session)
+        return session
+
+    def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+        own: list[Any] = list(rows)
+        return [own[0][0].extend(own[0][1])] if len(own) == 1 else extend_rows(own)
+
     def close(self) -> None:
         """Free the model and all its sessions; closing twice is allowed."""
         super().close()
+        if self._shared is not None:
+            self._shared.close()
         self._weights.close()
 
-    def _open(self) -> _Weights:
+    def _open(self) -> Weights:
         self._sessions.check()
         return self._weights
 
@@ -149,8 +203,10 @@ class GGUFSession(OwnTokens):
     truncated (a recurrent one) reads the whole sequence again after a crop, which is slower, but exact.
     """
 
-    def __init__(self, context: _Context, make: Callable[[], GGUFSession]) -> None:
-        self._context: _Context | None = context
+    def __init__(self, context: _Context | Slot, make: Callable[[], GGUFSession]) -> None:
+        self._context: _Context | Slot | None = None
+        self._shared = context.context if isinstance(context, Slot) else None
+        self._hold(context)
         self._state: Any = None  # a copy of the state, while there is no context
         self._weights = context.weights
         self._make = make
@@ -164,16 +220,7 @@ class GGUFSession(OwnTokens):
             ContextOverflowError: they do not fit in the context window.
             ModelError: there are none, one is out of range, the session is closed, or llama.cpp fails.
         """
-        context = self._open()
-        ids = check_new_tokens(token_ids, len(self._ids), context.window, context.weights.size)
-        try:
-            logits = context.decode([*self._ids[self._cached :], *ids])
-        except BaseException:
-            self._forget(len(self._ids))
-            raise
-        self._ids += ids
-        self._cached = len(self._ids)
-        return logits
+        return extend_rows([(self, token_ids)])[0]
 
     def crop(self, length: int) -> None:
         """Remove all tokens after the first ``length``.
@@ -188,11 +235,14 @@ class GGUFSession(OwnTokens):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes: that of a whole window, or of the copy of the state after `rest`."""
+        """Size in bytes: that of a whole window, in a shared context that of its tokens, or of the copy of the state
+        after `rest`."""
         if self._state is not None:
             return len(self._state)
         context = self._context
-        return 0 if context is None or context.is_closed else context.weights.cache_bytes(context.window)
+        if context is None or context.is_closed:
+            return 0
+        return context.weights.cache_bytes(context.length if isinstance(context, Slot) else context.window)
 
     def keeps(self, length: int) -> bool:
         """Return True if the session can be reduced to its first ``length`` tokens without reading them again."""
@@ -214,7 +264,7 @@ class GGUFSession(OwnTokens):
         """Return an independent session with the first ``length`` tokens."""
         twin = self._make()
         try:
-            twin._open().restore(self._open().state() if self._state is None else self._state)
+            twin._open().restore(self._open().state() if self._state is None else self._state, self._cached)
         except BaseException:
             twin.close()
             raise
@@ -235,23 +285,59 @@ class GGUFSession(OwnTokens):
         """Remove from llama.cpp all tokens after the first ``length``."""
         self._cached = length if self._open().crop(length) else 0
 
-    def _open(self) -> _Context:
+    def _hold(self, context: _Context | Slot) -> None:
+        self._context = context
+        if isinstance(context, Slot):
+            context.set_aside = self.rest
+
+    def _open(self) -> _Context | Slot:
         """Return the session's context; one that was put aside as a saved state is first restored into a new context,
         completely or not at all. Raise an error if the session was closed."""
         if self._state is not None:
             twin = self._make()
             try:
-                twin._open().restore(self._state)
+                twin._open().restore(self._state, self._cached)
             except BaseException:
                 twin.close()
                 raise
-            self._context, twin._context, self._state = twin._context, None, None
+            context, twin._context, self._state = twin._context, None, None
+            assert context is not None
+            self._hold(context)
         if self._context is None or self._context.is_closed:
             raise closed_error("session")
         return self._context
 
 
-class _Weights:
+def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
+    """Append tokens to several sequences, in one forward pass if they share a context; return the logits after the last
+    token of each. An error changes nothing."""
+    shared = {id(session._shared): session._shared for session, _ in rows}
+    context = next(iter(shared.values())) if len(rows) > 1 and len(shared) == 1 else None
+    with nullcontext() if context is None else context.together() as pin:
+        contexts = []
+        for session, _ in rows:
+            contexts.append(session._open())
+            if pin is not None:
+                pin(contexts[-1])
+        new = [
+            check_new_tokens(ids, len(session._ids), own.window, own.weights.size)
+            for (session, ids), own in zip(rows, contexts, strict=True)
+        ]
+        unread = [[*session._ids[session._cached :], *ids] for (session, _), ids in zip(rows, new, strict=True)]
+        try:
+            pairs: list[Any] = list(zip(contexts, unread, strict=True))
+            logits = [own.decode(ids) for own, ids in pairs] if context is None else context.decode(pairs)
+        except BaseException:
+            for session, _ in rows:
+                session._forget(len(session._ids))
+            raise
+        for (session, _), ids in zip(rows, new, strict=True):
+            session._ids += ids
+            session._cached = len(session._ids)
+        return logits
+
+
+class Weights:
     """A loaded model file; freed once, after its contexts."""
 
     def __init__(self, library: Any, path: str, gpu_layers: int) -> None:
@@ -276,9 +362,11 @@ class _Weights:
 
     @property
     def is_closed(self) -> bool:
+        """True after `close`."""
         return not self._free.alive
 
     def close(self) -> None:
+        """Free the model; closing twice is allowed."""
         self._free()
 
     def cache_bytes(self, window: int) -> int:
@@ -319,7 +407,7 @@ class _Weights:
 class _Context:
     """A llama.cpp context with one sequence; freed once, and before the model."""
 
-    def __init__(self, weights: _Weights, window: int, threads: int) -> None:
+    def __init__(self, weights: Weights, window: int, threads: int) -> None:
         library = weights.library
         params = library.llama_context_default_params()
         params.n_ctx = window
@@ -367,20 +455,17 @@ class _Context:
         library = self.weights.library
         buffer = (ctypes.c_uint8 * library.llama_state_seq_get_size(self._pointer, 0))()
         if not library.llama_state_seq_get_data(self._pointer, buffer, len(buffer), 0):
-            raise self._no_copy()
+            raise no_copy()
         return buffer
 
-    def restore(self, state: Any) -> None:
-        """Restore a copy of a state, in a new context.
+    def restore(self, state: Any, length: int) -> None:
+        """Restore a copy of a state of ``length`` tokens, in a new context.
 
         Raises:
             ModelError: llama.cpp cannot restore it.
         """
         if not self.weights.library.llama_state_seq_set_data(self._pointer, state, len(state), 0):
-            raise self._no_copy()
-
-    def _no_copy(self) -> ModelError:
-        return ModelError("llama.cpp cannot copy a sequence", hint="switch the prefix cache off: prefix_cache=0")
+            raise no_copy()
 
     def crop(self, length: int) -> bool:
         """Remove all tokens after the first ``length``; if that is impossible, remove all, and return False."""
@@ -396,11 +481,11 @@ class _Context:
         return kept
 
 
-def _free_context(weights: _Weights, pointer: Any) -> None:
+def _free_context(weights: Weights, pointer: Any) -> None:
     weights.library.llama_free(pointer)
 
 
-def _vocabulary(weights: _Weights) -> Vocabulary:
+def _vocabulary(weights: Weights) -> Vocabulary:
     """Return the vocabulary of a file: text tokens with the bytes of llama.cpp, all others as control tokens."""
     library = weights.library
     control = library.LLAMA_TOKEN_ATTR_CONTROL | library.LLAMA_TOKEN_ATTR_UNKNOWN

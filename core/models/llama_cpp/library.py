@@ -45,7 +45,7 @@ class ModelParams(ctypes.Structure):
 
 class ContextParams(ctypes.Structure):
     """The beginning of ``struct llama_context_params``. The other fields keep their defaults: full caches of sliding
-    windows, and no timing."""
+    windows, and no timing; but for `share_cache`."""
 
     _fields_ = (
         ("n_ctx", c_uint32),
@@ -59,6 +59,25 @@ class ContextParams(ctypes.Structure):
         ("n_threads_batch", c_int32),
         ("rest", c_uint8 * _REST),
     )
+
+
+#: The defaults of the last boolean fields: ``embeddings``, ``offload_kqv``, ``no_perf``, ``op_offload``, ``swa_full``,
+#: and ``kv_unified``, with the unused bytes up to the pointer after them.
+_FLAGS = bytes((0, 1, 1, 1, 1, 0, 0, 0))
+
+
+def share_cache(params: Any) -> bool:
+    """Set the parameter ``kv_unified`` of a context: its sequences share one cache. Return False if it is not found;
+    the caller tests its effect by ``llama_n_ctx_seq``."""
+    if hasattr(params, "kv_unified"):
+        params.kv_unified = True
+        return True
+    start = ContextParams.rest.offset
+    found = bytes(params.rest).find(_FLAGS)
+    if not isinstance(params, ContextParams) or found < 0 or (start + found) % 8:
+        return False
+    params.rest[found + 5] = 1
+    return True
 
 
 class Batch(ctypes.Structure):
@@ -122,6 +141,12 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "llama_state_seq_set_data": (c_size_t, c_void_p, POINTER(c_uint8), c_size_t, c_int32),
 }
 
+#: The same for functions that a library may lack; without them, sequences share no forward passes.
+_OPTIONAL: dict[str, tuple[Any, ...]] = {
+    "llama_n_ctx": (c_uint32, c_void_p),
+    "llama_n_ctx_seq": (c_uint32, c_void_p),
+}
+
 
 def llama_library() -> Any:
     """Return an object with the functions of ``llama.h``: those of llama-cpp-python, else those of xllamacpp.
@@ -160,6 +185,11 @@ class _Exported:
             function = getattr(shared, name)
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
+        for name, (result, *arguments) in _OPTIONAL.items():
+            if hasattr(shared, name):
+                function = getattr(shared, name)
+                function.restype, function.argtypes = result, arguments
+                setattr(self, name, function)
 
 
 def _xllamacpp() -> Any:

@@ -14,13 +14,13 @@ from ...generation.backend import closed_error
 from ...vocabulary.token_bytes import byte_alphabet
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
-from ..local_backend import LocalBackend
-from ..prefix_cache import PREFIX_BYTES
+from ..local_backend import SharedPasses
+from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import plain_prompt, spelled_history
 from .bpe import SPLITTERS, ByteBPE, splitter
 from .gguf_file import GGUFFile
-from .matrices import BlockMatrix
-from .network import DecoderConfig, DecoderSession, Network
+from .matrices import BlockMatrix, Floats
+from .network import DecoderConfig, DecoderSession, Network, extend_rows
 
 #: Types of tokens in a GGUF file (``tokenizer.ggml.token_type``).
 _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 2, 3, 4, 5
@@ -48,8 +48,8 @@ _BLOCK = {
 ARCHITECTURES = ("llama", "qwen2")
 
 
-class DecoderBackend(LocalBackend):
-    """The common part of the backends with a `Network`; their sessions are independent of each other.
+class DecoderBackend(SharedPasses):
+    """The common part of the backends with a `Network`, whose sequences share forward passes.
 
     Attributes:
         network: the weights; None after the model is closed.
@@ -66,6 +66,19 @@ class DecoderBackend(LocalBackend):
         if self.network is None:
             raise closed_error("model")
         return DecoderSession(self.network, self._sessions)
+
+    def can_batch(self) -> bool:
+        """Return True: sequences of different lengths share a pass."""
+        return True
+
+    def _extend_rows(self, rows: Sequence[tuple[KeptSession, Sequence[int]]]) -> list[Floats]:
+        network = self.network
+        if network is None:
+            raise closed_error("model")
+        own: list[Any] = list(rows)
+        if len(own) == 1:
+            return [own[0][0].extend(own[0][1])]
+        return extend_rows(network, own)
 
     def close(self) -> None:
         """Free the weights and all sequences; closing twice is allowed."""

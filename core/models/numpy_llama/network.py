@@ -1,7 +1,8 @@
 """A decoder like Llama's and Qwen2's in NumPy: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 
-Small models only: there is no batching and no accelerator. `Network` holds the weights and may be shared;
-`DecoderSession` is one sequence with its key/value cache.
+Small models only: there is no accelerator. `Network` holds the weights and may be shared; `DecoderSession` is one
+sequence with its key/value cache. Several sequences share a forward pass (`extend_rows`): products with weights are of
+all their tokens together, and attention is of each sequence alone.
 
 Weights are named arrays; a matrix maps row vectors, ``y = x @ w``, and may be quantised (`TransposedBlocks`; the
 embedding is then a `BlockMatrix`):
@@ -250,15 +251,7 @@ class DecoderSession:
             ContextOverflowError: they do not fit in the context window.
             ModelError: there are none, one is out of range, or the session is closed.
         """
-        network = self._open()
-        ids = self._with_room(network, token_ids)
-        with blas_threads(network.threads):
-            for start in range(0, ids.size, _PREFILL_CHUNK):
-                chunk = ids[start : start + _PREFILL_CHUNK]
-                last = self._forward(network, chunk)[-1]
-                self._length += len(chunk)
-            logits: Floats = _normed(last, network.norm, network.config.epsilon) @ network.head
-        return logits
+        return extend_rows(self._open(), [(self, token_ids)])[0]
 
     def _with_room(self, network: Network, token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
         """Return new tokens of the sequence, checked, after growing the cache for them."""
@@ -275,9 +268,7 @@ class DecoderSession:
         network = self._open()
         ids = self._with_room(network, token_ids)
         with blas_threads(network.threads):
-            stream = self._forward(network, ids, Tree.of(parents))
-            logits: Floats = _normed(stream, network.norm, network.config.epsilon) @ network.head
-        return logits
+            return _logits(network, _forward(network, [(self, ids)], Tree.of(parents)))
 
     def crop(self, length: int) -> None:
         """Remove all tokens after the first ``length``.
@@ -328,26 +319,20 @@ class DecoderSession:
             values[:, :, : self._length] = self._values[:, :, : self._length]
         self._keys, self._values = keys, values
 
-    def _forward(self, network: Network, ids: npt.NDArray[np.int64], tree: Tree | None = None) -> Floats:
-        """Run one chunk, or a tree, through all blocks; return the residual stream, ``[tokens, dim]``."""
-        epsilon = network.config.epsilon
-        stream: Floats = network.embedding[ids]
-        for index, layer in enumerate(network.layers):
-            stream = stream + self._attend(network, index, _normed(stream, layer.attention_norm, epsilon), tree)
-            gate, up = np.split(_normed(stream, layer.mlp_norm, epsilon) @ layer.gate_up, 2, axis=1)
-            # SiLU, computed by tanh, which cannot overflow.
-            stream = stream + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ layer.down
-        return stream
+    def _mix(self, network: Network, index: int, joined: Floats, tree: Tree | None) -> Floats:
+        """Return the attention of one block over this sequence, ``[tokens, heads * head_dim]``; write keys and values
+        of new tokens into the cache.
 
-    def _attend(self, network: Network, index: int, inputs: Floats, tree: Tree | None) -> Floats:
-        """Return the attention of one block; write the keys and values of ``inputs`` into the cache."""
-        config, layer = network.config, network.layers[index]
-        count, heads, width = len(inputs), config.kv_heads, config.head_dim
-        start, stop = self._length, self._length + len(inputs)
-        product = inputs @ layer.query_key_value
-        if layer.bias is not None:
-            product += layer.bias
-        joined = product.reshape(count, -1, width).transpose(1, 0, 2)
+        Args:
+            network: the weights.
+            index: number of the block.
+            joined: queries, keys and values of the new tokens, ``[tokens, heads, head_dim]``.
+            tree: the shape of the new tokens; None: each follows the one before.
+        """
+        config = network.config
+        count, heads, width = len(joined), config.kv_heads, config.head_dim
+        start, stop = self._length, self._length + count
+        joined = joined.transpose(1, 0, 2)
         positions = slice(start, stop) if tree is None else start + tree.depths
         turned = network.rotate(joined[: config.heads + heads], positions)
         self._keys[index, :, start:stop] = turned[config.heads :]
@@ -363,8 +348,68 @@ class DecoderSession:
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
         mixed: Floats = (scores @ self._values[index, :, :stop]).reshape(config.heads, count, width)
-        result: Floats = mixed.transpose(1, 0, 2).reshape(count, -1) @ layer.output
-        return result
+        return mixed.transpose(1, 0, 2).reshape(count, -1)
+
+
+def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[int]]]) -> list[Floats]:
+    """Append tokens to several sequences, in shared forward passes of at most `_PREFILL_CHUNK` tokens of each; return
+    the logits after the last token of each. An error changes nothing.
+
+    Raises:
+        ContextOverflowError: they do not fit in the context window.
+        ModelError: a sequence has no new token, or one out of range, or is closed.
+    """
+    for session, _ in rows:
+        session._open()
+    left = [(session, session._with_room(network, ids)) for session, ids in rows]
+    lengths = [session._length for session, _ in left]
+    last: list[Floats] = [np.empty(0, np.float32)] * len(left)
+    try:
+        with blas_threads(network.threads):
+            while any(ids.size for _, ids in left):
+                parts = [(number, session, ids[:_PREFILL_CHUNK]) for number, (session, ids) in enumerate(left)]
+                parts = [part for part in parts if part[2].size]
+                stream = _forward(network, [(session, ids) for _, session, ids in parts])
+                end = 0
+                for number, session, ids in parts:
+                    end += ids.size
+                    session._length += ids.size
+                    last[number] = stream[end - 1]
+                left = [(session, ids[_PREFILL_CHUNK:]) for session, ids in left]
+            if len(last) == 1:
+                return [_logits(network, last[0])]
+            return list(_logits(network, np.stack(last)))
+    except BaseException:
+        for (session, _), length in zip(rows, lengths, strict=True):
+            session._length = length
+        raise
+
+
+def _forward(
+    network: Network, rows: Sequence[tuple[DecoderSession, npt.NDArray[np.int64]]], tree: Tree | None = None
+) -> Floats:
+    """Run new tokens of sequences, or a tree of one, through all blocks; return the residual stream of all of them,
+    ``[tokens, dim]``."""
+    config = network.config
+    stream: Floats = network.embedding[np.concatenate([ids for _, ids in rows])]
+    for index, layer in enumerate(network.layers):
+        product = _normed(stream, layer.attention_norm, config.epsilon) @ layer.query_key_value
+        if layer.bias is not None:
+            product += layer.bias
+        joined = product.reshape(len(stream), -1, config.head_dim)
+        parts = np.split(joined, np.cumsum([ids.size for _, ids in rows])[:-1])
+        mixed = [session._mix(network, index, part, tree) for (session, _), part in zip(rows, parts, strict=True)]
+        stream = stream + np.concatenate(mixed) @ layer.output
+        gate, up = np.split(_normed(stream, layer.mlp_norm, config.epsilon) @ layer.gate_up, 2, axis=1)
+        # SiLU, computed by tanh, which cannot overflow.
+        stream = stream + (gate * (0.5 + 0.5 * np.tanh(0.5 * gate)) * up) @ layer.down
+    return stream
+
+
+def _logits(network: Network, stream: Floats) -> Floats:
+    """Return the logits after each token of a residual stream."""
+    logits: Floats = _normed(stream, network.norm, network.config.epsilon) @ network.head
+    return logits
 
 
 def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:

@@ -221,3 +221,29 @@ def test_usage_counts_what_was_not_computed_again() -> None:
     assert first.usage.cached_tokens == 0
     assert 0 < second.usage.cached_tokens <= second.usage.prompt_tokens
     assert second.text == first.text
+
+
+#: A shape of a few dozen tokens.
+SHAPE = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 12}, "sizes": {"type": "array", "maxItems": 4}},
+    "required": ["name", "sizes"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("count", [3, 16])
+def test_sequences_of_the_embedded_model_share_passes(count: int) -> None:
+    """Prompts of different lengths, greedy and drawn, get together what each gets alone, in fewer passes."""
+    asked = [
+        ("ask " * (7 * number + 1), GenerateParams(json_mode=JsonMode(SHAPE), temperature=number % 2, seed=number))
+        for number in range(count)
+    ]
+    with load_model("embedded", max_rows=1) as plain:
+        assert plain.scheduler is None
+        alone = [plain.generate(*each) for each in asked]
+    with load_model("embedded") as model:
+        together = model.generate_batch([prompt for prompt, _ in asked], [params for _, params in asked])
+        assert model.scheduler is not None
+        assert model.scheduler.counters().passes < 0.7 * sum(each.usage.forward_passes for each in alone)
+    assert [each.token_ids for each in together] == [each.token_ids for each in alone]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from toolgrammar.core import load_model
 from toolgrammar.core.models.blas_threads import blas_threads
-from toolgrammar.core.models.numpy_llama.network import DecoderSession
+from toolgrammar.core.models.numpy_llama import network
 
 threadpoolctl = pytest.importorskip("threadpoolctl", reason="threadpoolctl is not installed")
 
@@ -49,15 +50,34 @@ def test_an_error_restores() -> None:
     assert threads() == before
 
 
+def test_threads_bound_one_after_the_other() -> None:
+    """The end of a bound lets another thread set the next one: threadpoolctl leaves it to one thread at a time."""
+    clear = getattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread", None)
+    if clear is None:
+        pytest.skip("this threadpoolctl lets every thread set a bound")
+    clear(force=True)  # the fixture is of the main thread
+    seen: list[set[int]] = []
+
+    def bounded() -> None:
+        with blas_threads(1):
+            seen.append(threads())
+
+    for _ in range(2):
+        thread = threading.Thread(target=bounded)
+        thread.start()
+        thread.join()
+    assert len(seen) == 2 and all(each <= {1} for each in seen)
+
+
 def test_a_forward_pass_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forward pass runs in one thread, unless more are asked for."""
     seen = []
 
-    def forward(self: Any, network: Any, ids: Any) -> Any:
+    def forward(network: Any, rows: Any) -> Any:
         seen.append(threads())
-        return np.zeros((len(ids), network.config.dim), np.float32)
+        return np.zeros((len(rows[0][1]), network.config.dim), np.float32)
 
-    monkeypatch.setattr(DecoderSession, "_forward", forward)
-    with load_model("embedded", context_window=64) as model:
+    monkeypatch.setattr(network, "_forward", forward)
+    with load_model("embedded", context_window=64, max_rows=1) as model:
         model.generate("Hello", max_tokens=1)
     assert seen and all(each <= {1} for each in seen)

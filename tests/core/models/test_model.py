@@ -514,7 +514,7 @@ class CountingBackend(EmbeddedBackend):
 def test_faults_free_the_session_and_the_next_request_is_fine() -> None:
     """An exception inside the model passes through untouched; nothing leaks; the model goes on working."""
     backend = CountingBackend()
-    model = Model(backend)
+    model = Model(backend, max_rows=1)
     backend.fail_after = 3
     with pytest.raises(RuntimeError, match="caught fire"):
         model.generate("x", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=0)
@@ -542,7 +542,7 @@ def test_threads_share_a_model(noise: Model) -> None:
 def test_async_forms_equal_the_sync_ones(noise: Model) -> None:
     """agenerate and astream give the same; cancelling the task frees the session."""
     backend = CountingBackend()
-    model = Model(backend)
+    model = Model(backend, max_rows=1)
     params = GenerateParams(json_mode=JsonMode(SCHEMA), temperature=1.0, seed=5, max_tokens=60)
 
     async def main() -> None:
@@ -590,4 +590,4 @@ def test_out_of_vocabulary_logits_are_named() -> None:
     from toolgrammar.core import DecodingError
 
     with pytest.raises(DecodingError, match=r"10,. for 4096 tokens"):
-        Model(Short()).generate("x", max_tokens=5)
+        Model(Short(), max_rows=1).generate("x", max_tokens=5)

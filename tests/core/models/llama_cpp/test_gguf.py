@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 from toolgrammar.core import (
     ContextOverflowError,
+    GenerateParams,
     InvalidArgumentsError,
     JsonMode,
     Message,
@@ -26,6 +28,8 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.models.llama_cpp import backend as module
 from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
+from toolgrammar.core.models.llama_cpp.shared import SEQUENCES
+from toolgrammar.core.validation import is_valid
 
 from ..tiny import llama, tokenizer
 
@@ -306,7 +310,7 @@ def test_closing_frees_everything(path: Path) -> None:
 
 def test_closing_a_model_frees_weights_and_contexts(path: Path) -> None:
     """Leaving the block frees llama.cpp's model and every context, of a stream that nobody reads on too."""
-    with load_model(f"gguf:{path}", threads=1) as model:
+    with load_model(f"gguf:{path}", threads=1, max_rows=1) as model:
         model.generate("the weather in Rome, and in Paris", json_mode=JsonMode(SCHEMA))
         stream = model.stream("x", max_tokens=100, temperature=1.0, seed=1)
         next(stream)
@@ -318,6 +322,24 @@ def test_closing_a_model_frees_weights_and_contexts(path: Path) -> None:
         with pytest.raises(ModelError, match="the model is closed"):
             ask()
     model.close()
+
+
+def test_closing_a_model_frees_the_shared_context(path: Path) -> None:
+    """With the model its shared context ends, and the sequences in it; a model that nobody holds frees both."""
+    with load_model(f"gguf:{path}", threads=1) as model:
+        model.generate("the weather in Rome, and in Paris", json_mode=JsonMode(SCHEMA))
+        kept = [session._context for session in model.backend._sessions._sessions]
+        frees = [model.backend._weights._free, model.backend._shared._free]
+        assert len(kept) == 1 and not kept[0].is_closed and all(each.alive for each in frees)
+    assert kept[0].is_closed and not any(each.alive for each in frees)
+    kept[0].close()
+    other = GGUFBackend(str(path), threads=1)
+    assert other.can_batch()
+    other.begin([1, 2])
+    frees = [other._weights._free, other._shared._free]
+    del other
+    gc.collect()
+    assert not any(each.alive for each in frees)
 
 
 def test_next_turn_reuses_the_last_one(path: Path) -> None:
@@ -510,3 +532,83 @@ def test_a_model_in_ollamas_store(tmp_path: Path, path: Path, monkeypatch: pytes
         assert model.name == "ollama/tiny:1b"
         wrote = [each.generate("x", response_schema=SCHEMA, max_tokens=60, seed=1) for each in (model, same)]
     assert wrote[0].text == wrote[1].text and json.loads(wrote[0].text)
+
+
+def test_shared_passes_have_the_logits_of_single_ones(path: Path) -> None:
+    """Sequences of one llama.cpp context, in calls of every shape, have the logits of a sequence alone: also after
+    crops, after being put aside for want of room, and as copies."""
+    random = np.random.default_rng(3)
+    backend = GGUFBackend(str(path), threads=1, context_window=128, prefix_cache=0)
+    with closing(backend):
+        assert backend.can_batch() and backend.capacity == 128
+        size = backend.vocabulary.size
+        texts: list[list[int]] = [[] for _ in range(5)]
+        sessions: list[Any] = [backend.begin([1, 2]) for _ in texts]
+        put_aside = too_long = 0
+        for _ in range(60):
+            chosen = sorted(random.choice(5, int(random.integers(1, 4)), replace=False).tolist())
+            rows = []
+            for number in chosen:
+                if len(texts[number]) > 3 and random.random() < 0.2:
+                    length = int(random.integers(1, len(texts[number])))
+                    sessions[number].crop(length)
+                    del texts[number][length:]
+                if len(texts[number]) > 60:
+                    sessions[number].crop(5)
+                    del texts[number][5:]
+                rows.append((sessions[number], random.integers(0, size, int(random.integers(1, 20))).tolist()))
+            try:
+                logits = backend.extend_many(rows)
+            except ModelError as error:  # more than the cache together has: nothing has changed
+                assert "do not fit in the cache" in str(error)
+                too_long += 1
+                continue
+            for number, (_, ids), found in zip(chosen, rows, logits):
+                texts[number] += ids
+                with closing(backend.new_session()) as alone:
+                    np.testing.assert_allclose(found, alone.extend(texts[number]), atol=0.05)
+            put_aside += sum(session._inner._state is not None for session in sessions if session._inner is not None)
+        assert put_aside and too_long  # five sequences do not fit
+        inner = sessions[0]._inner
+        twin = inner.fork(4)
+        with closing(backend.new_session()) as alone:
+            np.testing.assert_allclose(twin.extend([7]), alone.extend([*texts[0][:4], 7]), atol=0.05)
+        assert inner.length == len(texts[0])
+        with pytest.raises(ModelError, match="not one of"):
+            backend.extend_many([(sessions[1], [1]), (sessions[2], [10**9])])
+        with closing(backend.new_session()) as alone:
+            expected = alone.extend([*texts[1], 9])
+        np.testing.assert_allclose(backend.extend_many([(sessions[1], [9])])[0], expected, atol=0.05)
+        for session in sessions:
+            session.close()
+        twin.close()
+        assert not backend._shared._slots and len(backend._shared._unused) == SEQUENCES
+
+
+def test_requests_share_passes(path: Path) -> None:
+    """Requests at the same time get what each gets alone, in fewer passes, also if they do not fit in the cache
+    together; those of a model without shared passes take turns."""
+    asked = [
+        (f"{number} " + "and " * (number * 5 % 11), GenerateParams(json_mode=JsonMode(SCHEMA), temperature=0.0))
+        for number in range(8)
+    ]
+    with load_model(f"gguf:{path}", threads=1, max_rows=1) as model:
+        assert model.scheduler is None
+        alone = [model.generate(*each).token_ids for each in asked]
+    for window in (256, 1024):
+        with load_model(f"gguf:{path}", threads=1, context_window=window) as model:
+            together = model.generate_batch([prompt for prompt, _ in asked], [params for _, params in asked])
+            counters = model.scheduler.counters()
+            assert counters.rows > 1.5 * counters.passes and counters.most_rows > 1
+        assert [each.token_ids for each in together] == alone
+
+
+def test_a_library_without_a_shared_cache_takes_turns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If llama.cpp's parameters are not recognised, or it divides its cache, requests run one after the other."""
+    from toolgrammar.core.models.llama_cpp import shared
+
+    for known in (False, True):
+        monkeypatch.setattr(shared, "share_cache", lambda params, known=known: known)
+        with load_model(f"gguf:{path}", threads=1, context_window=256) as model:
+            assert model.scheduler is None and not model.backend.can_batch()
+            assert is_valid(json.loads(model.generate("x", json_mode=JsonMode(SCHEMA)).text), SCHEMA)
