@@ -34,7 +34,8 @@ def load_model(uri: str, **options: Any) -> Model:
             ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:``, ``needle`` and ``onnx:``; ``threads`` and
             ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``,
             ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and
-            ``max_running_tokens`` (there, too) for all but ``onnx:`` and ``needle``; those of `RemoteModel` for servers.
+            ``max_running_tokens`` (there, too) for all but ``onnx:`` and ``needle``; those of `RemoteModel` for
+            servers.
 
     Raises:
         ModelError: the address is unknown, or the model cannot be loaded.

@@ -18,7 +18,7 @@ from .library import share_cache
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from .backend import Weights
+    from .weights import Weights
 
 #: Maximum number of sequences in a context: running ones, and kept ones of the prefix cache.
 SEQUENCES = 64
