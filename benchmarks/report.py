@@ -27,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-_PAGES = ("performance", "evidence", "adapters", "decisions", "decoding", "formats", "repair", "text-grammars")
+_PAGES = ("performance", "evidence", "adapters", "decisions", "decoding", "formats", "repair", "text-grammars", "tools")
 PAGES = tuple(DOCS / f"{name}.md" for name in _PAGES)
 PICTURE = DOCS / "images" / "growth.svg"
 COSTS = DOCS / "images" / "costs.svg"

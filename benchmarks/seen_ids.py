@@ -210,6 +210,13 @@ def summary(way: str, sheets: Sequence[Sheet]) -> dict[str, Any]:
     return row | {name: sum(one[name] for one in sheets) for name in ("offered", "invented", "right", "ids", "exist")}
 
 
+def kept(options: argparse.Namespace, name: str, found: Sequence[Point], rows: dict[str, list[Sheet]]) -> int:
+    """Show the table, and keep it if it is asked for."""
+    report = {"model": name, "points": len(found), "ways": [summary(way, done) for way, done in rows.items()]}
+    show(options.keep or "seen_ids", report, table_of(report), keep=options.keep is not None)
+    return 0
+
+
 def main() -> int:
     """Play the conversations, and show the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -219,6 +226,7 @@ def main() -> int:
     parser.add_argument("--most-prompt", type=int, default=8_000, help="leave out longer prompts, in tokens")
     parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
     parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
+    parser.add_argument("--known", action="store_true", help="only the calls whose answers are in the sheets")
     parser.add_argument("--keep", metavar="NAME", default=None, help="write benchmarks/results/NAME.json and .md")
     options = parser.parse_args()
     package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
@@ -233,6 +241,11 @@ def main() -> int:
         sheets = {tuple(key): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
     rows: dict[str, list[Sheet]] = {"free": [], "seen": []}
     loading = {} if options.context is None else {"context_window": options.context}
+    name = options.name or options.model.rpartition("/")[2]
+    if options.known:
+        known = [one.name for one in found if all((name, way, one.name) in sheets for way in rows)]
+        rows = {way: [sheets[name, way, one] for one in known] for way in rows}
+        return kept(options, name, found, rows)
     with load_model(options.model, **loading) as model:
         most = options.most_prompt
         short = [one for one in found if model.count_tokens(one.messages, [tool_of(one, seen=False)]) <= most]
@@ -240,7 +253,7 @@ def main() -> int:
         print(f"{len(chosen)} of {len(found)} calls with ids", file=sys.stderr, flush=True)
         for number, point in enumerate(chosen, 1):
             for way, done in rows.items():
-                key = (options.name or options.model, way, point.name)
+                key = (name, way, point.name)
                 if key not in sheets:
                     sheets[key] = answer(model, point, way)
                     if options.sheets is not None:
@@ -248,16 +261,7 @@ def main() -> int:
                             file.write(json.dumps([key, sheets[key]]) + "\n")
                 done.append(sheets[key])
             print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
-    name = options.name or options.model.rpartition("/")[2]
-    report = {
-        "model": name,
-        "points": len(found),
-        "short": len(short),
-        "most_prompt": options.most_prompt,
-        "ways": [summary(way, done) for way, done in rows.items()],
-    }
-    show(options.keep or "seen_ids", report, table_of(report), keep=options.keep is not None)
-    return 0
+    return kept(options, name, found, rows)
 
 
 if __name__ == "__main__":
