@@ -7,7 +7,7 @@ free grammar cannot express constraints that depend on the text so far: there, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..dependent.resolution import bound
@@ -58,7 +58,7 @@ MAX_RULES = 50_000
 #: Maximum number of states of a regular language with intersections or complements.
 MAX_STATES = 4_000
 
-#: Maximum number of terms of strings, each counted wherever it occurs: a nested format repeats its parts.
+#: Maximum number of terms of strings, each counted once.
 MAX_TERMS = 50_000
 
 #: Minimum number of characters and sets of an expression that becomes a rule, because it occurs more than once.
@@ -112,13 +112,15 @@ def _exported(nodes: Nodes, root: int) -> ExportedRules:
 def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]:
     """Return the rules that a root needs; those that are used once, or short, are written where they are used."""
     uses: dict[str, int] = {root: 2}
+    edges: dict[str, list[str]] = {}
     pending = [root]
     while pending:
-        for part in walk(rules[pending.pop()]):
-            if isinstance(part, Reference):
-                if part.name not in uses:
-                    pending.append(part.name)
-                uses[part.name] = uses.get(part.name, 0) + 1
+        name = pending.pop()
+        edges[name] = [part.name for part in walk(rules[name]) if isinstance(part, Reference)]
+        for used in edges[name]:
+            if used not in uses:
+                pending.append(used)
+            uses[used] = uses.get(used, 0) + 1
     short = {n for n in uses if n != root and (isinstance(rules[n], (Literal, Chars)) or rules[n] == EMPTY_TEXT)}
     done: dict[str, tuple[Expression, int]] = {}
     opened: set[str] = set()
@@ -126,20 +128,31 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
     def is_inline(name: str) -> bool:
         return (uses[name] == 1 or name in short) and name not in opened
 
+    known: dict[int, tuple[Expression, int]] = {}  # by identity: the same part occurs in many
+
     def rewritten(expression: Expression) -> tuple[Expression, int]:
         """Return an expression with small rules written in place of their names, and its depth."""
-        if isinstance(expression, Reference) and is_inline(expression.name):
-            body, depth = finished(expression.name)
-            return (body, depth) if depth <= MAX_DEPTH else (expression, 0)
-        if isinstance(expression, (Sequence, Choice)):
+        if isinstance(expression, Reference):
+            if is_inline(expression.name):
+                body, depth = finished(expression.name)
+                if depth <= MAX_DEPTH:
+                    return body, depth
+            return expression, 0
+        if not isinstance(expression, (Sequence, Choice, Repeat)):
+            return expression, 0
+        made = known.get(id(expression))
+        if made is not None:
+            return made
+        if isinstance(expression, Repeat):
+            item, depth = rewritten(expression.item)
+            made = Repeat(item, expression.least, expression.most), depth + 1
+        else:
             found = [rewritten(item) for item in expression.items]
             depth = max((depth for _, depth in found), default=0) + 1
             join = _joined if isinstance(expression, Sequence) else choice
-            return join(*(item for item, _ in found)), depth
-        if isinstance(expression, Repeat):
-            item, depth = rewritten(expression.item)
-            return Repeat(item, expression.least, expression.most), depth + 1
-        return expression, 0
+            made = join(*[item for item, _ in found]), depth
+        known[id(expression)] = made
+        return made
 
     def finished(name: str) -> tuple[Expression, int]:
         if name not in done:
@@ -159,7 +172,7 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
         elif name not in seen:
             seen.add(name)
             stack.append((name, True))
-            stack += [(part.name, False) for part in walk(rules[name]) if isinstance(part, Reference)]
+            stack += [(used, False) for used in edges[name]]
     for name in order:
         finished(name)
     kept: dict[str, Expression] = {}
@@ -257,12 +270,20 @@ class _Reader:
         self._terms = nodes.terms
         self._names: dict[int, str] = {}
         self._texts: dict[tuple[int, bool], Expression] = {}
+        self._found: dict[int, Expression] = {}
+        self._found_terms: dict[tuple[int, bool], Expression] = {}
         self._read_terms = 0
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
     def node(self, node: int) -> Expression:
-        """Return the expression of a node; lazy ones are referred to."""
+        """Return the expression of a node, one object wherever the node occurs; lazy ones are referred to."""
+        found = self._found.get(node)
+        if found is None:
+            found = self._found[node] = self._node(node)
+        return found
+
+    def _node(self, node: int) -> Expression:
         nodes = self._nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == EPSILON_KIND:
@@ -325,8 +346,7 @@ class _Reader:
         """Return the strings of a term, as text or as JSON strings."""
         found = self._texts.get((term, is_json))
         if found is None:
-            leaf: Callable[[CharSet], Expression] = self._spelled if is_json else Chars
-            found = self._term(term, leaf)
+            found = self._term(term, is_json)
             if is_json:
                 found = sequence(Literal('"'), found, Literal('"'))
             name = f"t{len(self._texts)}"
@@ -334,46 +354,61 @@ class _Reader:
             found = self._texts[term, is_json] = Reference(name)
         return found
 
-    def _spelled(self, charset: CharSet) -> Expression:
+    def _leaf(self, charset: CharSet, is_json: bool) -> Expression:
+        """Return one character of a set."""
+        if not is_json:
+            return Chars(charset)
         return self._character() if charset == CharSet.full() else spelled(charset)
 
-    def _term(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
-        """Return a term as an expression; ``leaf`` makes that of one character of a set. Terms with intersections or
-        complements become automata."""
+    def _term(self, term: int, is_json: bool) -> Expression:
+        """Return a term as an expression, one object wherever the term occurs. Terms with intersections or complements
+        become automata.
+
+        Args:
+            term: the term.
+            is_json: characters are written as in JSON strings.
+        """
+        found = self._found_terms.get((term, is_json))
+        if found is None:
+            found = self._found_terms[term, is_json] = self._read_term(term, is_json)
+            self._read_terms += len(found.items) if isinstance(found, Sequence) else 1
+            if self._read_terms > MAX_TERMS:
+                raise LimitError(
+                    f"the strings of the grammar have more than {MAX_TERMS:,} parts", hint="export its parts one by one"
+                )
+        return found
+
+    def _read_term(self, term: int, is_json: bool) -> Expression:
         terms = self._terms
-        self._read_terms += 1
-        if self._read_terms > MAX_TERMS:
-            raise LimitError(
-                f"the strings of the grammar have more than {MAX_TERMS:,} parts", hint="export its parts one by one"
-            )
         if term == terms.ALL:
-            return Repeat(leaf(CharSet.full()), 0, None)
+            return Repeat(self._leaf(CharSet.full(), is_json), 0, None)
         if not terms.known(term) & REGULAR:
-            return self._automaton(term, leaf)
+            return self._automaton(term, is_json)
         kind, args = terms.shape(term)
         if kind == TERM_EPSILON:
             return EMPTY_TEXT
         if kind == CHARS:
-            return leaf(CharSet(args))
+            return self._leaf(CharSet(args), is_json)
         if kind == TERM_SEQ:
             parts: list[Expression] = []
             while kind == TERM_SEQ and terms.known(term) & REGULAR:
-                parts.append(self._term(args[0], leaf))
+                parts.append(self._term(args[0], is_json))
                 term = args[1]
                 kind, args = terms.shape(term)
-            return sequence(*parts, self._term(term, leaf))
+            return sequence(*parts, self._term(term, is_json))
         if kind == TERM_ALT:
-            return choice(*(self._term(part, leaf) for part in args))
+            return choice(*[self._term(part, is_json) for part in args])
         if kind == TERM_REPEAT:
             part, least, most = args
-            return Repeat(self._term(part, leaf), least, None if most < 0 else most)
+            return Repeat(self._term(part, is_json), least, None if most < 0 else most)
         if kind == TERM_WORDS:
-            return choice(*(sequence(*(leaf(CharSet.of(char)) for char in word)) for word in args))
+            words = [[self._leaf(CharSet.of(char), is_json) for char in word] for word in args]
+            return choice(*[sequence(*word) for word in words])
         if kind == DEFERRED:
-            return self._term(terms.made(term), leaf)
-        return self._automaton(term, leaf)
+            return self._term(terms.made(term), is_json)
+        return self._automaton(term, is_json)
 
-    def _automaton(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
+    def _automaton(self, term: int, is_json: bool) -> Expression:
         """Return the rule of the first state of a term's automaton."""
         terms = self._terms
         prefix = f"a{len(self.rules)}s"
@@ -394,14 +429,14 @@ class _Reader:
                     numbers[target] = len(numbers)
                     pending.append(target)
                 if charset := CharSet(ranges):
-                    ways.append(sequence(leaf(charset), Reference(f"{prefix}{numbers[target]}")))
+                    ways.append(sequence(self._leaf(charset, is_json), Reference(f"{prefix}{numbers[target]}")))
             rules[f"{prefix}{numbers[state]}"] = choice(*ways, *([EMPTY_TEXT] if terms.nullable(state) else []))
             if len(numbers) > MAX_STATES:
-                return self._widened(term, leaf)
+                return self._widened(term, is_json)
         self.rules |= rules
         return Reference(f"{prefix}0")
 
-    def _widened(self, term: int, leaf: Callable[[CharSet], Expression]) -> Expression:
+    def _widened(self, term: int, is_json: bool) -> Expression:
         """Return the parts of an intersection that are regular as they stand, without the others."""
         terms = self._terms
         kind, args = terms.shape(term)
@@ -412,7 +447,7 @@ class _Reader:
                 hint="relax its bounds or multiples",
             )
         self.unsaid[_TOO_LARGE] = None
-        return self._term(terms.and_(parts), leaf)
+        return self._term(terms.and_(parts), is_json)
 
 
 #: Constraints of dependent nodes, by the continuations that they may forbid.

@@ -70,23 +70,45 @@ class Part:
     language: Buildable
 
 
+class _Compound:
+    """An expression that is made of others. Its hash is computed once: the same part occurs in many."""
+
+    def __hash__(self) -> int:
+        found = self.__dict__.get("_hash")
+        if found is None:
+            found = self.__dict__["_hash"] = hash((type(self), *self._values()))
+        return found  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), self._values()  # without the hash: those of strings differ between processes
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True)
-class Sequence:
+class Sequence(_Compound):
     """One after the other; without items, the empty text."""
 
+    __hash__ = _Compound.__hash__
+
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(_Compound):
     """Any of the items; without items, no text at all."""
 
+    __hash__ = _Compound.__hash__
+
     items: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Repeat:
+class Repeat(_Compound):
     """Between ``least`` and ``most`` copies (None: no upper bound)."""
+
+    __hash__ = _Compound.__hash__
 
     item: Expression
     least: int
@@ -238,9 +260,15 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and all within it."""
+    """Yield an expression and all within it; a part that is the same object at several locations is yielded once."""
     pending = [expression]
+    seen: set[int] = set()
     while pending:
         current = pending.pop()
+        inner = children(current)
+        if inner:
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            pending += inner
         yield current
-        pending += children(current)
