@@ -6,8 +6,9 @@ is divided wrongly if the character after its end also continues another termina
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from ..text_grammars.expressions import Chars, Choice, Control, Expression, Literal, Reference, Repeat, Sequence
 from ..unicode.charset import CharSet
@@ -31,100 +32,116 @@ def ambiguous_literals(rules: Mapping[str, Expression], root: str) -> set[str]:
 
 
 class _Lexing:
-    """The terminals of rules, numbered by occurrence, and which of them may follow which."""
+    """The terminals of rules, numbered by occurrence, and which of them may follow which.
+
+    Sets of terminals are integers with a bit for each number, and sets of characters are integers with a bit for each
+    interval between the bounds of all sets.
+    """
 
     def __init__(self, rules: Mapping[str, Expression], root: str, split: set[str]) -> None:
-        self._rules = rules
-        self._root = root
         self._split = split
         self._terminals: list[str | CharSet | None] = []  # None: a control token
-        self._follow: list[int] = []
+        numbered = {name: self._numbered(body) for name, body in rules.items()}
         self._shapes: dict[str, _Shape] = dict.fromkeys(rules, (False, 0, 0))
-        self._numbers: dict[tuple[str, int], int] = {}
-        changed = True
-        while changed:
-            changed = False
-            for name, body in reversed(list(rules.items())):
-                self._rule, self._at = name, 0
-                shape = self._shape(body)
-                if shape != self._shapes[name]:
-                    self._shapes[name] = shape
-                    changed = True
-        for name, body in rules.items():  # with the final shapes
-            self._rule, self._at = name, 0
-            self._shape(body)
+        self._settle(numbered)
+        self._root = self._shapes[root][1]
+        self._follow = [0] * len(self._terminals)
+        for part in numbered.values():
+            self._link_within(part)
+        sets = [each if isinstance(each, CharSet) else CharSet.of((each or "")[:1]) for each in self._terminals]
+        self._bounds = sorted({bound for each in sets for low, high in each.ranges for bound in (low, high + 1)})
+        places = {bound: index for index, bound in enumerate(self._bounds)}
+        self._begins = [sum((1 << places[high + 1]) - (1 << places[low]) for low, high in each.ranges) for each in sets]
+        self._first_of: dict[int, int] = {}
 
-    def _terminal(self, terminal: str | CharSet | None) -> int:
-        """Return the number of the next terminal of the rule that is read now: the same number in each pass."""
-        key = (self._rule, self._at)
-        self._at += 1
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._terminals)
-            self._terminals.append(terminal)
-            self._follow.append(0)
-        return number
+    def _numbered(self, expression: Expression) -> _Part:
+        """Return an expression in which each terminal has a number."""
+        if isinstance(expression, Literal) and expression.text in self._split:
+            return _Part("sequence", [self._terminal(char) for char in expression.text])
+        if isinstance(expression, Literal):
+            return self._terminal(expression.text)
+        if isinstance(expression, Chars):
+            return self._terminal(expression.charset)
+        if isinstance(expression, Control):
+            return self._terminal(None)
+        if isinstance(expression, Reference):
+            return _Part("rule", [], expression.name)
+        if isinstance(expression, Repeat):
+            is_loop = expression.most is None or expression.most > 1
+            return _Part("repeat", [self._numbered(expression.item)], "", expression.least == 0, is_loop)
+        assert isinstance(expression, (Choice, Sequence))
+        kind = "choice" if isinstance(expression, Choice) else "sequence"
+        return _Part(kind, [self._numbered(item) for item in expression.items])
+
+    def _terminal(self, terminal: str | CharSet | None) -> _Part:
+        self._terminals.append(terminal)
+        return _Part("terminal", [], bit=1 << len(self._terminals) - 1)
+
+    def _settle(self, numbered: Mapping[str, _Part]) -> None:
+        """Find the shape of each rule, the least that agrees with those of the rules that it refers to."""
+        edges = {name: list(dict.fromkeys(part.rules())) for name, part in numbered.items()}
+        users: dict[str, list[str]] = {name: [] for name in numbered}
+        for name, used in edges.items():
+            for each in used:
+                users[each].append(name)
+        changed = set(numbered)
+        order = _inner_first(edges)
+        while changed:
+            for name in order:
+                if name in changed:
+                    changed.discard(name)
+                    shape = self._shape(numbered[name])
+                    if shape != self._shapes[name]:
+                        self._shapes[name] = shape
+                        changed.update(users[name])
+
+    def _shape(self, part: _Part) -> _Shape:
+        """Return the shape of a part. A reference has the shape of its rule so far."""
+        if part.kind == "terminal":
+            return False, part.bit, part.bit
+        if part.kind == "rule":
+            return self._shapes[part.name]
+        if part.kind == "repeat":
+            nullable, first, last = self._shape(part.items[0])
+            return nullable or part.is_optional, first, last
+        shapes = map(self._shape, part.items)
+        return _either(shapes) if part.kind == "choice" else _joined(shapes)
+
+    def _link_within(self, part: _Part) -> _Shape:
+        """Record which terminals may follow which (as in Glushkov's construction). Return the shape of the part."""
+        if not part.items:
+            return self._shape(part)
+        shapes = [self._link_within(item) for item in part.items]
+        if part.kind == "choice":
+            return _either(shapes)
+        if part.kind == "repeat":
+            ((nullable, first, last),) = shapes
+            if part.is_loop:
+                self._link(last, first)
+            return nullable or part.is_optional, first, last
+        ends = 0
+        for nullable, first, last in shapes:
+            self._link(ends, first)
+            ends = last | (ends if nullable else 0)
+        return _joined(shapes)
 
     def _link(self, ends: int, begins: int) -> None:
-        while ends:
-            lowest = ends & -ends
-            self._follow[lowest.bit_length() - 1] |= begins
-            ends ^= lowest
+        for number in _members(ends):
+            self._follow[number] |= begins
 
-    def _shape(self, expression: Expression) -> _Shape:
-        """Return the shape of an expression; number its terminals, and record which may follow which (as in Glushkov's
-        construction). A reference has the shape of its rule so far."""
-        if isinstance(expression, Literal):
-            text = expression.text
-            pieces = list(text) if text in self._split else [text]
-            numbers = [self._terminal(piece) for piece in pieces]
-            for one, two in pairwise(numbers):
-                self._follow[one] |= 1 << two
-            return False, 1 << numbers[0], 1 << numbers[-1]
-        if isinstance(expression, Chars):
-            bit = 1 << self._terminal(expression.charset)
-            return False, bit, bit
-        if isinstance(expression, Control):
-            bit = 1 << self._terminal(None)
-            return False, bit, bit
-        if isinstance(expression, Reference):
-            return self._shapes[expression.name]
-        if isinstance(expression, Choice):
-            nullable, first, last = False, 0, 0
-            for item in expression.items:
-                shape = self._shape(item)
-                nullable, first, last = nullable or shape[0], first | shape[1], last | shape[2]
-            return nullable, first, last
-        if isinstance(expression, Repeat):
-            nullable, first, last = self._shape(expression.item)
-            if expression.most is None or expression.most > 1:
-                self._link(last, first)
-            return nullable or expression.least == 0, first, last
-        assert isinstance(expression, Sequence)
-        nullable, first, last = True, 0, 0
-        for item in expression.items:
-            shape = self._shape(item)
-            self._link(last, shape[1])
-            first |= shape[1] if nullable else 0
-            last = shape[2] | (last if shape[0] else 0)
-            nullable = nullable and shape[0]
-        return nullable, first, last
-
-    def _members(self, numbers: int) -> list[int]:
-        found = []
-        while numbers:
-            lowest = numbers & -numbers
-            found.append(lowest.bit_length() - 1)
-            numbers ^= lowest
-        return found
-
-    def _begins(self, numbers: int, char: str) -> bool:
+    def _may_begin(self, numbers: int, char: str) -> bool:
         """Return True if one of some terminals begins with a character."""
-        for number in self._members(numbers):
-            terminal = self._terminals[number]
-            if terminal is not None and (terminal[0] == char if isinstance(terminal, str) else ord(char) in terminal):
-                return True
-        return False
+        first = self._first_of.get(numbers)
+        if first is None:
+            first = 0
+            for number in _members(numbers):
+                first |= self._begins[number]
+            self._first_of[numbers] = first
+        return self._has(first, char)
+
+    def _has(self, chars: int, char: str) -> bool:
+        place = bisect_right(self._bounds, ord(char)) - 1
+        return place >= 0 and bool(chars >> place & 1)
 
     def _possible_sets(self) -> Iterator[tuple[list[int], list[int]]]:
         """Yield each set of terminals that may come next at one position: their numbers, and for each of them, as bits,
@@ -133,24 +150,25 @@ class _Lexing:
         Two terminals are alike if they have a text in common, because after it the lexer is at the end of both, or if
         both are like a third one.
         """
-        pending = [self._shapes[self._root][1]]
+        pending = [self._root]
         seen = set(pending)
         while pending:
-            members = self._members(pending.pop())
+            members = _members(pending.pop())
             groups: dict[str | None, list[int]] = {}
-            classes: list[tuple[CharSet, list[int]]] = []
+            classes: list[tuple[int, list[int]]] = []
             for number in members:
                 terminal = self._terminals[number]
                 if terminal is None or (isinstance(terminal, str) and len(terminal) > 1):
                     groups.setdefault(terminal, []).append(number)
                     continue
-                chars = CharSet.of(terminal) if isinstance(terminal, str) else terminal
-                alike = [pair for pair in classes if pair[0] & chars]
-                classes = [pair for pair in classes if not pair[0] & chars]
-                merged = [number]
-                for other, numbers in alike:
-                    chars, merged = chars | other, merged + numbers
-                classes.append((chars, merged))
+                chars, merged, others = self._begins[number], [number], []
+                for pair in classes:
+                    if pair[0] & self._begins[number]:
+                        chars |= pair[0]
+                        merged += pair[1]
+                    else:
+                        others.append(pair)
+                classes = [*others, (chars, merged)]
             follows: dict[int, int] = {}
             for group in (*groups.values(), *(numbers for _, numbers in classes)):
                 joint = 0
@@ -180,7 +198,77 @@ class _Lexing:
                         size = len(terminal)
                         is_begun = size < len(text) and text.startswith(terminal)
                     else:
-                        size, is_begun = 1, ord(text[0]) in terminal
-                    if is_begun and self._begins(follow, text[size]):
+                        size, is_begun = 1, self._has(self._begins[number], text[0])
+                    if is_begun and self._may_begin(follow, text[size]):
                         found.add(text)
         return found
+
+
+@dataclass(slots=True)
+class _Part:
+    """An expression whose terminals are numbered: a ``terminal``, ``rule``, ``repeat``, ``choice`` or ``sequence``.
+
+    Attributes:
+        items: its parts.
+        name: of the rule.
+        is_optional: the repetition may be empty.
+        is_loop: the repetition may have more than one copy.
+        bit: of the terminal.
+    """
+
+    kind: str
+    items: list[_Part]
+    name: str = ""
+    is_optional: bool = False
+    is_loop: bool = False
+    bit: int = 0
+
+    def rules(self) -> Iterator[str]:
+        """Yield the names of the rules that it refers to."""
+        if self.kind == "rule":
+            yield self.name
+        for item in self.items:
+            yield from item.rules()
+
+
+def _inner_first(edges: Mapping[str, list[str]]) -> list[str]:
+    """Return the names in an order in which those that a name leads to are before it, but for circles."""
+    order: list[str] = []
+    seen: set[str] = set()
+    for root in edges:
+        pending = [(root, False)]
+        while pending:
+            name, is_left = pending.pop()
+            if is_left:
+                order.append(name)
+            elif name not in seen:
+                seen.add(name)
+                pending.append((name, True))
+                pending += [(used, False) for used in edges[name]]
+    return order
+
+
+def _members(numbers: int) -> list[int]:
+    """Return the numbers of the bits of a set."""
+    found = []
+    while numbers:
+        lowest = numbers & -numbers
+        found.append(lowest.bit_length() - 1)
+        numbers ^= lowest
+    return found
+
+
+def _either(shapes: Iterable[_Shape]) -> _Shape:
+    nullable, first, last = False, 0, 0
+    for shape in shapes:
+        nullable, first, last = nullable or shape[0], first | shape[1], last | shape[2]
+    return nullable, first, last
+
+
+def _joined(shapes: Iterable[_Shape]) -> _Shape:
+    nullable, first, last = True, 0, 0
+    for shape in shapes:
+        first |= shape[1] if nullable else 0
+        last = shape[2] | (last if shape[0] else 0)
+        nullable = nullable and shape[0]
+    return nullable, first, last
