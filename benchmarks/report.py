@@ -534,8 +534,10 @@ def exports_table(result: Result) -> str:
     kinds = [
         "exported",
         "exact",
+        "not exported",
         "not loaded",
         "timed out",
+        "crashed",
         "texts",
         "valid",
         "not judged",
@@ -544,7 +546,45 @@ def exports_table(result: Result) -> str:
         "accepted, named",
     ]
     rows = [[NOTATIONS[name], *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["counts"].items()]
-    return f"{result['schemas']:,} schemas.\n\n{table(['', *kinds], rows)}"
+    of = f" of {result['of']:,}" if "of" in result else ""
+    late = f'"Timed out" is {result["deadline"]} seconds of processor time.' if "deadline" in result else ""
+    parts = [f"{result['schemas']:,}{of} schemas. {late}".rstrip(), table(["", *kinds], rows)]
+    sizes = result.get("characters", {})
+    columns = list(dict.fromkeys(share for found in sizes.values() for share in found))
+    if sizes:
+        lines = [[NOTATIONS[name], *found.values()] for name, found in sizes.items()]
+        parts += ["Sizes in characters:", table(["", *columns], lines)]
+    reasons = [
+        [NOTATIONS[name], why, number]
+        for name, found in result.get("reasons", {}).items()
+        for why, number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    if reasons:
+        parts += ["Refusals by reason:", table(["", "reason", "schemas"], reasons)]
+    return "\n\n".join(parts)
+
+
+def servers_table(result: Result) -> str:
+    """First answers of servers to a plain client and to the library."""
+    kinds = {
+        "cut": ("cut",),
+        "no call": ("no call",),
+        "invalid": ("invalid", "wrong arguments", "invented name", "broken JSON"),
+        "refused": ("refused", "refused schema"),
+    }
+    rows = []
+    for label, clients in result["servers"].items():
+        for name, found in clients.items():
+            first, total = found["first"], sum(found["first"].values())
+            ended = total - first.get("cut", 0) - first.get("refused schema", 0)
+            share = f"{first.get('valid', 0) / ended:.1%}" if ended else ""
+            counts = [sum(first.get(kind, 0) for kind in each) for each in kinds.values()]
+            valid = found["passed"].get("valid", 0)
+            forms = ", ".join(form for form in found["forms"] if form != "none")
+            row = [label, name, forms, total, first.get("valid", 0), share, *counts, valid]
+            rows.append([*row, found["requests"], found["tokens"]])
+    columns = ("server", "client", "form", "requests", "valid at first", "of those not cut", *kinds, "valid in the end")
+    return table((*columns, "sent", "tokens"), rows)
 
 
 def repair(result: Result) -> str:
@@ -837,6 +877,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "sglang_parsers": below_machine(vllm_parsers_table),
     "llama_cpp_cases": below_machine(llama_cpp_table),
     "exports": below_machine(exports_table),
+    "remote_servers": below_machine(servers_table),
     "text_grammar_tokens": below_machine(tokens_table),
     "text_grammar_verdicts": below_machine(verdicts_table),
     "repair": repair,

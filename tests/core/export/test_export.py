@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import re
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, GrammarError, LimitError, Vocabulary
+from toolgrammar.core.export.rules import ExportedRules, inlined, shared
+from toolgrammar.core.export.writers import written_as
 from toolgrammar.core.grammar.sampling import random_text
+from toolgrammar.core.text_grammars.expressions import Chars, Expression, Literal, choice, sequence, walk
+from toolgrammar.core.unicode.charset import CharSet
 from toolgrammar.tools import ToolSet
 
 from ..text_grammars.peers import in_llguidance, in_xgrammar
@@ -92,6 +97,20 @@ def test_in_llguidance(name: str) -> None:
     accepts = in_llguidance(grammar.to_lark().text)
     for text in texts_of(grammar):
         assert accepts(text) == grammar.matches(text), text
+
+
+def test_shared_parts_are_read_once() -> None:
+    """An expression of 60 parts with two uses each, a tree of 2**60, becomes as many rules, in every notation."""
+    part: Expression = Chars(CharSet.range("a", "z"))
+    for _ in range(60):
+        part = choice(sequence(part, Literal("a")), sequence(part, Literal("b")))
+    hash(part)
+    assert "_hash" not in vars(pickle.loads(pickle.dumps(part)))  # hashes of texts differ between processes
+    assert sum(1 for _ in walk(part)) < 400
+    rules = ExportedRules(shared(inlined({"root": part}, "root")), "root", ())
+    assert 58 <= len(rules.rules) <= 62
+    for notation in ("gbnf", "ebnf", "lark"):
+        assert len(written_as(notation, rules, {}).text) < 5_000
 
 
 def test_what_repeats_is_written_once() -> None:

@@ -162,11 +162,21 @@ def test_a_liar_is_caught_told_once_and_asked_otherwise(
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
-def test_a_server_that_only_lies_passes_nothing(serve: Any, lie: str) -> None:
-    """Neither form gives a valid call: the error says so."""
+@pytest.mark.parametrize("live", [False, True])
+def test_a_server_that_only_lies_passes_nothing(serve: Any, lie: str, live: bool) -> None:
+    """Neither form gives a valid call: the error says so, and a stream has passed no call on."""
     model = serve(lie or " ", native=Llama(lie)).model(server="llama.cpp", retries=1)
+    passed: list[Any] = []
+
+    def ask() -> None:
+        if live:
+            passed.extend(model.stream("Go", tools=TOOLS, tool_choice="required"))
+        else:
+            model.generate("Go", tools=TOOLS, tool_choice="required")
+
     with pytest.raises(ToolCallError):
-        model.generate("Go", tools=TOOLS, tool_choice="required")
+        ask()
+    assert all(isinstance(event, TextDelta) for event in passed)
 
 
 def test_a_valid_answer_outside_of_the_grammar_is_no_constrained_one(serve: Any) -> None:

@@ -1,0 +1,223 @@
+"""Real servers, before and after: is the first answer a valid call?
+
+    python benchmarks/remote_servers.py path/to/bfcl-dev.jsonl.gz LABEL --sheets FILE [--url URL] [--model NAME]
+        [--template FILE] [--server KIND] [--requests 200] [--seconds S] [--max-tokens 128] [--keep]
+
+Each request of the Berkeley Function Calling Leaderboard demands one call of a server twice, greedily. ``plain`` is the
+request of an ordinary client: native tools and ``tool_choice: "required"`` at ``/chat/completions``. ``toolgrammar`` is
+the same by `load_model` with an address, which negotiates the strongest constraint that the server takes. The judge of
+both is the ``jsonschema`` library, by the same schemas. Without ``--url``, llama.cpp's server runs in this process
+(`xllamacpp`) with SmolLM2 and a chat template: the model's own shows no tools, so the server drops those of a request.
+
+Each answer is a line of the file of sheets. A run that was stopped goes on from there, and ``--keep`` keeps the servers
+of all its lines. The exit code is 1 if an invalid call was passed on to the caller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonschema
+from local_engines import requests
+from report import servers_table
+from results_io import show
+
+from toolgrammar.core import BudgetError, LimitError, ToolGrammarError, UnsupportedSchemaError, load_model
+from toolgrammar.core.models.published import PUBLISHED, pull
+from toolgrammar.tools import ToolSet, to_json_schema
+
+
+@contextlib.contextmanager
+def llama_server(threads: int, template: str) -> Iterator[str]:
+    """Run llama.cpp's server with SmolLM2 and a chat template, and yield its base URL."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(pull(PUBLISHED["smollm2"]))
+    params.chat_template, params.use_jinja = template, True
+    params.n_ctx, params.n_parallel, params.port = 4_096, 1, 0
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    server = xllamacpp.Server(params)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+def judged(calls: list[tuple[str, Any]], schemas: Mapping[str, Any]) -> str:
+    """Return ``valid``, or the fault of the first call that has one."""
+    if not calls:
+        return "no call"
+    for name, arguments in calls:
+        if name not in schemas:
+            return "invented name"
+        try:
+            value = json.loads(arguments) if isinstance(arguments, str) else arguments
+        except ValueError:
+            return "broken JSON"
+        if not isinstance(value, dict) or not jsonschema.Draft202012Validator(schemas[name]).is_valid(value):
+            return "wrong arguments"
+    return "valid"
+
+
+def plain(client: httpx.Client, model: str, request: Mapping[str, Any], tools: list[Any], most: int) -> dict[str, Any]:
+    """Return the result of the request of an ordinary client."""
+    body = {
+        "model": model,
+        "messages": request["question"][0][-1:],
+        "tools": [{"type": "function", "function": tool} for tool in tools],
+        "tool_choice": "required",
+        "max_tokens": most,
+        "temperature": 0,
+    }
+    answer = client.post("chat/completions", json=body)
+    if answer.status_code != 200:
+        return {"first": "refused", "passed": "refused", "requests": 1, "tokens": 0, "why": answer.text[:200]}
+    data = answer.json()
+    chosen = data["choices"][0]
+    functions = [call["function"] for call in chosen["message"].get("tool_calls") or ()]
+    found = judged(
+        [(each["name"], each["arguments"]) for each in functions], {t["name"]: t["parameters"] for t in tools}
+    )
+    text = (chosen["message"].get("content") or "")[:200]
+    if found != "valid" and chosen["finish_reason"] == "length" and not text:
+        found = "cut"  # inside a call; a text is no call, however long
+    tokens = (data.get("usage") or {}).get("completion_tokens", 0)
+    return {"first": found, "passed": found, "requests": 1, "tokens": tokens, "text": text}
+
+
+def constrained(model: Any, sent: list[int], request: Mapping[str, Any], tools: list[Any], most: int) -> dict[str, Any]:
+    """Return the result of the same request by the library.
+
+    Args:
+        model: of `load_model`.
+        sent: the number of requests of answers so far, as its last item.
+        request: the request.
+        tools: its functions, with JSON Schemas.
+        most: maximum number of tokens.
+    """
+    before = sent[-1]
+    result: dict[str, Any] = {"tokens": 0}
+    try:
+        known = ToolSet.from_any([{"type": "function", "function": tool} for tool in tools])
+        known.grammar()
+    except (UnsupportedSchemaError, LimitError) as error:
+        return {
+            "first": "refused schema",
+            "passed": "refused schema",
+            "requests": 0,
+            "tokens": 0,
+            "why": str(error)[:200],
+        }
+    question = request["question"][0][-1]["content"]
+    options = {"tool_choice": "required", "parallel_tool_calls": False, "max_tokens": most, "temperature": 0.0}
+    try:
+        answer = model.generate(question, tools=known, **options)
+    except BudgetError:
+        result |= {"first": "cut", "passed": "cut"}
+    except ToolGrammarError as error:
+        result |= {"first": "invalid", "passed": "error", "why": f"{type(error).__name__}: {error}"[:200]}
+    else:
+        calls = [(call.name, call.arguments) for call in answer.tool_calls]
+        cut = any(call.cut for call in answer.tool_calls) or answer.finish_reason == "length"
+        found = judged(calls, {tool["name"]: tool["parameters"] for tool in tools})
+        found = "cut" if cut and found != "valid" else found
+        first = found if answer.attempts == 1 else "invalid"
+        result |= {"first": first, "passed": found, "form": answer.form, "left_out": len(answer.left_out)}
+        result["tokens"] = answer.usage.completion_tokens
+    return {**result, "requests": sent[-1] - before}
+
+
+class Counting(httpx.AsyncHTTPTransport):
+    """The network, with a count of the requests that ask for an answer."""
+
+    def __init__(self, sent: list[int]) -> None:
+        super().__init__()
+        self._sent = sent
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request."""
+        self._sent[-1] += request.method == "POST" and request.url.path.endswith(
+            ("/completions", "/completion", "/chat")
+        )
+        return await super().handle_async_request(request)
+
+
+def counted(lines: list[Any]) -> dict[str, Any]:
+    """Return the counts of each server and client."""
+    servers: dict[str, dict[str, Any]] = {}
+    for label, _, client, result in lines:
+        found = servers.setdefault(label, {}).setdefault(
+            client, {"first": Counter(), "passed": Counter(), "forms": Counter()}
+        )
+        found["first"][result["first"]] += 1
+        found["passed"][result["passed"]] += 1
+        found["forms"][result.get("form", "none")] += 1
+        for kind in ("requests", "tokens"):
+            found[kind] = found.get(kind, 0) + result[kind]
+    return servers
+
+
+def main() -> int:
+    """Ask, judge, and print the counts."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("label", help="name and version of the server, in the table")
+    parser.add_argument("--sheets", type=Path, required=True)
+    parser.add_argument("--url", help="base URL, with /v1")
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--server", default="auto", help="kind of the server, as `load_model` takes it")
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no request after this time")
+    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--template", type=Path, help="a chat template that shows tools, for llama.cpp")
+    parser.add_argument("--threads", type=int, default=1, help="of llama.cpp")
+    parser.add_argument("--keep", action="store_true", help="write results/remote_servers.json")
+    options = parser.parse_args()
+    lines = []
+    if options.sheets.exists():
+        lines = [json.loads(line) for line in options.sheets.read_text().splitlines()]
+    done = {(label, name, client) for label, name, client, _ in lines}
+    start = time.perf_counter()
+    sent = [0]
+    with contextlib.ExitStack() as stack:
+        if options.requests:
+            url = options.url or stack.enter_context(llama_server(options.threads, options.template.read_text()))
+            client = stack.enter_context(httpx.Client(base_url=url + "/", timeout=600))
+            model = load_model(
+                f"openai:{options.model}@{url}",
+                server=options.server,
+                timeout=600.0,
+                transport=Counting(sent),
+                retries=2,
+            )
+            stack.enter_context(model)
+        for request in requests(options.data, options.requests):
+            if time.perf_counter() - start > options.seconds:
+                break
+            tools = [{**each, "parameters": to_json_schema(each["parameters"])} for each in request["functions"]]
+            for name in ("plain", "toolgrammar"):
+                if (options.label, request["id"], name) in done:
+                    continue
+                if name == "plain":
+                    result = plain(client, options.model, request, tools, options.max_tokens)
+                else:
+                    result = constrained(model, sent, request, tools, options.max_tokens)
+                lines.append([options.label, request["id"], name, result])
+                with options.sheets.open("a") as sheets:
+                    print(json.dumps(lines[-1]), file=sheets, flush=True)
+    report = {"servers": counted(lines), "max_tokens": options.max_tokens}
+    show("remote_servers", report, servers_table(report), keep=options.keep)
+    passed = Counter(result["passed"] for _, _, client, result in lines if client == "toolgrammar")
+    return 1 if set(passed) & {"no call", "invented name", "broken JSON", "wrong arguments"} else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
