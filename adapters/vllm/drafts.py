@@ -1,10 +1,9 @@
-"""Proposers of drafts, by which vLLM writes text that the grammar forces several tokens at a time.
+"""Drafts of text that the grammar forces: vLLM verifies several tokens in one step.
 
 Start vLLM with ``--speculative-config '{"method": "custom_class", "num_speculative_tokens": 12, "model":
-"toolgrammar.adapters.vllm.drafts.ForcedText"}'``. The proposer runs in the worker, which has no grammar: it proposes
-placeholders, and the grammar puts the tokenizer's own spelling of the forced text in their place when vLLM asks it
-which drafts are valid (`backend.ToolGrammarSequence.validate_tokens`). Where no grammar does, they are dropped before
-they are scheduled (`plugin`).
+"toolgrammar.adapters.vllm.drafts.ForcedText"}'``. The drafts are set in the scheduler, whose process has the grammars,
+directly before a step is scheduled (`add_drafts`), so they fit the text as it is then. The worker's proposer proposes
+nothing; it makes vLLM allocate the rows and slots of drafts.
 """
 
 from __future__ import annotations
@@ -19,11 +18,6 @@ def proposes_forced_text(speculation: Any) -> bool:
     return str(speculation.model).startswith(f"{__package__}.")
 
 
-def placeholder(vocab_size: int) -> int:
-    """Return the token that a proposer below proposes in the place of each token that the grammar may force."""
-    return vocab_size - 1
-
-
 class ForcedText:
     """Forced text is written in the tokenizer's own spelling: only these tokens are allowed, so each is accepted.
 
@@ -34,17 +28,46 @@ class ForcedText:
     """
 
     def __init__(self, vllm_config: Any) -> None:
-        drafts = vllm_config.speculative_config.num_speculative_tokens
-        self._drafts = [placeholder(vllm_config.model_config.get_vocab_size())] * drafts
+        """Do nothing: the scheduler has all that is needed."""
 
     def load_model(self, *arguments: Any, **options: Any) -> None:
         """Do nothing: there is no model."""
 
     def propose(self, sampled_token_ids: Any, *arguments: Any, **options: Any) -> list[list[int]]:
-        """Return the placeholders of each request of the batch; none where no token was written."""
-        return [list(self._drafts) if len(tokens) else [] for tokens in sampled_token_ids]
+        """Return no drafts for each request of the batch."""
+        return [[] for _ in sampled_token_ids]
 
 
 class OfferedText(ForcedText):
     """Forced text is offered in that spelling, and the model takes it or spells it otherwise: masks are as without
     drafts, and so is what a greedy model writes."""
+
+
+def add_drafts(scheduler: Any, *, is_greedy_only: bool) -> None:
+    """Set the drafts of the requests of which the next step writes a token.
+
+    Requests without a grammar, or still in their reasoning, get none.
+
+    Args:
+        scheduler: vLLM's ``Scheduler``, before it schedules a step.
+        is_greedy_only: the engine verifies drafts wrongly in a batch with a temperature above 0 (`plugin`), so there
+            are no drafts while it has a request with one.
+    """
+    running = list(scheduler.running)
+    if is_greedy_only and any(map(_samples, (*running, *scheduler.waiting, *scheduler.kv_holding_waiting))):
+        for request in running:
+            request.spec_token_ids = []
+        return
+    manager = scheduler.structured_output_manager
+    for request in running:
+        request.spec_token_ids = []
+        if request.num_output_tokens == 0 or request.num_computed_tokens != request.num_tokens - 1:
+            continue  # its prompt is not read yet
+        structured = request.structured_output_request if request.use_structured_output else None
+        jump = getattr(None if structured is None else structured.grammar, "drafts", None)
+        if jump is not None and manager._get_constraint_bounds(request, ()).constraint_start == 0:
+            request.spec_token_ids = jump(scheduler.num_spec_tokens)
+
+
+def _samples(request: Any) -> bool:
+    return request.sampling_params is not None and request.sampling_params.temperature > 0

