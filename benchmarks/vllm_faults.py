@@ -7,8 +7,8 @@
 without a reasoning parser, with n-grams, forced text as drafts or none, small chunks of prefill, the prefix cache, and
 too few blocks of the key/value cache for all requests, so that some are preempted. The request is drawn too: tools of
 real schemas under each choice, a JSON Schema, a pattern or plain text; budgets, stop strings and tokens, temperatures,
-repeated prompts, and clients that leave. Requests of a setting run together, each engine in a process of its own, forked
-after the imports.
+repeated prompts, and clients that leave. Requests of a setting run together, each engine in a process of its own,
+forked after the imports.
 
 Checked, for each request:
 
@@ -384,7 +384,7 @@ def main() -> None:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     write_models(options.models)
     data = requests(options.data, 400)
-    report: dict[str, Any] = {"machine": results_io.machine(), "seeds": options.seeds, "settings": {}}
+    report: dict[str, Any] = {"seeds": options.seeds, "settings": {}}
     with tempfile.TemporaryDirectory() as folder:
         parts = options.parts or Path(folder)
         for number in options.only:
@@ -401,9 +401,7 @@ def main() -> None:
             one = json.loads(found.read_text(encoding="utf-8"))
             report["settings"][SETTINGS[number][0]] = one
             print(SETTINGS[number][0], one["outcomes"], one["counts"], *one["faults"][:20], sep="\n  ", flush=True)
-    if options.keep:
-        (results_io.RESULTS / "vllm_faults.json").write_text(json.dumps(report, indent=2) + "\n")
-    print(vllm_faults(report))
+    results_io.show("vllm_faults", report, vllm_faults(report), keep=options.keep)
 
 
 if __name__ == "__main__":
