@@ -2,7 +2,7 @@
 
     pip install --no-deps bfcl-eval
     python benchmarks/bfcl_v4.py --model gguf:PATH --name NAME --sheets FILE [--ask call] [--requests 300] [--ways ...]
-    python benchmarks/bfcl_v4.py --sheets FILE --keep
+    python benchmarks/bfcl_v4.py --sheets FILE [--ask call] --keep
 
 The questions, the possible answers and the checker (`ast_checker`) are those of the package ``bfcl-eval``. Its table of
 models, which imports the SDK of each provider, is replaced: the checker looks up only if names of functions are
@@ -39,7 +39,7 @@ from typing import Any
 
 from real_model import ONE_CALL, Bench, Case, Sheet, answered, constrained, conversation, free, judge, peer_way
 from real_model import WAYS as CALL_WAYS
-from report import bfcl_v4
+from report import bfcl_calls, bfcl_v4
 from results_io import show
 
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
@@ -232,7 +232,7 @@ def tally(sheets: Sequence[Sheet]) -> dict[str, Any]:
 
 
 def summary(sheets: Sequence[Sheet]) -> dict[str, Any]:
-    """Return for each model the ways of one call, and for each category the ways of a turn."""
+    """Return for each model the ways of one call, or for each category the ways of a turn."""
     models: dict[str, Any] = {}
     for model in dict.fromkeys(sheet["model"] for sheet in sheets):
         mine = [sheet for sheet in sheets if sheet["model"] == model]
@@ -275,15 +275,16 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=200)
     parser.add_argument("--most-prompt", type=int, default=1500, help="in tokens")
     parser.add_argument("--sheets", type=Path, required=True, help="keep each answer in this file, and go on from it")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/bfcl_v4.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/bfcl_v4, or bfcl_calls")
     options = parser.parse_args()
     sheets: list[Sheet] = []
     if options.sheets.is_file():
         sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
     if options.model:
         sheets += run(options, {(one["model"], one["ask"], one["way"], one["id"]) for one in sheets})
-    report = {"models": summary(sheets)}
-    show("bfcl_v4", report, bfcl_v4(report), keep=options.keep)
+    report = {"models": summary([one for one in sheets if one["ask"] == options.ask])}
+    name, table = ("bfcl_v4", bfcl_v4) if options.ask == "turn" else ("bfcl_calls", bfcl_calls)
+    show(name, report, table(report), keep=options.keep)
     return 0
 
 

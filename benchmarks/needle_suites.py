@@ -113,15 +113,8 @@ def is_right(calls: Sequence[Call], wanted: Sequence[Mapping[str, Any]]) -> bool
     return sorted(map(key, calls)) == sorted(map(key, wanted))
 
 
-def main() -> int:
-    """Run the suites."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ways", default="", help="only these; separated by ;")
-    parser.add_argument("--cases", type=int, default=1000, help="about so many of each suite, spread over it")
-    parser.add_argument("--weights", default="", help="as find_weights takes it")
-    parser.add_argument("--sheets", type=Path, required=True, help="keep each answer in this file, and go on from it")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/needle_suites.{json,md}")
-    options = parser.parse_args()
+def run(options: argparse.Namespace, sheets: list[dict[str, Any]]) -> None:
+    """Add the sheets of the answers that are missing, each kept first."""
     weights = find_weights(options.weights)
     folder = weights.parent
     model = load_model(f"needle:{weights}")
@@ -134,9 +127,6 @@ def main() -> int:
         "grammar, canonical spelling": ours(model, canonical=True),
     }
     chosen = options.ways.split(";") if options.ways else list(ways)
-    sheets: list[dict[str, Any]] = []
-    if options.sheets.is_file():
-        sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
     done = {(sheet["way"], sheet["suite"], sheet["query"]) for sheet in sheets}
     for name, suite in suites(folder).items():
         for way in chosen:
@@ -151,6 +141,23 @@ def main() -> int:
                     file.write(json.dumps(sheet) + "\n")
             print(name, way, sum(one["right"] for one in sheets if (one["way"], one["suite"]) == (way, name)),
                   file=sys.stderr, flush=True)  # fmt: skip
+
+
+def main() -> int:
+    """Run the suites."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ways", default="", help="only these; separated by ;")
+    parser.add_argument("--cases", type=int, default=1000, help="about so many of each suite, spread over it")
+    parser.add_argument("--weights", default="", help="as find_weights takes it")
+    parser.add_argument("--sheets", type=Path, required=True, help="keep each answer in this file, and go on from it")
+    parser.add_argument("--show", action="store_true", help="only show the sheets")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/needle_suites.{json,md}")
+    options = parser.parse_args()
+    sheets: list[dict[str, Any]] = []
+    if options.sheets.is_file():
+        sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
+    if not options.show:
+        run(options, sheets)
     right = {(one["way"], one["suite"], one["query"]): one["right"] for one in sheets}
     report: dict[str, Any] = {"ways": {}}
     for way in dict.fromkeys(one["way"] for one in sheets):

@@ -679,11 +679,6 @@ def engine_rows(report: Result) -> str:
     return table(("batch", "texts", "invalid", *times), rows)
 
 
-def bfcl_v4(report: Result) -> str:
-    """Right answers on BFCL v4, by its own checker."""
-    return "\n\n".join(part for part in (bfcl_turns(report), bfcl_calls(report)) if part)
-
-
 def share(counts: Mapping[str, Any]) -> str:
     """Return the share of right answers, with its interval."""
     low, high = counts["interval"]
@@ -695,8 +690,8 @@ def versus(way: str, counts: Mapping[str, Any]) -> tuple[str, str]:
     return ("", "") if way == "grammar" else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
 
 
-def bfcl_turns(report: Result) -> str:
-    """Return a table for each model: right turns by category, where text and any number of calls are allowed."""
+def bfcl_v4(report: Result) -> str:
+    """Right answers on BFCL v4, by its own checker: a table for each model, by category."""
     tables = []
     for model, found in report["models"].items():
         if not found["categories"]:
@@ -881,6 +876,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "seen_ids": below_machine(seen_ids),
     "tools_in_prompt": below_machine(tools_in_prompt),
     "bfcl_v4": below_machine(bfcl_v4),
+    "bfcl_calls": below_machine(bfcl_calls),
     "needle_suites": below_machine(needle_suites),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
