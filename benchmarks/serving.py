@@ -1,6 +1,7 @@
 """Requests at the same time: tokens a second of a transformers model at 1, 4 and 16 requests, beside transformers.
 
     python benchmarks/serving.py [--requests 16] [--tokens 48] [--keep]
+    python benchmarks/serving.py --model smollm2       # only ours, free text of another model: gguf:PATH, numpy:PATH
 
 A Llama of 88 million random weights in single precision on the CPU, one thread of PyTorch; prompts of about a hundred
 tokens that have no beginning in common. Measured is processor time of the whole process, so that others who use the
@@ -97,9 +98,12 @@ def measured(row: dict[str, Any]) -> Iterator[None]:
     row["seconds"], row["wall_seconds"] = time.process_time() - cpu, time.perf_counter() - wall
 
 
-def ours(folder: Path, requests: list[str], at_once: int, **options: Any) -> dict[str, Any]:
+def ours(address: str, requests: list[str], at_once: int, **options: Any) -> dict[str, Any]:
     """Run requests, so many at once."""
-    with load_model(f"hf:{folder}", dtype="float32", prefix_cache=0) as model:
+    single: dict[str, Any] = (
+        {"dtype": "float32"} if address.startswith("hf:") else {} if address == "embedded" else {"threads": 1}
+    )
+    with load_model(address, prefix_cache=0, **single) as model:
         ask: Callable[[tuple[int, str]], Generation] = lambda numbered: model.generate(  # noqa: E731
             numbered[1], seed=numbered[0], temperature=1.0, **options
         )
@@ -145,6 +149,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=48)
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving.{json,md}")
+    parser.add_argument("--model", help="address of a model, which is measured instead, without transformers")
     options = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -155,6 +160,11 @@ def main() -> None:
         measures.append({"engine": engine, "what": what, "at_once": at_once, **row})
         print(json.dumps(measures[-1]), flush=True)
 
+    if options.model:
+        for at_once in (1, 4, 16):
+            row = ours(options.model, asked, at_once, max_tokens=options.tokens)
+            add("toolgrammar", f"{row['tokens'] / row['seconds']:.1f} tokens a second", at_once, row)
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         parameters = save_model(folder)
@@ -162,10 +172,10 @@ def main() -> None:
         bound = {"json_mode": JsonMode(SCHEMA), "max_tokens": 200}
         add("transformers, generate", "free text", 1, theirs(folder, asked, options.tokens, together=False))
         for at_once in (1, 4, 16):
-            add("toolgrammar", "free text", at_once, ours(folder, asked, at_once, **free))
+            add("toolgrammar", "free text", at_once, ours(f"hf:{folder}", asked, at_once, **free))
         add("transformers, generate_batch", "free text", 16, theirs(folder, asked, options.tokens, together=True))
         for at_once in (1, 4, 16):
-            add("toolgrammar", "JSON of a schema", at_once, ours(folder, asked, at_once, **bound))
+            add("toolgrammar", "JSON of a schema", at_once, ours(f"hf:{folder}", asked, at_once, **bound))
     rows = [
         [one["engine"], one["what"], one["at_once"], one["tokens"] / one["seconds"], one.get("passes", "")]
         for one in measures
