@@ -13,9 +13,7 @@ from typing import Any
 
 from ...errors import BudgetError
 from ...generation.params import GenerateParams
-
-#: Minimum size of tool declarations, in bytes, beyond which ``tools_in_prompt="auto"`` is ``"names"``.
-LEAST_AUTO_BYTES = 8_192
+from ..model import LEAST_AUTO_BYTES
 
 
 def is_by_name(params: GenerateParams, window: int) -> bool:
