@@ -284,6 +284,7 @@ class _Reader:
         return found
 
     def _node(self, node: int) -> Expression:
+        """Return the expression of a node that was not read before."""
         nodes = self._nodes
         kind, args = nodes.kind(node), nodes.args(node)
         if kind == EPSILON_KIND:
@@ -379,6 +380,7 @@ class _Reader:
         return found
 
     def _read_term(self, term: int, is_json: bool) -> Expression:
+        """Return the expression of a term that was not read before."""
         terms = self._terms
         if term == terms.ALL:
             return Repeat(self._leaf(CharSet.full(), is_json), 0, None)
