@@ -327,7 +327,8 @@ class NeedleSession:
         for tap in range(1, config.memory_taps):
             _add_earlier(mixed, cache, memory.taps[tap], tap * config.memory_stride, start, stop)
         likeness = (_normed(stream) * _normed(keys)).sum(axis=1, keepdims=True)
-        return _sigmoid(likeness / np.float32(config.dim**0.5)) * mixed
+        result: Floats = _sigmoid(likeness / np.float32(config.dim**0.5)) * mixed
+        return result
 
     def _attend(self, network: NeedleNetwork, index: int, inputs: Floats, start: int, stop: int) -> Floats:
         """Return the attention of one block; write the keys and values of ``inputs`` into the caches."""
