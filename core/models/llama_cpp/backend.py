@@ -314,7 +314,8 @@ def extend_rows(rows: Sequence[tuple[GGUFSession, Sequence[int]]]) -> list[npt.N
     token of each. An error changes nothing."""
     shared = {id(session._shared): session._shared for session, _ in rows}
     context = next(iter(shared.values())) if len(rows) > 1 and len(shared) == 1 else None
-    with nullcontext() if context is None else context.together() as pin:
+    block: Any = nullcontext() if context is None else context.together()
+    with block as pin:
         contexts = []
         for session, _ in rows:
             contexts.append(session._open())
