@@ -255,12 +255,11 @@ def content_fault(asked: Asked, text: str) -> str | None:
 def prefix_is_valid(asked: Asked, tokens: list[int], vocabulary: Any) -> bool:
     """Whether a matcher of the request's grammar, made anew, takes all tokens."""
     from toolgrammar.adapters.vllm.envelope import Tokens, wanted
-    from toolgrammar.core import Constraint
 
     ((key, spec),) = (asked.constraint() or {}).items()
     kind = {"json": "JSON", "regex": "REGEX", "grammar": "GRAMMAR"}[key]
     grammar = wanted(kind, json.dumps(spec) if key == "json" else spec, Tokens("", vocabulary)).grammar
-    matcher = Constraint(grammar, vocabulary).matcher()
+    matcher = grammar.bind(vocabulary).matcher()
     return all(matcher.accept(token) for token in tokens)
 
 
