@@ -185,7 +185,7 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None) 
 
 def _of_type(values: list[Any], name: Any) -> list[Any]:
     """Return the values of a type of JSON Schema; all, if it is none of those with scalars."""
-    kinds = {"string": str, "integer": (int, float), "number": (int, float)}
+    kinds: dict[str, tuple[type, ...]] = {"string": (str,), "integer": (int, float), "number": (int, float)}
     kind = kinds.get(name) if isinstance(name, str) else None
     return values if kind is None else [value for value in values if isinstance(value, kind)]
 

@@ -148,12 +148,13 @@ class Planner:
         text). Raise ModelError for options that exclude tools."""
         if params.grammar is not None:
             raise _excluded("tools", "grammar")
-        schema = params.response_schema
+        schema: Any = params.response_schema
         if params.json_mode is not None:
             if params.json_mode.grammar is not None or not params.json_mode.constrained_decoding:
                 raise _excluded("tools", "this json_mode")
             schema = params.json_mode.schema
-        choice, response_values = params.tool_choice, {}
+        choice = params.tool_choice
+        response_values: Mapping[str, Any] = {}
         if isinstance(schema, LiveShape):
             response_values = schema.sources
             choice, schema = self._answer_or_calls(schema, tools, choice)
@@ -229,7 +230,7 @@ class Planner:
         else:
             grammar = self._live_grammar(live, schema, mode.whitespace, mode.strict)
         check = schema if grammar.unenforced else None
-        return Plan(grammar, is_json=True, check=check, params=params, values=live and live.values())
+        return Plan(grammar, is_json=True, check=check, params=params, values=None if live is None else live.values())
 
     def _grammar(self, schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:
         """Return the grammar of a schema, memoised by its text. A schema that names a day, such as today, is first made

@@ -74,10 +74,10 @@ class _Compound:
     """An expression that is made of others. Its hash is computed once: the same part occurs in many."""
 
     def __hash__(self) -> int:
-        found = self.__dict__.get("_hash")
+        found: int | None = self.__dict__.get("_hash")
         if found is None:
             found = self.__dict__["_hash"] = hash((type(self), *self._values()))
-        return found  # type: ignore[no-any-return]
+        return found
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), self._values()  # without the hash: those of strings differ between processes

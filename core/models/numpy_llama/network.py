@@ -348,7 +348,8 @@ class DecoderSession:
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
         mixed: Floats = (scores @ self._values[index, :, :stop]).reshape(config.heads, count, width)
-        return mixed.transpose(1, 0, 2).reshape(count, -1)
+        result: Floats = mixed.transpose(1, 0, 2).reshape(count, -1)
+        return result
 
 
 def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[int]]]) -> list[Floats]:

@@ -37,13 +37,13 @@ from ...generation.params import GenerateParams, ToolsInPrompt
 from ...generation.plan import Planner, Prompt, conversation_of
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
-from ..model import Capabilities, Model
+from ..model import LEAST_AUTO_BYTES, Capabilities, Model
 from ..requests import Request, in_conversation
 from .address import headers_of, key_in_environment, parse_address
 from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
 from .anthropic_messages import AnthropicMessages
-from .by_name import LEAST_AUTO_BYTES, calling, choosing, is_by_name
+from .by_name import calling, choosing, is_by_name
 from .chat_completions import ChatCompletions
 from .converse import Converse
 from .dialect import Dialect
