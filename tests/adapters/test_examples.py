@@ -20,6 +20,7 @@ SAID = {
     "langchain_live_values.py": ["assign({'project': 'engine', 'ticket': 'E-1', 'person': 'p-71'})", "E-1 of 2 goes"],
     "crewai_live_values.py": ["add_article('O-17', 'fruit', 'pear')", "The fruit is added."],
     "autogen_live_values.py": ['"booking": "B-77"', "B-77 has seat 14 in IC 702"],
+    "agent_framework_confirm.py": ["person:       yes to transfer({'amount': 200, 'to': 'car'})", "It is sent."],
     "agent_framework_live_values.py": ["move_meeting('m-4', 2, 'Ash')", "It is moved."],
     "langchain_structured.py": ["bell of brass, with clapper, ring", "1 part 2 parts done", "ran out", "Part(name='b"],
     "langchain_team.py": [

@@ -83,7 +83,7 @@ TURNS = [
     (f"{ONE}\n{ONE}", "ar"),
     ("\n".join([NOW] * 16), "ar"),
     ("\n".join([NOW] * 17), ""),
-    (ONE + "\n", ""),
+    (ONE + "\n", "ar"),
     (ONE + " bye", ""),
     (f"{ONE}{ONE}", ""),
     ("<tool_call>", ""),

