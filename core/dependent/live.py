@@ -199,6 +199,15 @@ class Mark:
         after = value.get("after")
         return cls(value["source"], tuple(before if after is None else after), value.get("longest", LONGEST), member)
 
+    def read(self, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the values of the names that it reads in the open objects, innermost first: the nearest of each."""
+        found: dict[str, Any] = {}
+        for written in objects:
+            for name in self.after:
+                if name in written:
+                    found.setdefault(name, written[name])
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -266,12 +275,7 @@ class LiveValues:
         parts = [part.decode("utf-8", "replace") for part in text.split(CONTROL)]
         said = parts[0] + "".join(next(names, "") + part for part in parts[1:]) + ahead
         tool, objects = (None, read_open(said)) if self.read is None else self.read(said)
-        call: dict[str, Any] = {}
-        for written in objects:
-            for name in mark.after:
-                if name in written:
-                    call.setdefault(name, written[name])
-        answer = self.of_call(tool, mark, call)
+        answer = self.of_call(tool, mark, mark.read(objects))
         with self._lock:
             if len(self._by_text) >= MAX_TEXTS:
                 self._by_text.clear()

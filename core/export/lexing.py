@@ -10,7 +10,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..text_grammars.expressions import Chars, Choice, Control, Expression, Literal, Reference, Repeat, Sequence
+from ..text_grammars.expressions import (
+    Chars,
+    Choice,
+    Control,
+    Expression,
+    Literal,
+    Reference,
+    Repeat,
+    Sequence,
+    inner_first,
+)
 from ..unicode.charset import CharSet
 
 #: Maximum number of sets of terminals that may come next together and are looked at.
@@ -85,7 +95,7 @@ class _Lexing:
             for each in used:
                 users[each].append(name)
         changed = set(numbered)
-        order = _inner_first(edges)
+        order = inner_first(edges, edges)
         while changed:
             for name in order:
                 if name in changed:
@@ -229,23 +239,6 @@ class _Part:
             yield self.name
         for item in self.items:
             yield from item.rules()
-
-
-def _inner_first(edges: Mapping[str, list[str]]) -> list[str]:
-    """Return the names in an order in which those that a name leads to are before it, but for circles."""
-    order: list[str] = []
-    seen: set[str] = set()
-    for root in edges:
-        pending = [(root, False)]
-        while pending:
-            name, is_left = pending.pop()
-            if is_left:
-                order.append(name)
-            elif name not in seen:
-                seen.add(name)
-                pending.append((name, True))
-                pending += [(used, False) for used in edges[name]]
-    return order
 
 
 def _members(numbers: int) -> list[int]:

@@ -46,6 +46,7 @@ from ..text_grammars.expressions import (
     Sequence,
     children,
     choice,
+    inner_first,
     sequence,
     walk,
 )
@@ -162,18 +163,7 @@ def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]
         return done[name]
 
     # Rules are finished after those that they use, so that the recursion is shallow.
-    order: list[str] = []
-    seen: set[str] = set()
-    stack = [(root, False)]
-    while stack:
-        name, left = stack.pop()
-        if left:
-            order.append(name)
-        elif name not in seen:
-            seen.add(name)
-            stack.append((name, True))
-            stack += [(used, False) for used in edges[name]]
-    for name in order:
+    for name in inner_first(edges, (root,)):
         finished(name)
     kept: dict[str, Expression] = {}
     pending = [root]

@@ -34,12 +34,7 @@ def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = N
         member = inner["properties"][name]
         answers = {}
         for steps, mark in marks_of(member, name, names[: names.index(name)]):
-            written: dict[str, Any] = {}
-            for each in objects:
-                for other in mark.after:
-                    if other in each:
-                        written.setdefault(other, each[other])
-            answer = live.of_call(tool, mark, written)
+            answer = live.of_call(tool, mark, mark.read(objects))
             if answer.error is not None:
                 raise answer.error
             answers[steps] = False if answer.schema is None else answer.schema

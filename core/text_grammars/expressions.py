@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -272,3 +272,25 @@ def walk(expression: Expression) -> Iterator[Expression]:
             seen.add(id(current))
             pending += inner
         yield current
+
+
+def inner_first(edges: Mapping[str, list[str]], roots: Iterable[str]) -> list[str]:
+    """Return the rules that the roots lead to, each after the rules that it refers to, except in a cycle.
+
+    Args:
+        edges: for each rule, the names of the rules that it refers to.
+        roots: the names of the first rules.
+    """
+    order: list[str] = []
+    seen: set[str] = set()
+    for root in roots:
+        pending = [(root, False)]
+        while pending:
+            name, is_left = pending.pop()
+            if is_left:
+                order.append(name)
+            elif name not in seen:
+                seen.add(name)
+                pending.append((name, True))
+                pending += [(used, False) for used in edges[name]]
+    return order
