@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from toolgrammar.core.errors import ToolGrammarError
-
 from .. import _shared
+from .._shared.thresholds import Thresholds
 from .client import ToolGrammarChatClient
 
 try:
@@ -40,18 +39,12 @@ class ConfirmUnsure(FunctionMiddleware):
     def __init__(
         self, client: ToolGrammarChatClient, below: float = 0.9, *, tools: Mapping[str, float] | None = None
     ) -> None:
-        if not 0 <= below <= 1:
-            raise ToolGrammarError(f"below is {below!r}", hint="a probability: a number from 0 to 1")
-        self._tools = dict(tools or {})
-        for name, threshold in self._tools.items():
-            if not threshold >= 0:
-                raise ToolGrammarError(f"the threshold of {name!r} is {threshold!r}", hint="a number from 0")
+        self._thresholds = Thresholds(below, tools)
         self._client = client
-        self._below = below
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Run a call, or ask for its approval."""
-        threshold = self._tools.get(context.function.name, self._below)
+        threshold = self._thresholds.of(context.function.name)
         sure = self._client.sureness(context.metadata.get("call_id", ""))
         is_unsure = threshold > 0 and (sure is None or sure["least"] < threshold)
         if not is_unsure or "approval_response" in context.metadata:

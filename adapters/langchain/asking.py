@@ -13,7 +13,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from toolgrammar.core.errors import MissingDependencyError, ToolGrammarError
+from toolgrammar.core.errors import MissingDependencyError
+
+from .._shared.thresholds import Thresholds
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -53,13 +55,7 @@ class AskInstead(AgentMiddleware[Any, Any, Any]):
         self, below: float = 0.9, *, tools: Mapping[str, float] | None = None, instruction: str = INSTRUCTION
     ) -> None:
         super().__init__()
-        if not 0 <= below <= 1:
-            raise ToolGrammarError(f"below is {below!r}", hint="a probability: a number from 0 to 1")
-        self._tools = dict(tools or {})
-        for name, threshold in self._tools.items():
-            if not threshold >= 0:
-                raise ToolGrammarError(f"the threshold of {name!r} is {threshold!r}", hint="a number from 0")
-        self._below = below
+        self._thresholds = Thresholds(below, tools)
         self._instruction = instruction
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -88,6 +84,6 @@ class AskInstead(AgentMiddleware[Any, Any, Any]):
         return None
 
     def _is_unsure(self, call: Any, sureness: Any) -> bool:
-        threshold = self._tools.get(call["name"], self._below)
+        threshold = self._thresholds.of(call["name"])
         least = next((each["least"] for each in sureness if each["id"] == call["id"]), None)
         return threshold > 1 if least is None else bool(least < threshold)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from toolgrammar.core.errors import ToolGrammarError
+from .._shared.thresholds import Thresholds
 
 
 def unsure(below: float = 0.9) -> Callable[[Any], bool]:
@@ -26,15 +26,15 @@ def unsure(below: float = 0.9) -> Callable[[Any], bool]:
     Raises:
         ToolGrammarError: ``below`` is not between 0 and 1.
     """
-    if not 0 <= below <= 1:
-        raise ToolGrammarError(f"below is {below!r}", hint="a probability: a number from 0 to 1")
+    thresholds = Thresholds(below)
 
     def is_unsure(request: Any) -> bool:
         call = request.tool_call
+        threshold = thresholds.of(call["name"])
         for message in reversed(request.state["messages"]):
             if any(made["id"] == call["id"] for made in getattr(message, "tool_calls", ())):
                 told = message.response_metadata.get("sureness", ())
-                return not any(each["id"] == call["id"] and each["least"] >= below for each in told)
+                return not any(each["id"] == call["id"] and each["least"] >= threshold for each in told)
         return True
 
     return is_unsure
