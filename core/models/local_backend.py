@@ -115,9 +115,13 @@ class SharedPasses(LocalBackend):
             ModelError: the model is closed.
         """
         self._sessions.check()
-        session = self.prefixes.start(self.new_session)
+        session = self.prefixes.start(self._new_shared)
         session.begin(prompt, shares=True)
         return session
+
+    def _new_shared(self) -> KeptSession:
+        """Return an empty sequence that can share forward passes; a subclass may have sequences of another kind."""
+        return self.new_session()
 
     def extend_many(self, rows: Sequence[tuple[Session, Sequence[int]]]) -> list[npt.NDArray[np.float32]]:
         """Append tokens to several sequences of this backend's `begin` in one forward pass. An error changes nothing.

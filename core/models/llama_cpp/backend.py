@@ -23,7 +23,7 @@ from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..local_backend import SharedPasses
-from ..prefix_cache import PREFIX_BYTES, KeptSession, PrefixSession
+from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import OwnTokens, check_crop, check_new_tokens
 from ..stores import family_template, resolve
@@ -155,17 +155,6 @@ class GGUFBackend(SharedPasses):
                 pass
             self._batches = self._shared is not None
         return self._batches
-
-    def begin(self, prompt: Sequence[int]) -> PrefixSession:
-        """Open a sequence with a prefix of a prompt, from the prefix cache or from a running sequence.
-
-        Raises:
-            ModelError: the model is closed.
-        """
-        self._sessions.check()
-        session = self.prefixes.start(self._new_shared)
-        session.begin(prompt, shares=True)
-        return session
 
     def _new_shared(self) -> GGUFSession:
         """Return an empty sequence of the shared context."""
