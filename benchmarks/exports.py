@@ -53,9 +53,9 @@ def texts_of(grammar: Grammar, instances: list[str], draw: random.Random) -> lis
 
 
 def counted(model: str, case: dict[str, Any], names: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the counts of a schema in each of some notations. Runs in a process of its own.
+    """Yield an empty dictionary, then the counts of a schema in each of some notations. Runs in a process of its own.
 
-    The grammar is compiled once, and its rules are made once for all notations.
+    The grammar is compiled once, and its rules are made once for all notations, before the first item.
     """
     draw = random.Random(case["id"])
     why, grammar, rules, texts = "no grammar", None, None, []
@@ -68,9 +68,10 @@ def counted(model: str, case: dict[str, Any], names: list[str]) -> Iterator[dict
         rules = grammar._exported()
     except ToolGrammarError as error:
         refusal = {"schemas": 1, why: 1, "why": str(error)[:200]}
-        yield from (refusal for _ in names)
+        yield from ({}, *(refusal for _ in names))
         return
     seconds = time.process_time() - begin
+    yield {}
     for name in names:
         yield _one(grammar, rules, seconds, name, partial(_judge_of, model, name), texts, case)
 
@@ -116,23 +117,31 @@ class Process:
                 self._child.start()
                 theirs.close()
             self._wire.send((case, left))
-            why = "timed out"
-            for name in left:
-                try:
-                    begin = seconds_of(self._child.pid)
-                    while not self._wire.poll(1) and seconds_of(self._child.pid) - begin < DEADLINE:
-                        pass
-                    if self._wire.poll(0):
-                        found[name] = self._wire.recv()
-                        continue
-                except (EOFError, FileNotFoundError):
-                    why = "crashed"
-                self._child.kill()
-                self._child.join()
-                self._child = None
-                found[name] = {"schemas": 1, why: 1}
-                break
+            for name in ["", *left]:  # the rules of all notations come first
+                count, why = self._received()
+                if count is None:
+                    self._child = None
+                    found |= {lost: {"schemas": 1, why: 1} for lost in ([name] if name else left)}
+                    break
+                if name:
+                    found[name] = count
         return found
+
+    def _received(self) -> tuple[dict[str, Any] | None, str]:
+        """Return what the process sends next, or None and why it is ended."""
+        assert self._child is not None
+        why = "timed out"
+        try:
+            begin = seconds_of(self._child.pid)
+            while not self._wire.poll(1) and seconds_of(self._child.pid) - begin < DEADLINE:
+                pass
+            if self._wire.poll(0):
+                return self._wire.recv(), ""
+        except (EOFError, FileNotFoundError):
+            why = "crashed"
+        self._child.kill()
+        self._child.join()
+        return None, why
 
 
 def _one(

@@ -403,28 +403,32 @@ class _Reader:
     def _automaton(self, term: int, is_json: bool) -> Expression:
         """Return the rule of the first state of a term's automaton."""
         terms = self._terms
-        prefix = f"a{len(self.rules)}s"
         numbers: dict[int, int] = {term: 0}
+        arcs: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by state: the ranges of characters to each target
         pending = [term]
-        rules: dict[str, Expression] = {}
         while pending:
             state = pending.pop()
-            targets: dict[int, list[tuple[int, int]]] = {}
+            targets = arcs[state] = {}
             starts, followers = terms.segments(state)
             for index, target in enumerate(followers):
                 end = starts[index + 1] if index + 1 < len(starts) else END
                 if not terms.is_empty(target):
                     targets.setdefault(target, []).append((starts[index], end - 1))
-            ways: list[Expression] = []
-            for target, ranges in targets.items():
+            for target in targets:
                 if target not in numbers:
                     numbers[target] = len(numbers)
                     pending.append(target)
-                if charset := CharSet(ranges):
-                    ways.append(sequence(self._leaf(charset, is_json), Reference(f"{prefix}{numbers[target]}")))
-            rules[f"{prefix}{numbers[state]}"] = choice(*ways, *([EMPTY_TEXT] if terms.nullable(state) else []))
             if len(numbers) > MAX_STATES:
                 return self._widened(term, is_json)
+        prefix = f"a{len(self.rules)}s"
+        rules: dict[str, Expression] = {}
+        for state, targets in arcs.items():
+            ways = [
+                sequence(self._leaf(charset, is_json), Reference(f"{prefix}{numbers[target]}"))
+                for target, ranges in targets.items()
+                if (charset := CharSet(ranges))
+            ]
+            rules[f"{prefix}{numbers[state]}"] = choice(*ways, *([EMPTY_TEXT] if terms.nullable(state) else []))
         self.rules |= rules
         return Reference(f"{prefix}0")
 
