@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...generation.backend import closed_error
 from ..chat_template import ChatTemplate
 from ..local_backend import LocalBackend
 from ..prefix_cache import PREFIX_BYTES
+from ..prompts import template_ids
 from .cact_file import read_cact
 from .network import NeedleNetwork, NeedleSession
 from .pieces import PieceBPE
@@ -125,10 +127,8 @@ class NeedleBackend(LocalBackend):
         """Return the token ids of a conversation."""
         if not messages:
             return [self._tokenizer.bos]
-        ids: list[int] = []
-        for text, is_spelled in self._template.render_prompt(messages, tools, tool_prompt, thinking):
-            ids += self._tokenizer.encode(text, controls=not is_spelled)
-        return ids
+        pieces = self._template.render_prompt(messages, tools, tool_prompt, thinking)
+        return template_ids(pieces, self.encode, partial(self._tokenizer.encode, controls=True), self.vocabulary)
 
     def new_session(self) -> NeedleSession:
         """Return an empty sequence.

@@ -19,13 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import ModelError
-from ...generation.backend import closed_error
 from ..blas_threads import blas_threads
-from ..sessions import OpenSessions, check_crop, check_new_tokens
+from ..sessions import CHUNK, NumpySession
 from .cact_file import Floats, NeedleConfig, QuantisedRows, Tensor
 
-#: Capacity of a new cache, and maximum number of tokens in one forward pass.
-_FIRST_CAPACITY, _CHUNK = 64, 256
 #: Added to mean squares.
 _EPSILON = np.float32(1e-6)
 _SINKHORN = 20
@@ -176,36 +173,25 @@ class NeedleNetwork:
         return np.concatenate((left * cosine - right * sine, right * cosine + left * sine), axis=-1)
 
 
-class NeedleSession:
+class NeedleSession(NumpySession[NeedleNetwork]):
     """One sequence and its caches; implements `Session`. Not for several threads at once.
 
-    Beside keys and values it keeps what the convolutions read of earlier tokens, so that it can be reduced to any
-    prefix.
+    Beside keys and values it keeps what the convolutions and the memories read of earlier tokens, so that it can be
+    reduced to any prefix.
 
     Args:
         network: the weights.
         opened: the registry of open sessions, for it and its forks.
     """
 
-    def __init__(self, network: NeedleNetwork, opened: OpenSessions[NeedleSession] | None = None) -> None:
-        self._network: NeedleNetwork | None = network
-        self._length = 0
-        self._opened = opened
-        self._ids = np.empty(0, np.int64)
-        self._arrays: list[Any] = []
-        self._reserve(min(_FIRST_CAPACITY, network.context_window))
-        if opened is not None:
-            opened.add(self)
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return self._length
+    def _new_caches(self, network: NeedleNetwork, capacity: int) -> list[npt.NDArray[Any]]:
+        """Return caches for keys, values, inputs of the convolutions, values of the memories, and token ids."""
+        config = network.config
+        keys, values = config.kv_heads * config.key_dim, config.kv_heads * config.value_dim
+        inputs = config.heads * config.key_dim + keys + values
+        shapes = [(config.layers, width) for width in (keys, values, inputs)] + [(len(config.sites), config.dim)]
+        caches: list[npt.NDArray[Any]] = [np.empty((layers, capacity, width), np.float32) for layers, width in shapes]
+        return [*caches, np.empty((capacity, 1), np.int64)]
 
     def extend(self, token_ids: Sequence[int]) -> Floats:
         """Append tokens; return the logits after the last. An error does not change the sequence.
@@ -215,15 +201,13 @@ class NeedleSession:
             ModelError: there are none, one is out of range, or the session is closed.
         """
         network = self._open()
-        ids = check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary)
+        ids = self._with_room(token_ids)
         held, total = self._length, self._length + len(ids)
-        if total > len(self._ids):
-            self._reserve(min(max(total, 2 * len(self._ids)), network.context_window))
-        self._ids[held:total] = ids
+        self._caches[-1][held:total, 0] = ids
         try:
             with blas_threads(network.threads):
-                for start in range(held, total, _CHUNK):
-                    stop = min(start + _CHUNK, total)
+                for start in range(held, total, CHUNK):
+                    stop = min(start + CHUNK, total)
                     last = self._forward(network, start, stop)[-1]
                     self._length = stop
                 logits: Floats = _normed(last) * network.norm @ network.embedding.T
@@ -232,68 +216,13 @@ class NeedleSession:
             raise
         return logits
 
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``.
-
-        Raises:
-            ModelError: the sequence is shorter, or the session is closed.
-        """
-        self._open()
-        check_crop(length, self._length)
-        self._length = length
-
-    @property
-    def nbytes(self) -> int:
-        """Current size of the caches, in bytes."""
-        return sum(array.nbytes for array in self._arrays)
-
-    def keeps(self, length: int) -> bool:
-        """Return True: a session can be reduced to any prefix."""
-        return length <= self._length
-
-    def fork(self, length: int) -> NeedleSession:
-        """Return an independent session with the first ``length`` tokens."""
-        copy = NeedleSession(self._open(), self._opened)
-        copy._reserve(max(length, len(copy._ids)))
-        copy._ids[:length] = self._ids[:length]
-        for mine, theirs in zip(self._arrays, copy._arrays, strict=True):
-            theirs[:, :length] = mine[:, :length]
-        copy._length = length
-        return copy
-
-    def close(self) -> None:
-        """Free the caches; closing twice is allowed."""
-        self._network = None
-        self._ids = np.empty(0, np.int64)
-        self._arrays = []
-        self._length = 0
-
-    def _open(self) -> NeedleNetwork:
-        if self._network is None:
-            raise closed_error("session")
-        return self._network
-
-    def _reserve(self, capacity: int) -> None:
-        """Grow the caches to ``capacity`` tokens, with their contents: keys, values, inputs of the convolutions, and
-        values of the memories."""
-        config, length = self._open().config, self._length
-        keys, values = config.kv_heads * config.key_dim, config.kv_heads * config.value_dim
-        inputs = config.heads * config.key_dim + keys + values
-        shapes = [(config.layers, width) for width in (keys, values, inputs)] + [(len(config.sites), config.dim)]
-        arrays = [np.empty((layers, capacity, width), np.float32) for layers, width in shapes]
-        for old, new in zip(self._arrays, arrays, strict=False):
-            new[:, :length] = old[:, :length]
-        ids = np.zeros(capacity, np.int64)
-        ids[: len(self._ids)] = self._ids
-        self._ids, self._arrays = ids, arrays
-
     def _forward(self, network: NeedleNetwork, start: int, stop: int) -> Floats:
         """Run the tokens from ``start`` to ``stop`` through all blocks; return their mean lanes, ``[tokens, dim]``."""
         config = network.config
-        lanes = config.lanes
-        embedded = network.embedding[self._ids[start:stop]] * np.float32(config.dim**0.5)
+        lanes, ids = config.lanes, self._caches[-1][:stop, 0]
+        embedded = network.embedding[ids[start:]] * np.float32(config.dim**0.5)
         stream = np.repeat(embedded[:, None], lanes, axis=1)
-        slots = network.slots(self._ids[:stop], start) if network.memories else None
+        slots = network.slots(ids, start) if network.memories else None
         for index in range(config.layers):
             flat = _normed(stream.reshape(len(stream), -1))
             mixed = (flat @ network.mix[index]) * network.mix_factors[index] + network.mix_offsets[index]
@@ -321,7 +250,7 @@ class NeedleSession:
         config, memory = network.config, network.memories[index]
         rows = memory.tables[np.maximum(slots, 0).ravel()].reshape(*slots.shape, -1) * (slots >= 0)[..., None]
         keys, values = np.split(rows.reshape(len(slots), -1) @ memory.projections, 2, axis=1)
-        cache = self._arrays[3][config.sites.index(index)]
+        cache = self._caches[3][config.sites.index(index)]
         cache[start:stop] = values
         mixed = memory.taps[0] * values
         for tap in range(1, config.memory_taps):
@@ -335,7 +264,7 @@ class NeedleSession:
         config, layer = network.config, network.layers[index]
         heads, groups, key, value = config.heads, config.kv_heads, config.key_dim, config.value_dim
         count = stop - start
-        keys, values, convolved, _ = self._arrays
+        keys, values, convolved = self._caches[:3]
         product = inputs @ layer.projections
         width = convolved.shape[2]
         cache = convolved[index]

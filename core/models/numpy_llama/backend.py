@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ...vocabulary.vocabulary import Vocabulary
 from ..chat_template import ChatTemplate
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
-from ..prompts import plain_prompt, spelled_history
+from ..prompts import plain_prompt, spelled_history, template_ids
 from .bpe import SPLITTERS, ByteBPE, splitter
 from .gguf_file import GGUFFile
 from .matrices import BlockMatrix, Floats
@@ -163,9 +164,8 @@ class NumpyBackend(DecoderBackend):
             messages = spelled_history(messages)
         if self._template is None:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, self._bos)
-        ids: list[int] = []
-        for text, is_spelled in self._template.render_prompt(messages, tools, tool_prompt, thinking):
-            ids += self._tokenizer.encode(text, controls=not is_spelled)
+        pieces = self._template.render_prompt(messages, tools, tool_prompt, thinking)
+        ids = template_ids(pieces, self.encode, partial(self._tokenizer.encode, controls=True), self.vocabulary)
         return ids if self._bos is None or ids[:1] == [self._bos] else [self._bos, *ids]
 
 

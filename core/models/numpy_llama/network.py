@@ -36,16 +36,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import ModelError
-from ...generation.backend import closed_error
 from ..blas_threads import blas_threads
-from ..sessions import OpenSessions, Tree, check_crop, check_new_tokens
+from ..sessions import CHUNK, NumpySession, Tree
 from .matrices import Floats, beside
-
-#: Capacity of a new cache, in tokens.
-_FIRST_CAPACITY = 64
-
-#: Maximum number of tokens in one forward pass: attention scores take heads * chunk * length floats.
-_PREFILL_CHUNK = 256
 
 _ARRAYS = "toolgrammar.core.models.numpy_llama.network names the arrays of a decoder and their shapes"
 
@@ -218,7 +211,7 @@ class _Layer:
         self.down = arrays[prefix + "down"]
 
 
-class DecoderSession:
+class DecoderSession(NumpySession[Network]):
     """One sequence and its key/value cache; implements `Session`. Not for several threads at once.
 
     Args:
@@ -226,23 +219,11 @@ class DecoderSession:
         opened: the registry of open sessions, for it and its forks.
     """
 
-    def __init__(self, network: Network, opened: OpenSessions[DecoderSession] | None = None) -> None:
-        self._network: Network | None = network
-        self._length = 0
-        self._opened = opened
-        self._reserve(min(_FIRST_CAPACITY, network.context_window))
-        if opened is not None:
-            opened.add(self)
-
-    @property
-    def cached_tokens(self) -> int:
-        """Number of its first tokens that were reused: 0, because `PrefixSession` counts them."""
-        return 0
-
-    @property
-    def length(self) -> int:
-        """Number of tokens in the sequence."""
-        return self._length
+    def _new_caches(self, network: Network, capacity: int) -> list[npt.NDArray[Any]]:
+        """Return caches for keys and values."""
+        config = network.config
+        shape = (config.layers, config.kv_heads, capacity, config.head_dim)
+        return [np.empty(shape, np.float32), np.empty(shape, np.float32)]
 
     def extend(self, token_ids: Sequence[int]) -> Floats:
         """Append tokens; return the logits after the last. An error does not change the sequence.
@@ -253,71 +234,12 @@ class DecoderSession:
         """
         return extend_rows(self._open(), [(self, token_ids)])[0]
 
-    def _with_room(self, network: Network, token_ids: Sequence[int]) -> npt.NDArray[np.int64]:
-        """Return new tokens of the sequence, checked, after growing the cache for them."""
-        ids = np.array(
-            check_new_tokens(token_ids, self._length, network.context_window, network.config.vocabulary), dtype=np.int64
-        )
-        total = self._length + ids.size
-        if total > self._keys.shape[2]:
-            self._reserve(min(max(total, 2 * self._keys.shape[2]), network.context_window))
-        return ids
-
     def branches(self, token_ids: Sequence[int], parents: Sequence[int]) -> Floats:
         """Return the logits after each token of a tree that continues the sequence; see `TreeSession`."""
         network = self._open()
-        ids = self._with_room(network, token_ids)
+        ids = self._with_room(token_ids)
         with blas_threads(network.threads):
             return _logits(network, _forward(network, [(self, ids)], Tree.of(parents)))
-
-    def crop(self, length: int) -> None:
-        """Remove all tokens after the first ``length``.
-
-        Raises:
-            ModelError: the sequence is shorter, or the session is closed.
-        """
-        self._open()
-        check_crop(length, self._length)
-        self._length = length
-
-    @property
-    def nbytes(self) -> int:
-        """Current size of the cache, in bytes."""
-        return self._keys.nbytes + self._values.nbytes
-
-    def keeps(self, length: int) -> bool:
-        """Return True: a session can be reduced to any prefix."""
-        return length <= self._length
-
-    def fork(self, length: int) -> DecoderSession:
-        """Return an independent session with the first ``length`` tokens."""
-        copy = DecoderSession(self._open(), self._opened)
-        copy._reserve(max(length, min(_FIRST_CAPACITY, self._open().context_window)))
-        copy._keys[:, :, :length] = self._keys[:, :, :length]
-        copy._values[:, :, :length] = self._values[:, :, :length]
-        copy._length = length
-        return copy
-
-    def close(self) -> None:
-        """Free the cache; closing twice is allowed."""
-        self._network = None
-        self._keys = self._values = np.empty((0, 0, 0, 0), np.float32)
-        self._length = 0
-
-    def _open(self) -> Network:
-        if self._network is None:
-            raise closed_error("session")
-        return self._network
-
-    def _reserve(self, capacity: int) -> None:
-        """Grow the cache to ``capacity`` tokens, with its contents."""
-        config = self._open().config
-        keys = np.empty((config.layers, config.kv_heads, capacity, config.head_dim), np.float32)
-        values = np.empty_like(keys)
-        if self._length:
-            keys[:, :, : self._length] = self._keys[:, :, : self._length]
-            values[:, :, : self._length] = self._values[:, :, : self._length]
-        self._keys, self._values = keys, values
 
     def _mix(self, network: Network, index: int, joined: Floats, tree: Tree | None) -> Floats:
         """Return the attention of one block over this sequence, ``[tokens, heads * head_dim]``; write keys and values
@@ -332,28 +254,29 @@ class DecoderSession:
         config = network.config
         count, heads, width = len(joined), config.kv_heads, config.head_dim
         start, stop = self._length, self._length + count
+        keys, values = self._caches
         joined = joined.transpose(1, 0, 2)
         positions = slice(start, stop) if tree is None else start + tree.depths
         turned = network.rotate(joined[: config.heads + heads], positions)
-        self._keys[index, :, start:stop] = turned[config.heads :]
-        self._values[index, :, start:stop] = joined[config.heads + heads :]
+        keys[index, :, start:stop] = turned[config.heads :]
+        values[index, :, start:stop] = joined[config.heads + heads :]
         # Query heads that share keys and values are concatenated, for one product per key/value head.
         queries = turned[: config.heads].reshape(heads, -1, width)
         queries *= np.float32(width**-0.5)
-        scores: Floats = queries @ self._keys[index, :, :stop].transpose(0, 2, 1)
+        scores: Floats = queries @ keys[index, :, :stop].transpose(0, 2, 1)
         if count > 1:
             hidden = np.triu(np.ones((count, count), np.bool_), 1) if tree is None else ~tree.sees
             scores.reshape(heads, -1, count, stop)[..., start:][..., hidden] = -np.inf
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
         scores /= scores.sum(axis=-1, keepdims=True)
-        mixed: Floats = (scores @ self._values[index, :, :stop]).reshape(config.heads, count, width)
+        mixed: Floats = (scores @ values[index, :, :stop]).reshape(config.heads, count, width)
         result: Floats = mixed.transpose(1, 0, 2).reshape(count, -1)
         return result
 
 
 def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[int]]]) -> list[Floats]:
-    """Append tokens to several sequences, in shared forward passes of at most `_PREFILL_CHUNK` tokens of each; return
+    """Append tokens to several sequences, in shared forward passes of at most `CHUNK` tokens of each; return
     the logits after the last token of each. An error changes nothing.
 
     Raises:
@@ -362,13 +285,13 @@ def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[
     """
     for session, _ in rows:
         session._open()
-    left = [(session, session._with_room(network, ids)) for session, ids in rows]
+    left = [(session, session._with_room(ids)) for session, ids in rows]
     lengths = [session._length for session, _ in left]
     last: list[Floats] = [np.empty(0, np.float32)] * len(left)
     try:
         with blas_threads(network.threads):
             while any(ids.size for _, ids in left):
-                parts = [(number, session, ids[:_PREFILL_CHUNK]) for number, (session, ids) in enumerate(left)]
+                parts = [(number, session, ids[:CHUNK]) for number, (session, ids) in enumerate(left)]
                 parts = [part for part in parts if part[2].size]
                 stream = _forward(network, [(session, ids) for _, session, ids in parts])
                 end = 0
@@ -376,7 +299,7 @@ def extend_rows(network: Network, rows: Sequence[tuple[DecoderSession, Sequence[
                     end += ids.size
                     session._length += ids.size
                     last[number] = stream[end - 1]
-                left = [(session, ids[_PREFILL_CHUNK:]) for session, ids in left]
+                left = [(session, ids[CHUNK:]) for session, ids in left]
             if len(last) == 1:
                 return [_logits(network, last[0])]
             return list(_logits(network, np.stack(last)))
