@@ -37,9 +37,9 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from answer_tables import bfcl_calls, bfcl_v4
 from real_model import ONE_CALL, Bench, Case, Sheet, answered, constrained, conversation, free, judge, peer_way
 from real_model import WAYS as CALL_WAYS
-from report import bfcl_calls, bfcl_v4
 from results_io import show
 
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model

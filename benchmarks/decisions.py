@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import FAMILIES, decisions_table
+from answer_tables import FAMILIES, decisions_table
 from results_io import machine
 
 from toolgrammar.core.models import LocalModel, OneOf, load_model

@@ -25,7 +25,7 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from report import engine_rows
+from cost_tables import engine_rows
 from results_io import show
 
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch

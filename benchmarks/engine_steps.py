@@ -35,7 +35,7 @@ from typing import Any
 
 import jsonschema
 import results_io
-from report import engine_steps
+from answer_tables import engine_steps
 
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet

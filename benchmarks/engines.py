@@ -43,7 +43,7 @@ from typing import Any
 import httpx
 import jsonschema
 import results_io
-from report import engines
+from answer_tables import engines
 
 from toolgrammar.core import BudgetError, ContextOverflowError, GenerateParams, Message, load_model
 from toolgrammar.tools import ToolSet

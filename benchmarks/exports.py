@@ -29,8 +29,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from answer_tables import NOTATIONS, exports_table
 from grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
-from report import NOTATIONS, exports_table
 from results_io import percentile, show
 
 from toolgrammar.core import Grammar, ToolGrammarError

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 from batch import call, tool
+from cost_tables import gpu_steps
 from peers import tekken
-from report import gpu_steps
 from results_io import machine, show
 
 from toolgrammar.adapters.cli.engines import LLGuidance, Ours, XGrammar

@@ -37,8 +37,8 @@ from typing import Any
 import jsonschema
 import numpy as np
 import tool_sets
+from cost_tables import draw_growth, growth_table
 from peers import tekken, tekken_file
-from report import draw_growth, growth_table
 from results_io import percentile, show
 
 from toolgrammar.adapters.cli.engines import Encode, LLGuidanceSteps

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from report import llama_cpp_table
+from answer_tables import llama_cpp_table
 from results_io import show
 from templates import PACKAGES, TextBackend, fetch
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from answer_tables import needle_suites
 from bfcl_v4 import interval, sign_test
-from report import needle_suites
 from results_io import show
 
 from toolgrammar.core import Message, load_model

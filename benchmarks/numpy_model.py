@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from report import numpy_model_table
+from cost_tables import numpy_model_table
 from results_io import show
 
 from toolgrammar.core import load_model

@@ -28,9 +28,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from answer_tables import SPELLINGS, over_constraint_table
 from maskbench import DATA, reason
 from peers import tekken
-from report import SPELLINGS, over_constraint_table
 from results_io import show
 from rich.console import Console
 from workers import Sheet, Worker, gathered

@@ -31,7 +31,7 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from report import worth_table
+from answer_tables import worth_table
 from results_io import show
 
 from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError, load_model

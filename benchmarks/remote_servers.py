@@ -27,8 +27,8 @@ from typing import Any
 
 import httpx
 import jsonschema
+from answer_tables import servers_table
 from local_engines import requests
-from report import servers_table
 from results_io import show
 
 from toolgrammar.core import BudgetError, LimitError, ToolGrammarError, UnsupportedSchemaError, load_model

@@ -1,19 +1,22 @@
-"""How the benchmarks keep what they found: JSON with versions and machine, beside a rendered table."""
+"""How the benchmarks keep what they found: JSON with versions and machine, beside a rendered table of such cells."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 RESULTS = Path(__file__).resolve().parent / "results"
+SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
+Result = Mapping[str, Any]
 
 
 def machine() -> dict[str, Any]:
@@ -82,11 +85,56 @@ def separator(rows: Sequence[str], count: int) -> str:
 
 def show(name: str, report: dict[str, Any], rendered: str, *, keep: bool) -> None:
     """Print the table; with ``keep``, also write ``results/NAME.json`` and ``results/NAME.md``."""
-    where = machine()
-    versions = ", ".join(f"{key} {value}" for key, value in where["versions"].items())
-    head = f"{where['cpu']}, {where['cores']} cores, {where['system']}; {versions}"
+    found = {"machine": machine(), **report}
+    head = where({"machine": found["machine"]})
     if keep:
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps({"machine": where, **report}, indent=2) + "\n")
+        (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
         (RESULTS / f"{name}.md").write_text(f"{head}\n\n{rendered}\n")
     print(f"{head}\n\n{rendered}")
+
+
+def figures(value: float | None) -> str:
+    """A time: a digit after the point where it says something, none above a hundred."""
+    if value is None:
+        return ""
+    return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
+def ratio(value: float) -> str:
+    """A multiple: two digits that say something."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.2f}" if value >= 0.095 else f"{value:.1g}"
+
+
+def where(result: Result) -> str:
+    """The machine and the versions, in a line."""
+    machine = result["machine"]
+    listed = result.get("versions") or (machine.get("versions") if isinstance(machine, Mapping) else None) or {}
+    versions = ", ".join(f"{name} {version}" for name, version in listed.items())
+    if not isinstance(machine, Mapping):  # the benchmarks that write one file where they are told
+        return ", ".join(filter(None, (str(machine), f"Python {result['python']}", versions)))
+    return f"{machine['cpu']}, {machine['cores']} cores, {machine['system']}; {versions}"
+
+
+def shares(found: Mapping[str, float]) -> list[str]:
+    """The cells of one distribution."""
+    return [figures(found.get(share)) for share in SHARES]
+
+
+def interval(count: int, of: int) -> str:
+    """Return a share, and its 95% interval (Wilson): what other samples of the same size may well show."""
+    share, z = count / of, 1.96
+    middle, width = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
+    low, high = ((middle + side * width) / (1 + z * z / of) for side in (-1, 1))
+    return f"{share:.0%} ({max(low, 0):.0%} to {min(high, 1):.0%})"
+
+
+def below_machine(body: Callable[[Result], str]) -> Callable[[Result], str]:
+    """The machine, and a table."""
+    return lambda result: f"{where(result)}.\n\n{body(result)}"
+
+
+def share(counts: Mapping[str, Any]) -> str:
+    """Return the share of right answers, with its interval."""
+    low, high = counts["interval"]
+    return f"{counts['right'] / max(1, counts['requests']):.0%} ({low:.0%} to {high:.0%})"

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from report import seen_ids as table_of
+from answer_tables import seen_ids as table_of
 from results_io import show
 
 from toolgrammar.core import LiveValuesError, Message, ToolCall, load_model

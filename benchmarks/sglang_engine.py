@@ -28,7 +28,7 @@ from typing import Any
 
 import jsonschema
 import results_io
-from report import sglang_engine
+from answer_tables import sglang_engine
 
 from toolgrammar.tools import ToolSet
 

@@ -16,8 +16,8 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from answer_tables import sureness as table_of
 from real_model import accepts, cases
-from report import sureness as table_of
 from results_io import show
 
 from toolgrammar.core import load_model

@@ -30,8 +30,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from answer_tables import templates_table
 from noise import NoiseBackend
-from report import templates_table
 from results_io import show
 from transformers.utils.chat_template_utils import _compile_jinja_template
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from answer_tables import tokens_table, verdicts_table
 from grammar_oracles import Judge, LlamaCpp, LLGuidance, Masks, XGrammar, compared, mutated
 from peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
-from report import tokens_table, verdicts_table
 from results_io import machine, show
 
 from toolgrammar.core import Grammar, ToolGrammarError

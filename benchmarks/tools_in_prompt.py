@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from answer_tables import tools_in_prompt as table_of
 from real_model import Case, judge
-from report import tools_in_prompt as table_of
 from results_io import show
 
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model

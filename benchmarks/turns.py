@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from report import turns_table
+from answer_tables import turns_table
 from results_io import show
 from templates import CASES, Renderer, leaves, templates, written
 

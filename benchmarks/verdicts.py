@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from answer_tables import verdicts_by_family
 from maskbench import DATA, reason
-from report import verdicts_by_family
 from results_io import show
 from rich.console import Console
 from workers import Sheet, Worker, gathered

@@ -37,8 +37,8 @@ from typing import Any
 
 import jsonschema
 import results_io
+from answer_tables import vllm_faults
 from engine_steps import requests
-from report import vllm_faults
 
 FORMAT = "hermes"
 END_OF_THINKING = "</think>"

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answer_tables import vllm_parsers_table
 from pydantic import BaseModel, ConfigDict
-from report import vllm_parsers_table
 from results_io import show
 from templates import fetch
 

@@ -157,7 +157,7 @@ def test_masks_of_all_engines_and_of_the_schemas_that_all_take(bench: Any) -> No
 )
 def test_a_multiple_has_digits_that_say_something(bench: Any, value: float, shown: str) -> None:
     """Small ratios are not rounded to nothing, and large ones have no fractions."""
-    assert bench("report").ratio(value) == shown
+    assert bench("results_io").ratio(value) == shown
 
 
 def test_masks_of_an_engine_alone(bench: Any) -> None:

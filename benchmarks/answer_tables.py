@@ -1,0 +1,444 @@
+"""Tables of what models, engines and readers answer: verdicts, valid calls, and what went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from results_io import Result, figures, interval, share, table, where
+
+SPELLINGS = ("single", "compact", "indent", "ascii", "slashes", "floats")
+
+
+def over_constraint_table(result: Result) -> str:
+    """Return the shares of ``over_constraint.py``: texts refused, and prefixes forbidden."""
+    engines: Mapping[str, Any] = result["engines"]
+    texts = next(iter(engines.values()))["spellings"]
+    rows = []
+    for name, found in engines.items():
+        shares = [found["own_single"], *(found["spellings"][spelling] for spelling in SPELLINGS)]
+        cells = [f"{each['refused']:.1%} / {each['prefixes_forbidden']:.1%}" for each in shares]
+        rows.append((name, found["schemas_compiled"], *cells))
+    columns = ["texts refused / prefixes forbidden", "schemas compiled", "single, of these"]
+    return table([*columns, *(f"{name} ({texts[name]['texts']:,} texts)" for name in SPELLINGS)], rows)
+
+
+def over_constraint(result: Result) -> str:
+    """Valid texts that masks forbid."""
+    head = f"{result['schemas']:,} schemas with valid instances, shares of the {result['common']:,} that all compile"
+    return f"{head}; {where(result)}.\n\n{over_constraint_table(result)}"
+
+
+def worth_table(result: Result) -> str:
+    """Return the table of ``real_model.py``: what came of the requests, and what it cost, by way."""
+    columns = ("way", "calls", "valid", "cut", "right function", "all right", "tokens", "forward passes", "seconds")
+    rows = [
+        [way, row["called"], row["valid"], row["cut"], interval(row["function"], row["asked"]),
+         interval(row["right"], row["asked"]), row["tokens"], row["passes"], f"{row['seconds']:,.0f}"]
+        for way, row in result["ways"].items()
+    ]  # fmt: skip
+    return table(columns, rows)
+
+
+def real_model(result: Result) -> str:
+    """What the guarantee is worth with a real model."""
+    head = f"{result['model']}, {result['requests']} requests; {where(result)}."
+    errors = [f"{way} ({row['errors']})" for way, row in result["ways"].items() if row["errors"]]
+    ended = f"\n\nEnded with an error: {', '.join(errors)}." if errors else ""
+    return f"{head}\n\n{worth_table(result)}{ended}"
+
+
+def templates_table(result: Result) -> str:
+    """Real chat templates that do not pass all cases, and what fails."""
+    outcomes = result["templates"]
+    rows = []
+    for name, outcome in outcomes.items():
+        if outcome["failed"]:
+            counts = Counter(kind for kinds in outcome["failed"].values() for kind in dict.fromkeys(kinds))
+            failed = ", ".join(f"{kind} {count}" for kind, count in counts.items())
+            rows.append([name, outcome["format"] or outcome["source"], failed])
+    head = f"{len(outcomes) - len(rows)} of {len(outcomes)} templates pass all cases.\n\n"
+    return head + table(["template", "format", "fails"], rows)
+
+
+def turns_table(result: Result) -> str:
+    """Templates with which models of random weights talk for three turns, by backend."""
+    rows = [
+        [
+            f"`{backend}:`",
+            f"{passed} of {passed + len(result['failed'][backend])}",
+            ", ".join(result["failed"][backend]),
+        ]
+        for backend, passed in result["passed"].items()
+    ]
+    return table(["models", "templates that pass", "fail"], rows)
+
+
+def vllm_parsers_table(result: Result) -> str:
+    """The tests that vLLM or SGLang has for its tool parsers, by file or class."""
+    rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
+    total = [sum(row[column] for row in rows) for column in (1, 2, 3)]
+    causes = sorted(result["causes"], key=lambda each: (each["whose"], -each["tests"]))
+    why = table(["whose", "cause of failures", "tests"], [[c["whose"], c["cause"], c["tests"]] for c in causes])
+    return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]]) + "\n\n" + why
+
+
+def llama_cpp_table(result: Result) -> str:
+    """llama.cpp's cases, by template."""
+    kinds = ["same calls", "other calls", "no format", "depends on the cut"]
+    rows = [[name, *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["templates"].items()]
+    return table(["template", *kinds], [*rows, ["all", *(sum(row[1 + at] for row in rows) for at in range(4))]])
+
+
+def verdicts_table(result: Result) -> str:
+    """What peers and we say of texts of grammars, by where the grammars come from."""
+    kinds = [
+        "read by both",
+        "refused by both",
+        "read by us alone",
+        "read by the peer alone",
+        "texts",
+        "valid",
+        "accepted by us alone",
+        "accepted by the peer alone",
+    ]
+    rows = [
+        [source, peer, *(counts.get(kind, 0) for kind in kinds)]
+        for source, peers in result["sources"].items()
+        for peer, counts in peers.items()
+        if peer != "own"
+    ]
+    return table(["grammars", "peer", *kinds], rows)
+
+
+#: Verdicts about a schema, as `verdicts.py` counts them.
+VERDICTS = {"right": "right", "too_strict": "valid refused", "too_lax": "invalid accepted", "refused": "refused"}
+
+
+def verdicts_by_family(result: Result) -> str:
+    """Which schemas engines judge right: all of them by verdict, and the right ones by family."""
+    engines: Mapping[str, Any] = result["engines"]
+    total = {
+        name: {key: sum(counts.get(key, 0) for counts in found["families"].values()) for key in VERDICTS}
+        for name, found in engines.items()
+    }
+    whole = table(
+        ["engine", "version", *VERDICTS.values()],
+        [(name, found["version"], *(total[name][key] for key in VERDICTS)) for name, found in engines.items()],
+    )
+    families = next(iter(engines.values()))["families"]
+    rows = [
+        (family, counts["schemas"], *(found["families"][family].get("right", 0) for found in engines.values()))
+        for family, counts in families.items()
+    ]
+    by_family = table(["right, by source", "schemas", *engines], rows)
+    reasons = [
+        (
+            name,
+            "; ".join(
+                f"{reason.replace('|', ' ')} ({count:,})" for reason, count in list(found["refused"].items())[:5]
+            ),
+        )
+        for name, found in engines.items()
+    ]
+    return f"{whole}\n\n{by_family}\n\n{table(['engine', 'most frequent reasons of refusals'], reasons)}"
+
+
+#: Kinds of questions of `decisions.py`.
+FAMILIES = ("intents", "prices", "addresses")
+
+
+def decisions_table(result: Result) -> str:
+    """How often other scores than those of the whole labels choose another label, and which are right."""
+    rows: list[list[object]] = []
+    for name, count in result["methods"].items():
+        families = [
+            f"{count.get(f'right: {family}', 0)} of {count.get(f'questions: {family}', 0)}" for family in FAMILIES
+        ]
+        exact = "" if name == "whole labels" else count["exact right"]
+        other = "" if name == "whole labels" else count["other"]
+        rows.append([name, count["questions"], other, count["right"], exact, *families])
+    head = ["method", "questions", "another label than the exact choice", "right", "right by the exact choice"]
+    return table([*head, *FAMILIES], rows)
+
+
+def matrix(result: Result) -> str:
+    """The rows of `.ci/matrix`: versions, tests and days."""
+    pythons = sorted({row["python"] for row in result["rows"].values()})
+    rows = [
+        (f"`{name}`", row["package"], row["passed"], row["failed"], row["skipped"], row["date"])
+        for name, row in result["rows"].items()
+    ]
+    shown = table(["row", "version", "tests passed", "failed", "skipped", "date"], rows)
+    return f"Python {', '.join(pythons)}.\n\n{shown}"
+
+
+def mask_verifier(result: Result) -> str:
+    """What the verifier of masks has compared."""
+    counts = ("cases", "finite cases", "masks", "tokens in masks", "texts judged", "differences")
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    return f"{versions}.\n\n{table(counts, [[result['counts'][name] for name in counts]])}"
+
+
+def tokens_table(result: Result) -> str:
+    """Masks of peers beside ours, and why they differ."""
+    kinds = list(dict.fromkeys(kind for counts in result["counts"].values() for kind in counts))
+    rows = [[kind, *(counts.get(kind, 0) for counts in result["counts"].values())] for kind in kinds]
+    return table(["", *result["counts"]], rows)
+
+
+#: Notations of exports, and who reads them.
+NOTATIONS = {"gbnf": "GBNF, llama.cpp", "ebnf": "EBNF, xgrammar", "lark": "Lark, llguidance", "regex": "regex, `re`"}
+
+
+def exports_table(result: Result) -> str:
+    """What targets made of exported schemas, by notation."""
+    kinds = [
+        "exported",
+        "exact",
+        "not exported",
+        "not loaded",
+        "timed out",
+        "crashed",
+        "texts",
+        "valid",
+        "not judged",
+        "refused, ours",
+        "accepted, unnamed",
+        "accepted, named",
+    ]
+    rows = [[NOTATIONS[name], *(counts.get(kind, 0) for kind in kinds)] for name, counts in result["counts"].items()]
+    of = f" of {result['of']:,}" if "of" in result else ""
+    late = f'"Timed out" is {result["deadline"]} seconds of processor time.' if "deadline" in result else ""
+    parts = [f"{result['schemas']:,}{of} schemas. {late}".rstrip(), table(["", *kinds], rows)]
+    sizes = result.get("characters", {})
+    columns = list(dict.fromkeys(share for found in sizes.values() for share in found))
+    if sizes:
+        lines = [[NOTATIONS[name], *found.values()] for name, found in sizes.items()]
+        parts += ["Sizes in characters:", table(["", *columns], lines)]
+    reasons = [
+        [NOTATIONS[name], why, number]
+        for name, found in result.get("reasons", {}).items()
+        for why, number in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    if reasons:
+        parts += ["Refusals by reason:", table(["", "reason", "schemas"], reasons)]
+    return "\n\n".join(parts)
+
+
+def servers_table(result: Result) -> str:
+    """First answers of servers to a plain client and to the library."""
+    kinds = {
+        "cut": ("cut",),
+        "no call": ("no call",),
+        "invalid": ("invalid", "wrong arguments", "invented name", "broken JSON"),
+        "refused": ("refused", "refused schema"),
+    }
+    rows = []
+    for label, clients in result["servers"].items():
+        for name, found in clients.items():
+            first, total = found["first"], sum(found["first"].values())
+            ended = total - first.get("cut", 0) - first.get("refused schema", 0)
+            share = f"{first.get('valid', 0) / ended:.1%}" if ended else ""
+            counts = [sum(first.get(kind, 0) for kind in each) for each in kinds.values()]
+            valid = found["passed"].get("valid", 0)
+            forms = ", ".join(form for form in found["forms"] if form != "none")
+            row = [label, name, forms, total, first.get("valid", 0), share, *counts, valid]
+            rows.append([*row, found["requests"], found["tokens"]])
+    columns = ("server", "client", "form", "requests", "valid at first", "of those not cut", *kinds, "valid in the end")
+    return table((*columns, "sent", "tokens"), rows)
+
+
+def repair(result: Result) -> str:
+    """The machine, and the table of damaged calls."""
+    rows = []
+    whole = result["all but cut"]
+    peers = [name.removesuffix(" valid") for name in whole if name.endswith(" valid")]
+    for damage, counts in result.items():
+        if damage == "machine":
+            continue
+        total = counts["cases"]
+        shares = [f"{counts.get(name, 0) / total:.1%}" for name in ("valid", "equal")]
+        theirs = [f"{counts.get(f'{peer} {name}', 0) / total:.1%}" for peer in peers for name in ("valid", "equal")]
+        times = [figures(counts[f"{share}_ms"]) for share in ("p50", "p99")]
+        rows.append([damage, total, *shares, counts.get("invented", 0), *times, *theirs])
+    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99"]
+    columns += [head for peer in peers for head in (f"{peer}: valid", "equal")]
+    return f"{where(result)}.\n\n{table(columns, rows)}"
+
+
+def engines(result: Result) -> str:
+    """Calls of a running vLLM server: by client, by choice, and what the first request of a tool set pays."""
+    kinds = ("valid", "text", "closed", "cut", "refused", "invalid", "lost", "error")
+    clients = [(label, one) for label, server in result["servers"].items() for one in server["clients"]]
+    rows = [
+        [label, one["client"], one["requests"], *(one[kind] for kind in kinds), one["tokens"], int(one["steps"])]
+        for label, one in clients
+    ]
+    by_choice = [
+        [label, one["client"], choice, *(found.get(kind, 0) for kind in kinds)]
+        for label, one in clients
+        for choice, found in one["by_choice"].items()
+    ]
+    first = [[label, *server["first"].values()] for label, server in result["servers"].items() if "first" in server]
+    columns = ("server", "tool sets", "refused", "first request, ms", "again, ms", "difference, ms", "longest, ms")
+    return "\n\n".join(
+        (
+            table(("server", "client", "requests", *kinds, "tokens", "steps"), rows),
+            table(("server", "client", "choice", *kinds), by_choice),
+            table(columns, first),
+        )
+    )
+
+
+def engine_steps(report: Result) -> str:
+    """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
+    parts = []
+    if (found := report.get("drafts")) is not None:
+        names = ("tokens", "accepted", "steps_per_call", "same_tokens", "same_texts", "chosen", "otherwise", "steps")
+        rows = [[name, found["calls"], *(run[of] for of in names)] for name, run in found.items() if name != "calls"]
+        columns = (
+            *("drafts", "calls", "tokens", "accepted drafts", "steps of a call", "same tokens", "same texts"),
+            *("choices of the model", "not its first", "steps of the engine"),
+        )
+        parts.append(table(columns, rows))
+    if (found := report.get("share")) is not None:
+        columns = ("masks", "texts", "valid", "tokens", "step, ms", "masks, ms", "accepting, ms", "share")
+        rows = [
+            [
+                f"{backend}, {attempt}",
+                one["answers"],
+                one["valid"],
+                one["tokens"],
+                *(one[name] for name in ("step_ms", "masks_ms", "accept_ms")),
+                f"{one['share']:.2%}",
+            ]
+            for backend, both in found.items()
+            for attempt, one in both.items()
+        ]
+        parts.append(table(columns, rows))
+    if (found := report.get("budgets")) is not None:
+        columns = ("answers", "valid", "closed", "invalid")
+        parts.append(table(columns, [[found[name] for name in columns]]))
+    if (found := report.get("thinking")) is not None:
+        names = ("answers", "valid", "reasoning_only", "too_little_left", "invalid")
+        rows = [[most, *(one[name] for name in names)] for most, one in found.items()]
+        columns = ("max_tokens", "answers", "valid", "reasoning only", "too little left", "invalid")
+        parts.append(table(columns, rows))
+    return "\n\n".join(parts)
+
+
+def versus(way: str, counts: Mapping[str, Any]) -> tuple[str, str]:
+    """Return how a way compares with ``grammar`` on the same requests, and how likely that is by chance."""
+    return ("", "") if way == "grammar" else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
+
+
+def bfcl_v4(report: Result) -> str:
+    """Right answers on BFCL v4, by its own checker: a table for each model, by category."""
+    tables = []
+    for model, found in report["models"].items():
+        if not found["categories"]:
+            continue
+        ways = list(next(iter(found["categories"].values())))
+        rows = [
+            [f"`{category}`", counts[ways[0]]["requests"], *(share(counts[way]) for way in ways)]
+            for category, counts in found["categories"].items()
+        ]
+        tables.append(table((model, "requests", *ways), rows))
+    return "\n\n".join(tables)
+
+
+def bfcl_calls(report: Result) -> str:
+    """Return a table for each model: valid and right calls by way, where one call is asked for."""
+    tables = []
+    columns = ("requests", "valid", "right", "more / less right than `grammar`", "by chance", "tokens", "passes")
+    for model, found in report["models"].items():
+        rows = []
+        for way, counts in found["ways"].items():
+            beside = versus(way, counts)
+            valid = f"{counts['valid'] / max(1, counts['requests']):.0%}"
+            rows.append([way, counts["requests"], valid, share(counts), *beside, counts["tokens"], counts["passes"]])
+        if rows:
+            tables.append(table((model, *columns), rows))
+    return "\n\n".join(tables)
+
+
+def needle_suites(report: Result) -> str:
+    """Needle's acceptance suites, by its engine and by this library."""
+    columns = ("way", "requests", "right", "no call wanted: right", "more / less right than `grammar`", "by chance")
+    rows = []
+    for way, counts in report["ways"].items():
+        beside = versus(way, counts)
+        none = f"{counts['none_right']} of {counts['none_wanted']}"
+        rows.append([way, counts["requests"], share(counts), none, *beside])
+    return table(columns, rows)
+
+
+def sureness(report: Result) -> str:
+    """How often a choice is right, by its probability."""
+    rows = []
+    for kind in ("tools", "values"):
+        found = report[kind]
+        for each in found["bins"]:
+            span = f"{each['from']:g} to {each['to']:g}"
+            rows.append([kind, span, each["count"], f"{each['mean']:.2f}", f"{each['right']:.0%}"])
+        rows.append([kind, "all: calibration error", found["count"], f"{found['error']:.2f}", ""])
+    return table((report["model"], "probability", "choices", "mean probability", "right"), rows)
+
+
+def seen_ids(report: Result) -> str:
+    """Calls with ids that do not exist in BFCL's simulators, and calls with the right ids."""
+    said = {"free": "any text or number", "seen": "`Seen` in results, or in a message of the user"}
+    rows = []
+    for way in report["ways"]:
+        shares = [interval(way[name], way["asked"]) for name in ("invented", "right")]
+        rows.append([said[way["way"]], way["asked"], way["asked"] - way["offered"], *shares])
+    columns = ("calls", "not offered", "with an id that does not exist", "all ids right")
+    return table((report["model"], *columns), rows)
+
+
+def tools_in_prompt(report: Result) -> str:
+    """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""
+    columns = (
+        "tools",
+        "in the prompt",
+        "prompt tokens",
+        "first token, s",
+        "whole call, s",
+        "right function",
+        "all right",
+    )
+    rows = []
+    for row in report["cells"]:
+        tools = "own" if row["tools"] == 0 else f"own and {row['tools']:,}"
+        if "overflow" in row:
+            rows.append([tools, row["way"], row["overflow"], "does not fit", "", "", ""])
+            continue
+        shares = [interval(row[name], row["asked"]) for name in ("function", "right")]
+        rows.append([tools, row["way"], row["prompt"], row["first"], row["seconds"], *shares])
+    return table(columns, rows)
+
+
+def vllm_faults(result: Result) -> str:
+    """vLLM's engine under random combinations of features, by engine."""
+    outcomes = ("valid", "closed", "cut", "no room", "reasoning only", "stopped", "plain", "aborted")
+    counted = ("preemptions", "drafts", "invalid", "lost")
+    rows = [
+        [
+            name,
+            sum(found["outcomes"].values()),
+            *(found["outcomes"].get(each, 0) for each in outcomes),
+            *(found["counts"].get(each, 0) for each in counted),
+        ]
+        for name, found in result["settings"].items()
+    ]
+    rows.append(["all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])])
+    return table(("engine", "requests", *outcomes, *counted), rows)
+
+
+def sglang_engine(result: Result) -> str:
+    """SGLang's whole engine on a CPU."""
+    columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")
+    rows = [[name, *(found[column] for column in columns)] for name, found in result["backends"].items()]
+    return table(("backend", *columns), rows)
