@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def spread(
-    run: Callable[..., Any], groups: dict[Any, Sequence[tuple[Any, ...]]], workers: int
+    run: Callable[..., Any], groups: Mapping[Any, Sequence[tuple[Any, ...]]], workers: int
 ) -> Iterator[tuple[Any, Any]]:
     """Yield the result of ``run`` for the arguments of each group, with the group's key, in order."""
     # The models are small, and their threads would only wait for each other. Read when NumPy is loaded.

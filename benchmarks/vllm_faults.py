@@ -38,21 +38,11 @@ from typing import Any
 import jsonschema
 import results_io
 from answer_tables import vllm_faults
-from engine_steps import requests
+from engine_steps import DYNAMIC, END_OF_THINKING, requests
 
 FORMAT = "hermes"
-END_OF_THINKING = "</think>"
 STEPS = 20_000  # an engine that takes more has lost a request
-JSON_SCHEMA = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 8},
-        "age": {"type": "integer", "minimum": 0, "maximum": 150, "not": {"multipleOf": 10}},
-        "tags": {"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
-    },
-    "required": ["name", "age", "tags"],
-    "additionalProperties": False,
-}
+JSON_SCHEMA = DYNAMIC[-1]
 PATTERN = "(ab|cd){3}[0-9]{2,9}"
 FORCED = {"method": "custom_class", "model": "toolgrammar.adapters.vllm.drafts.ForcedText", "num_speculative_tokens": 8}
 OFFERED = {**FORCED, "model": FORCED["model"].replace("Forced", "Offered")}
