@@ -19,6 +19,7 @@ from toolgrammar.adapters.openai import async_client, async_http_client, client,
 from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Vocabulary
 from toolgrammar.core.testing import ScriptedModel
 
+from ...double_precision import in_double_precision
 from .conftest import BOOKING, openai_tool
 
 HELLO: Any = [{"role": "user", "content": "Hello"}]
@@ -269,9 +270,9 @@ def test_an_overflow_has_the_code_that_agents_know(noisy: openai.OpenAI) -> None
 
 
 @pytest.mark.asyncio
-async def test_the_asynchronous_client(noise: Model) -> None:
+async def test_the_asynchronous_client() -> None:
     """Many requests at a time, from this event loop, each with its own answer; leaving a stream ends its request."""
-    async with async_client(noise) as made:
+    async with async_client(Model(in_double_precision())) as made:
 
         async def ask(seed: int) -> str | None:
             answer = await made.chat.completions.create(

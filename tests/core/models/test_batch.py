@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from toolgrammar.core import (
@@ -26,6 +25,8 @@ from toolgrammar.core import (
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
+
+from ...double_precision import in_double_precision
 
 PERSON = {
     "type": "object",
@@ -231,18 +232,6 @@ SHAPE = {
     "required": ["name", "sizes"],
     "additionalProperties": False,
 }
-
-
-def in_double_precision() -> EmbeddedBackend:
-    """The embedded model in double precision: so the order of sums, another in a shared pass, changes no draw."""
-    backend = EmbeddedBackend()
-    network = backend.network
-    assert network is not None
-    for part in (network, *network.layers):
-        for name, value in vars(part).items():
-            if isinstance(value, np.ndarray):
-                setattr(part, name, value.astype(np.float64))
-    return backend
 
 
 @pytest.mark.parametrize("count", [3, 16])
