@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ...devices import DEVICE
@@ -12,6 +13,14 @@ TEMPLATE = (
     "{% for m in messages %}{{ m.role }}: {{ m.content }}"
     "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }}{% endfor %}\n{% endfor %}"
     "{% if add_generation_prompt %}assistant: {% endif %}"
+)
+
+#: With calls and tools in full, and control tokens around turns.
+FULL_TEMPLATE = (
+    "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
+    "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}"
+    "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
 )
 
 
@@ -51,3 +60,21 @@ def llama(**options: Any) -> Any:
         "max_position_embeddings": 512,
     }
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**shape, **options})).to(DEVICE).eval()
+
+
+def write_llama(folder: Path, **options: Any) -> Path:
+    """Write a Llama of random weights whose logits differ clearly, with `FULL_TEMPLATE` and three ids more than its
+    tokenizer has."""
+    own = tokenizer(FULL_TEMPLATE, ("<|im_end|>", "<|im_start|>"))
+    own.save_pretrained(folder)
+    llama(
+        vocab_size=len(own) + 3,
+        hidden_size=64,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.3,
+        eos_token_id=own.eos_token_id,
+        max_position_embeddings=2048,
+        **options,
+    ).save_pretrained(folder)
+    return folder

@@ -31,7 +31,8 @@ from toolgrammar.core.models.llama_cpp.backend import GGUFBackend, GGUFSession
 from toolgrammar.core.models.llama_cpp.shared import SEQUENCES
 from toolgrammar.core.validation import is_valid
 
-from ..tiny import llama, tokenizer
+from ..local_checks import SCHEMA
+from ..tiny import FULL_TEMPLATE, llama, tokenizer
 
 pytestmark = pytest.mark.llama_cpp
 if find_spec("llama_cpp") is None:
@@ -41,19 +42,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from ..tiny_gguf import finish_gguf, write_gguf  # noqa: E402 - it needs gguf
-
-TEMPLATE = (
-    "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}"
-    "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}"
-    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
-)
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
 
 
 def network(size: int) -> Any:
@@ -81,7 +69,7 @@ def oracle(tokens: Any) -> Any:
 def path(tmp_path_factory: pytest.TempPathFactory, oracle: Any, tokens: Any) -> Path:
     """The model as a GGUF file with a chat template."""
     file = tmp_path_factory.mktemp("gguf") / "tiny.gguf"
-    write_gguf(file, oracle, tokens, TEMPLATE)
+    write_gguf(file, oracle, tokens, FULL_TEMPLATE)
     return file
 
 
@@ -233,7 +221,7 @@ def test_sentencepiece_tokenizers(tmp_path: Path) -> None:
 
 def test_a_template_is_told_whether_to_reason(tmp_path: Path, oracle: Any, tokens: Any) -> None:
     """``thinking`` reaches the template in the file, by both of its usual names; "auto" and None do not."""
-    template = TEMPLATE + "{{ enable_thinking }}/{{ thinking }}" + "{% if enable_thinking %}<think>\n{% endif %}"
+    template = FULL_TEMPLATE + "{{ enable_thinking }}/{{ thinking }}" + "{% if enable_thinking %}<think>\n{% endif %}"
     write_gguf(tmp_path / "thinks.gguf", oracle, tokens, template)
     model = load_model(f"gguf:{tmp_path / 'thinks.gguf'}", threads=1)
     decode = model.vocabulary.decode
@@ -485,7 +473,7 @@ def test_forced_text_is_spelled_as_llama_cpp_spells_it(
     """With jumps and without, alone and in batches: a model that wants a text writes it in the tokens that llama.cpp's
     tokenizer gives for it, and is asked only where it has written a beginning of those."""
     file = tmp_path / "tiny.gguf"
-    write_gguf(file, oracle, tokens, TEMPLATE.replace("assistant: ", "<|im_start|>"))
+    write_gguf(file, oracle, tokens, FULL_TEMPLATE.replace("assistant: ", "<|im_start|>"))
     backend = GGUFBackend(str(file), threads=1)
     model = Model(backend)
     target: list[int] = []

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import importlib
 import json
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,6 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import (
-    CancelledError,
     ContextOverflowError,
     DecodingError,
     GenerateParams,
@@ -31,7 +28,8 @@ from toolgrammar.core import (
 from toolgrammar.core.models import ConstrainedLogitsProcessor
 from toolgrammar.tools import ToolSet
 
-from ..tiny import llama, tokenizer
+from ..local_checks import SCHEMA, check_budgets_streams_and_cancellation, check_several_threads, logits_of
+from ..tiny import tokenizer, write_llama
 
 for name in ("mlx_lm", "torch", "transformers"):
     pytest.importorskip(name, reason=f"{name} is not installed")
@@ -39,19 +37,6 @@ mx = pytest.importorskip("mlx.core", reason="MLX is not installed (on Linux, it 
 
 from toolgrammar.core.models.mlx_lm.backend import MlxBackend  # noqa: E402 - it needs MLX
 from toolgrammar.core.models.transformers.backend import HFBackend  # noqa: E402
-
-TEMPLATE = (
-    "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}"
-    "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}"
-    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
-)
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
 
 
 def forecast(city: Literal["Rome", "Oslo"], days: Literal[1, 2, 3]) -> str:
@@ -62,21 +47,7 @@ def forecast(city: Literal["Rome", "Oslo"], days: Literal[1, 2, 3]) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of random weights whose logits differ clearly; transformers and mlx-lm read the same files."""
-    path = tmp_path_factory.mktemp("tiny")
-    own = tokenizer(TEMPLATE, ("<|im_end|>", "<|im_start|>"))
-    own.save_pretrained(path)
-    network = llama(
-        vocab_size=len(own) + 3,
-        hidden_size=64,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.3,
-        eos_token_id=own.eos_token_id,
-        max_position_embeddings=2048,
-        rope_theta=500_000.0,
-    )
-    network.save_pretrained(path)
-    return path
+    return write_llama(tmp_path_factory.mktemp("tiny"), rope_theta=500_000.0)
 
 
 @pytest.fixture(scope="module")
@@ -93,14 +64,6 @@ def oracle(folder: Path) -> Iterator[HFBackend]:
     loaded = HFBackend(str(folder))
     yield loaded
     loaded.close()
-
-
-def logits_of(backend: Any, ids: list[int]) -> Any:
-    """The logits after a sequence that is read at once."""
-    session = backend.new_session()
-    logits = session.extend(ids)
-    session.close()
-    return logits
 
 
 def test_logits_are_those_of_transformers(backend: MlxBackend, oracle: HFBackend) -> None:
@@ -212,33 +175,9 @@ def test_answers_are_those_of_transformers(folder: Path) -> None:
 
 
 def test_budgets_streams_and_cancellation(folder: Path) -> None:
-    """A budget closes a call and names its cut values; a stream has the text; a cancelled request frees its row."""
-
-    def note(text: str) -> str:
-        """Keep a text."""
-        return text
-
-    tools = ToolSet([note])
+    """Answers that are cut, streamed or left are as under every engine."""
     with load_model(f"mlx:{folder}") as model:
-        options: dict[str, Any] = {"tools": tools, "tool_choice": "required", "parallel_tool_calls": False}
-        cut = model.generate("Rome?", max_tokens=45, temperature=1.0, seed=5, **options)
-        assert cut.finish_reason == "length" and cut.tool_calls[0].cut
-        tools.validate(cut.tool_calls[0])
-
-        whole = model.generate("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1)
-        events = list(model.stream("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1))
-        assert "".join(getattr(event, "text", "") for event in events[:-1]) == whole.text
-
-        steps = iter(range(100))
-        with pytest.raises(CancelledError):
-            model.generate("Rome?", max_tokens=500, temperature=1.0, seed=1, cancel=lambda: next(steps) > 5)
-
-        async def left() -> None:
-            async for _ in model.astream("Rome?", max_tokens=500, temperature=1.0, seed=1):
-                break
-
-        asyncio.run(left())
-        assert json.loads(model.generate("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1).text)
+        check_budgets_streams_and_cancellation(model)
 
 
 def test_kept_sequences(folder: Path) -> None:
@@ -257,18 +196,7 @@ def test_kept_sequences(folder: Path) -> None:
 def test_several_threads(folder: Path) -> None:
     """Requests of several threads have the results of one after the other."""
     with load_model(f"mlx:{folder}", prefix_cache=0) as model:
-
-        def answer(seed: int) -> str:
-            return model.generate("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed).text
-
-        expected = [answer(seed) for seed in range(4)]
-        found: dict[int, str] = {}
-        threads = [threading.Thread(target=lambda seed=seed: found.update({seed: answer(seed)})) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [found[seed] for seed in range(4)] == expected
+        check_several_threads(model)
 
 
 def test_a_state_that_cannot_be_shortened(tmp_path: Path) -> None:
@@ -286,7 +214,7 @@ def test_a_state_that_cannot_be_shortened(tmp_path: Path) -> None:
         pad_token_id=0,
     )
     transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
-    tokenizer(TEMPLATE).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
     backend = MlxBackend(str(tmp_path))
     assert not backend.can_batch()
     ids = list(range(5, 25))

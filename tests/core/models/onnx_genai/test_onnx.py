@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
-import json
 import os
 import subprocess
 import sys
-import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +15,6 @@ import numpy as np
 import pytest
 
 from toolgrammar.core import (
-    CancelledError,
     ContextOverflowError,
     JsonMode,
     Message,
@@ -31,24 +27,12 @@ from toolgrammar.core.models.onnx_genai.backend import OnnxBackend
 from toolgrammar.core.models.transformers.backend import HFBackend
 from toolgrammar.tools import ToolSet
 
-from ..tiny import llama, tokenizer
+from ..local_checks import SCHEMA, check_budgets_streams_and_cancellation, check_several_threads, logits_of
+from ..tiny import tokenizer, write_llama
 from ..tiny_onnx import need_onnx, write_onnx
 
 need_onnx()
 import torch  # noqa: E402 - skipped above where it is not installed
-
-TEMPLATE = (
-    "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
-    "{% for m in messages %}<|im_start|>{{ m.role }}: {{ m.content }}"
-    "{% for c in m.tool_calls or [] %} CALL {{ c.function.name }} {{ c.function.arguments | tojson }}{% endfor %}"
-    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
-)
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
 
 
 def get_weather(city: str, days: int) -> str:
@@ -59,21 +43,7 @@ def get_weather(city: str, days: int) -> str:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama of random weights whose logits differ clearly, in a folder of transformers."""
-    folder = tmp_path_factory.mktemp("source")
-    own = tokenizer(TEMPLATE, ("<|im_end|>", "<|im_start|>"))
-    own.save_pretrained(folder)
-    network = llama(
-        vocab_size=len(own) + 3,
-        hidden_size=64,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        initializer_range=0.3,
-        eos_token_id=own.eos_token_id,
-        bos_token_id=None,
-        max_position_embeddings=2048,
-    )
-    network.save_pretrained(folder)
-    return folder
+    return write_llama(tmp_path_factory.mktemp("source"), bos_token_id=None)
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +66,6 @@ def oracle(source: Path) -> Iterator[HFBackend]:
     loaded = HFBackend(str(source))
     yield loaded
     loaded.close()
-
-
-def logits_of(backend: Any, ids: list[int]) -> Any:
-    """The logits after a sequence that is read at once."""
-    session = backend.new_session()
-    logits = session.extend(ids)
-    session.close()
-    return logits
 
 
 def test_logits_are_those_of_transformers(backend: OnnxBackend, oracle: HFBackend) -> None:
@@ -180,28 +142,9 @@ def test_answers_are_those_of_transformers(folder: Path, source: Path) -> None:
 
 
 def test_budgets_streams_and_cancellation(folder: Path) -> None:
-    """A budget closes a call and names its cut values; a stream has the text; a cancelled request frees its sequence."""
-    tools = ToolSet([get_weather])
-    options: dict[str, Any] = {"tools": tools, "tool_choice": "required", "parallel_tool_calls": False}
+    """Answers that are cut, streamed or left are as under every engine."""
     with load_model(f"onnx:{folder}", threads=1) as model:
-        cut = model.generate("Rome?", max_tokens=45, temperature=1.0, seed=5, **options)
-        assert cut.finish_reason == "length" and cut.tool_calls[0].cut
-        tools.validate(cut.tool_calls[0])
-
-        whole = model.generate("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1)
-        events = list(model.stream("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1))
-        assert "".join(getattr(event, "text", "") for event in events[:-1]) == whole.text
-
-        steps = iter(range(100))
-        with pytest.raises(CancelledError):
-            model.generate("Rome?", max_tokens=500, temperature=1.0, seed=1, cancel=lambda: next(steps) > 5)
-
-        async def left() -> None:
-            async for _ in model.astream("Rome?", max_tokens=500, temperature=1.0, seed=1):
-                break
-
-        asyncio.run(left())
-        assert json.loads(model.generate("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1).text)
+        check_budgets_streams_and_cancellation(model)
 
 
 def test_kept_sequences(folder: Path, oracle: HFBackend) -> None:
@@ -275,7 +218,7 @@ def test_two_sets_of_rotary_factors(tmp_path: Path) -> None:
     )
     torch.manual_seed(0)
     network = transformers.Phi3ForCausalLM(config).eval()
-    tokenizer(TEMPLATE).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
     network.save_pretrained(tmp_path)
     backend = OnnxBackend(str(write_onnx(tmp_path, tmp_path / "onnx")), threads=1)
     ids = np.random.default_rng(0).integers(3, 300, 4110).tolist()
@@ -296,18 +239,7 @@ def test_two_sets_of_rotary_factors(tmp_path: Path) -> None:
 def test_several_threads(folder: Path) -> None:
     """Requests of several threads have the results of one after the other."""
     with load_model(f"onnx:{folder}", threads=1) as model:
-
-        def answer(seed: int) -> str:
-            return model.generate("Rome?", json_mode=JsonMode(SCHEMA), temperature=1.0, seed=seed).text
-
-        expected = [answer(seed) for seed in range(4)]
-        found: dict[int, str] = {}
-        threads = [threading.Thread(target=lambda seed=seed: found.update({seed: answer(seed)})) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [found[seed] for seed in range(4)] == expected
+        check_several_threads(model)
 
 
 def test_closing_frees_the_model(folder: Path) -> None:

@@ -14,17 +14,11 @@ import pytest
 
 from toolgrammar.core import JsonMode, Message, ModelError, ToolCall, load_model
 
+from ..local_checks import SCHEMA
 from ..tiny import TEMPLATE, llama, tokenizer
 
 pytest.importorskip("torch", reason="torch is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"type": "string", "maxLength": 8}, "days": {"type": "integer", "minimum": 1, "maximum": 9}},
-    "required": ["city", "days"],
-    "additionalProperties": False,
-}
 
 
 def test_next_turn_reuses_the_last_one(hf_folder: Path) -> None:
