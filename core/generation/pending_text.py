@@ -127,7 +127,10 @@ class PendingText:
             return False
         steps = 1 if data else 0
         if end == -1:
-            steps += matcher.accept(min(self._backend.vocabulary.eos))
+            if not matcher.accept(min(self._backend.vocabulary.eos)):
+                matcher.rollback(steps)
+                return False
+            steps += 1
         self.text, self.step = self.text + data, b"" if end == -1 else data
         if not fits():
             matcher.rollback(steps)

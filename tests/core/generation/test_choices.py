@@ -11,10 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from toolgrammar.core import Grammar, Message, load_model
+from toolgrammar.core import GenerateParams, Grammar, Message, load_model
 from toolgrammar.core.generation.choices import place_at
 from toolgrammar.core.generation.driver import look_ahead
-from toolgrammar.core.generation.token_sequence import Forward
+from toolgrammar.core.generation.pending_text import PendingText
+from toolgrammar.core.generation.retokenise import Speller
+from toolgrammar.core.generation.sampler import Sampler
+from toolgrammar.core.generation.token_sequence import Forward, TokenSequence
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
@@ -242,6 +245,17 @@ def test_where_choices_are(model: LocalModel) -> None:
     assert words({"type": "string"}, '"') is None
     assert words({"type": "array", "items": {"type": "boolean"}}, "[") is None
     assert words({"enum": [f"value {number}" for number in range(65)]}, '"') is None
+
+
+def test_a_word_that_cannot_end_the_text_is_refused(model: LocalModel) -> None:
+    """A word after which the output was to end, and may not, changes nothing, as any word that is refused."""
+    sequence = TokenSequence([], model.vocabulary.size, Sampler(GenerateParams()), None, lambda: False)
+    pending = PendingText(model.backend, Speller(model.backend), sequence, 0)
+    matcher = Grammar.from_regex("ab|abc|ad!").bind(model.vocabulary).matcher()
+    assert not pending.add_word(matcher, b"ad", -1, lambda: True)
+    assert pending.text == b"" and set(matcher.next_bytes()) == set(b"a")
+    assert pending.add_word(matcher, b"ab", -1, lambda: True)
+    assert pending.text == b"ab" and matcher.is_finished
 
 
 def test_choices_come_after_a_string_that_ends_with_a_backslash(model: LocalModel) -> None:
