@@ -16,9 +16,9 @@ import base64
 import gzip
 import json
 import sys
-import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,10 @@ def work(cases: Sequence[tuple[Any, list[int]]], vocabulary: Vocabulary) -> int:
 
 def timed(parts: Sequence[Sequence[tuple[Any, list[int]]]], vocabulary: Vocabulary) -> float:
     """Return the time in seconds that one thread for each part takes."""
-    threads = [threading.Thread(target=work, args=(part, vocabulary)) for part in parts]
-    start = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return time.perf_counter() - start
+    with ThreadPoolExecutor(len(parts)) as pool:
+        start = time.perf_counter()
+        list(pool.map(work, parts, [vocabulary] * len(parts)))  # an error of a thread is raised here
+        return time.perf_counter() - start
 
 
 def main() -> None:
