@@ -59,9 +59,9 @@ def control_tokens(source: str) -> list[str]:
 
 def save(folder: Path, source: str, special: list[str]) -> None:
     """Save a tiny Llama with a template, as ``folder/hf`` and ``folder/model.gguf``."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/core/models"))
-    from tiny import llama, tokenizer
-    from tiny_gguf import write_gguf
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from tests.core.models.tiny import llama, tokenizer
+    from tests.core.models.tiny_gguf import write_gguf
 
     names = list(dict.fromkeys(["<|endoftext|>", "<|im_start|>", *special]))
     tokens = tokenizer(source, names)
