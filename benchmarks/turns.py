@@ -15,6 +15,7 @@ import argparse
 import re
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,12 @@ def control_tokens(source: str) -> list[str]:
 def save(folder: Path, source: str, special: list[str]) -> None:
     """Save a tiny Llama with a template, as ``folder/hf`` and ``folder/model.gguf``."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    from tests.core.models.tiny import llama, tokenizer
-    from tests.core.models.tiny_gguf import write_gguf
+    tiny = import_module("tests.core.models.tiny")  # their folders are no packages, and have relative imports
+    write_gguf = import_module("tests.core.models.tiny_gguf").write_gguf
 
     names = list(dict.fromkeys(["<|endoftext|>", "<|im_start|>", *special]))
-    tokens = tokenizer(source, names)
-    model = llama(
+    tokens = tiny.tokenizer(source, names)
+    model = tiny.llama(
         vocab_size=len(tokens),
         hidden_size=64,
         intermediate_size=128,
