@@ -68,6 +68,12 @@ MIN_SHARED = 5
 #: Maximum nesting of an expression into which rules are inlined.
 MAX_DEPTH = 12
 
+#: Maximum number of alternatives that are written with their common beginnings.
+MANY_ALTERNATIVES = 64
+
+#: Maximum nesting of common beginnings.
+MAX_FACTORED = 8
+
 
 @dataclass(frozen=True)
 class ExportedRules:
@@ -107,7 +113,8 @@ def _exported(nodes: Nodes, root: int) -> ExportedRules:
         reader.rules[name] = reader.node(nodes.expand(lazy))
         if len(reader.rules) > MAX_RULES:
             raise LimitError(f"the grammar has more than {MAX_RULES:,} rules", hint="export its parts one by one")
-    return ExportedRules(shared(inlined(reader.rules, "root")), "root", tuple(reader.unsaid))
+    rules = {name: factored(body) for name, body in shared(inlined(reader.rules, "root")).items()}
+    return ExportedRules(rules, "root", tuple(reader.unsaid))
 
 
 def inlined(rules: Mapping[str, Expression], root: str) -> dict[str, Expression]:
@@ -234,6 +241,40 @@ def shared(rules: Mapping[str, Expression]) -> dict[str, Expression]:
     for name, root in roots.items():
         made[name] = rebuilt(root) if names[root] == name else Reference(names[root])
     return made
+
+
+def factored(expression: Expression) -> Expression:
+    """Return an expression in which long choices of fixed texts have each common beginning once.
+
+    Parsers follow all alternatives at the same time, and give up at a limit (llguidance: 2,000).
+    """
+    if isinstance(expression, Repeat):
+        return Repeat(factored(expression.item), expression.least, expression.most)
+    if isinstance(expression, (Sequence, Choice)):
+        items = tuple(map(factored, expression.items))
+        return choice(*_factored(items, MAX_FACTORED)) if isinstance(expression, Choice) else Sequence(items)
+    return expression
+
+
+def _factored(items: tuple[Expression, ...], levels: int) -> tuple[Expression, ...]:
+    """Return alternatives of which no two begin with the same character of a fixed text, if there are many."""
+    if len(items) <= MANY_ALTERNATIVES or not levels:
+        return items
+    groups: dict[str, list[tuple[str, tuple[Expression, ...]]]] = {}
+    others: list[Expression] = []
+    for item in items:
+        first, *rest = item.items if isinstance(item, Sequence) and item.items else (item,)
+        if isinstance(first, Literal) and first.text:
+            groups.setdefault(first.text[0], []).append((first.text, tuple(rest)))
+        else:
+            others.append(item)
+    found: list[Expression] = []
+    for group in groups.values():
+        low, high = min(text for text, _ in group), max(text for text, _ in group)
+        size = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+        tails = [sequence(*([Literal(text[size:])] if text[size:] else []), *rest) for text, rest in group]
+        found.append(sequence(Literal(low[:size]), choice(*_factored(tuple(dict.fromkeys(tails)), levels - 1))))
+    return (*found, *others)
 
 
 def _joined(*items: Expression) -> Expression:

@@ -13,7 +13,7 @@ from toolgrammar.core import Grammar, GrammarError, LimitError, Vocabulary
 from toolgrammar.core.export.rules import ExportedRules, inlined, shared
 from toolgrammar.core.export.writers import written_as
 from toolgrammar.core.grammar.sampling import random_text
-from toolgrammar.core.text_grammars.expressions import Chars, Expression, Literal, choice, sequence, walk
+from toolgrammar.core.text_grammars.expressions import Chars, Choice, Expression, Literal, choice, sequence, walk
 from toolgrammar.core.unicode.charset import CharSet
 from toolgrammar.tools import ToolSet
 
@@ -57,6 +57,7 @@ GRAMMARS = {
     "sql": Grammar.sql_select({"people": {"id": "integer", "name": "string"}}),
     "until": Grammar.until("<end>") + Grammar.text(excluding=["no"]),
     "uri": Grammar.from_json_schema({"type": "string", "format": "uri"}),
+    "many": Grammar.from_json_schema({"enum": [*(f"w{n:x}" for n in range(2_500)), *("a" * n for n in range(120)), 1]}),
     "nested": Grammar.from_regex("(?:(?:(?:a|b)(?:c|d)?)?e?)*f|(?:(?:gh)?)*(?:(?:i|j)(?:k|l))*"),
     "calls": ToolSet(ToolSet.from_any([weather])).grammar(tool_choice="required", max_calls=1),
 }
@@ -121,6 +122,16 @@ def test_what_repeats_is_written_once() -> None:
     many = Grammar.from_json_schema({"type": "object", "properties": wide, "additionalProperties": False})
     assert len(many.to_gbnf().text) < 4 * len(one.to_gbnf().text)
     assert len(many.to_lark().text) < 4 * len(one.to_lark().text)
+
+
+@pytest.mark.parametrize("notation", ["gbnf", "ebnf", "lark"])
+def test_common_beginnings_are_written_once(notation: str) -> None:
+    """A parser that follows all alternatives at the same time, as all do, has few of them for thousands of words."""
+    rules = GRAMMARS["many"]._exported().rules
+    assert max(len(part.items) for body in rules.values() for part in walk(body) if isinstance(part, Choice)) < 128
+    text = getattr(GRAMMARS["many"], f"to_{notation}")().text
+    assert text.count('"w') + text.count('"\\"w') < 20
+    assert len(text) < 90_000
 
 
 def random_pattern(draw: random.Random, depth: int = 0) -> str:
