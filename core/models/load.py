@@ -99,6 +99,14 @@ def load_model(uri: str, **options: Any) -> Model:
     raise ModelError(f"unknown model address {uri!r}", hint=_address_meant(uri))
 
 
+#: The addresses of models of which only the name was given, by its beginning.
+_PROVIDERS = {
+    "claude-": "anthropic:{}",
+    "gemini-": "gemini:{}",
+    "gpt-": "openai:{}@https://api.openai.com/v1",
+}
+
+
 def _address_meant(uri: str) -> str:
     """Return the most likely correction of an unknown address, or the known forms."""
     if uri.lower().endswith(".gguf"):
@@ -110,10 +118,18 @@ def _address_meant(uri: str) -> str:
     )
     if near:
         return f"did you mean {near[0] + separator + rest!r}?"
+    for family, provider in _PROVIDERS.items():
+        if uri.lower().startswith(family):
+            return f"did you mean {provider.format(uri)!r}?"
+    if uri.startswith(("http://", "https://")):
+        return f"give the model too: 'openai:MODEL@{uri}'"
     if not separator and "/" in uri:
         return f"did you mean 'hf:{uri}'?"
+    if separator and "/" not in uri and rest.strip():  # a name and a tag, as Ollama has them
+        return f"a model of Ollama is 'gguf:ollama/{uri}' (in this process) or 'ollama:{uri}@http://localhost:11434/v1'"
     names = ("smollm2", "needle", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
-    known = ", ".join(map(repr, (*names, "mlx:NAME-OR-PATH", "openai:MODEL@http://HOST:PORT/v1")))
+    remote = ("openai:MODEL@http://HOST:PORT/v1", "anthropic:MODEL", "gemini:MODEL", "bedrock:MODEL")
+    known = ", ".join(map(repr, (*names, "mlx:NAME-OR-PATH", *remote)))
     return f"known ones: {known}"
 
 

@@ -236,6 +236,13 @@ def test_an_unknown_option_names_what_was_meant(name: str, hint: str) -> None:
         ("./x.gguf", "did you mean 'numpy:./x.gguf' or 'gguf:./x.gguf'?"),
         ("gguff:./x", "did you mean 'gguf:./x'?"),
         ("Qwen/Qwen3-0.6B", "did you mean 'hf:Qwen/Qwen3-0.6B'?"),
+        ("claude-sonnet-5", "did you mean 'anthropic:claude-sonnet-5'?"),
+        ("gpt-5.1", "did you mean 'openai:gpt-5.1@https://api.openai.com/v1'?"),
+        ("http://localhost:8000/v1", "give the model too: 'openai:MODEL@http://localhost:8000/v1'"),
+        (
+            "qwen3:4b",
+            "a model of Ollama is 'gguf:ollama/qwen3:4b' (in this process) or 'ollama:qwen3:4b@http://localhost:11434/v1'",
+        ),
     ],
 )
 def test_an_unknown_address_names_what_was_meant(address: str, hint: str) -> None:
