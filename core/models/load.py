@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -125,7 +126,7 @@ def _address_meant(uri: str) -> str:
         return f"give the model too: 'openai:MODEL@{uri}'"
     if not separator and "/" in uri:
         return f"did you mean 'hf:{uri}'?"
-    if separator and "/" not in uri and rest.strip():  # a name and a tag, as Ollama has them
+    if re.fullmatch(r"latest|[\w.-]*\d[\w.-]*", rest):  # a name and a tag, as Ollama has them
         return f"a model of Ollama is 'gguf:ollama/{uri}' (in this process) or 'ollama:{uri}@http://localhost:11434/v1'"
     names = ("smollm2", "needle", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
     remote = ("openai:MODEL@http://HOST:PORT/v1", "anthropic:MODEL", "gemini:MODEL", "bedrock:MODEL")
