@@ -29,7 +29,8 @@ def load_model(uri: str, **options: Any) -> Model:
             ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"onnx:FOLDER"`` (a folder of
             onnxruntime-genai), ``"mlx:NAME-OR-PATH"`` (a model of mlx-lm), ``"embedded"`` (random weights, for
             tests), ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API;
-            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind), or ``"anthropic:MODEL"``,
+            ``vllm:``, ``sglang:``, ``llama.cpp:`` and ``ollama:`` name its kind, and without ``@URL`` the one at its
+            default port on this machine), or ``"anthropic:MODEL"``,
             ``"gemini:MODEL"`` or ``"bedrock:MODEL"`` (a provider's own API; ``@URL`` names another address).
         **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
             ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:``, ``needle`` and ``onnx:``; ``threads`` and
@@ -127,7 +128,7 @@ def _address_meant(uri: str) -> str:
     if not separator and "/" in uri:
         return f"did you mean 'hf:{uri}'?"
     if re.fullmatch(r"latest|[\w.-]*\d[\w.-]*", rest):  # a name and a tag, as Ollama has them
-        return f"a model of Ollama is 'gguf:ollama/{uri}' (in this process) or 'ollama:{uri}@http://localhost:11434/v1'"
+        return f"a model of Ollama is 'gguf:ollama/{uri}' (in this process) or 'ollama:{uri}' (on its server)"
     names = ("smollm2", "needle", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
     remote = ("openai:MODEL@http://HOST:PORT/v1", "anthropic:MODEL", "gemini:MODEL", "bedrock:MODEL")
     known = ", ".join(map(repr, (*names, "mlx:NAME-OR-PATH", *remote)))

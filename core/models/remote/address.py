@@ -13,6 +13,14 @@ from ...errors import ModelError
 #: Prefix of the name of an environment variable that holds a secret.
 FROM_ENVIRONMENT = "env:"
 
+#: Base URLs of servers on this machine that listen at their own default port.
+LOCAL_SERVERS = {
+    "vllm": "http://localhost:8000/v1",
+    "sglang": "http://localhost:30000/v1",
+    "llama.cpp": "http://localhost:8080/v1",
+    "ollama": "http://localhost:11434/v1",
+}
+
 _EXAMPLE = "openai:MODEL@http://localhost:8000/v1"
 
 
@@ -35,7 +43,7 @@ def parse_address(rest: str, base_url: str | None, default: str | None = None, v
     Args:
         rest: the URI after its scheme.
         base_url: the separate URL.
-        default: URL of the provider, if neither names one.
+        default: URL of the provider, or of a server on this machine, if neither names one.
         version: path of the API, for a URL without a path.
 
     Raises:

@@ -39,7 +39,7 @@ from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
 from ..model import LEAST_AUTO_BYTES, Capabilities, Model
 from ..requests import Request, in_conversation
-from .address import headers_of, key_in_environment, parse_address
+from .address import LOCAL_SERVERS, headers_of, key_in_environment, parse_address
 from .answer import Answer
 from .answer_judge import AnswerReader, Task, Verdict
 from .anthropic_messages import AnthropicMessages
@@ -104,8 +104,9 @@ class RemoteModel(Model):
     connections.
 
     Args:
-        address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url`` or at a provider's own address.
-        base_url: the base URL of the server's API; only providers have a default one.
+        address: ``MODEL@http://HOST:PORT/v1``, or the model's name with ``base_url``, at a provider's own address, or
+            at the default port of vLLM, SGLang, llama.cpp or Ollama on this machine.
+        base_url: the base URL of the server's API.
         api_key: the key; ``"env:NAME"`` reads it from the environment. By default, a provider's own variable is read
             (``ANTHROPIC_API_KEY``, ``GEMINI_API_KEY``), for the provider's own address only. It is never shown.
         timeout: time in seconds without data after which a request fails.
@@ -160,7 +161,8 @@ class RemoteModel(Model):
         for name, instead in kind.own_fields.items():
             if (body or {}).get(name) is not None and (name, (body or {})[name]) != ("n", 1):
                 raise ModelError(f"body may not set {name!r}", hint=instead)
-        place = parse_address(address, base_url, kind.home(), kind.version)
+        local = None if "@" in address else LOCAL_SERVERS.get(server)  # an address such as m@host lacks its http://
+        place = parse_address(address, base_url, kind.home() or local, kind.version)
         if api_key is None and place.base_url == kind.home():
             api_key = key_in_environment(kind.key_names)
         sent, secrets = headers_of(api_key, headers, kind.key_headers)

@@ -241,7 +241,7 @@ def test_an_unknown_option_names_what_was_meant(name: str, hint: str) -> None:
         ("http://localhost:8000/v1", "give the model too: 'openai:MODEL@http://localhost:8000/v1'"),
         (
             "qwen3:4b",
-            "a model of Ollama is 'gguf:ollama/qwen3:4b' (in this process) or 'ollama:qwen3:4b@http://localhost:11434/v1'",
+            "a model of Ollama is 'gguf:ollama/qwen3:4b' (in this process) or 'ollama:qwen3:4b' (on its server)",
         ),
     ],
 )

@@ -498,3 +498,21 @@ def test_our_own_server_is_recognised(serve: Any) -> None:
     server = serve(listed, version)
     model = server.model(server="auto")
     assert model.context_window == 8_192 and model._protocol.kind == "openai"
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("ollama:qwen3:4b", "http://localhost:11434/v1"),
+        ("vllm:Qwen/Qwen3-8B", "http://localhost:8000/v1"),
+        ("sglang:x", "http://localhost:30000/v1"),
+        ("llama.cpp:default", "http://localhost:8080/v1"),
+        ("ollama:qwen3@http://gpu:1234/v1", "http://gpu:1234/v1"),
+    ],
+)
+def test_servers_on_this_machine_need_no_url(address: str, url: str) -> None:
+    """Without a URL, a server is asked at its default port; an OpenAI-compatible one has none."""
+    with load_model(address) as model:
+        assert repr(url) in repr(model)
+    with pytest.raises(ModelError, match="lacks the server"):
+        load_model("openai:gpt-4.1")
