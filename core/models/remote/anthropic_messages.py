@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...conversation.events import Usage
-from ...conversation.messages import ImagePart, Message, Part, ReasoningBlock, TextPart
+from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall
 from ...errors import ModelError, NotFoundError, ServerError, ServerFailureError
 from ...generation.params import GenerateParams
 from .answer import Answer
@@ -143,7 +142,7 @@ class AnthropicMessages(StrictToolsProtocol):
                 body["top_k"] = params.top_k
         if params.stop and is_free:
             body["stop_sequences"] = list(params.stop)
-        system, turns = self._turns(messages)
+        system, turns = self.turns(messages)
         if system:
             body["system"] = [{"type": "text", "text": system}]
         body |= {"messages": turns, **form.fields}
@@ -172,49 +171,26 @@ class AnthropicMessages(StrictToolsProtocol):
         """Return the token budget, which every request has."""
         return body["max_tokens"] if isinstance(body.get("max_tokens"), int) else None
 
-    def _turns(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-        """Return the system prompt and the turns; results of tools and texts of one role are one turn."""
-        messages = list(messages)
-        system: list[str] = []
-        while messages and messages[0].role == "system":
-            system.append(messages.pop(0).text)
-        turns: list[dict[str, Any]] = []
-        open_ids: list[str] = []
-        for number, message in enumerate(messages):
-            role = "assistant" if message.role == "assistant" else "user"
-            if message.role == "tool":
-                named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
-                if named in open_ids:
-                    open_ids.remove(named)
-                blocks = [_result(message, plain_id(named))]
-            elif role == "assistant":
-                ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
-                open_ids = list(ids)
-                blocks = self._said(message, ids)
-            else:
-                blocks = _parts(message.content)
-            if not blocks:
-                continue
-            if turns and turns[-1]["role"] == role:
-                turns[-1]["content"] += blocks
-            else:
-                turns.append({"role": role, "content": blocks})
-        return "\n\n".join(filter(None, system)), turns
+    def _text(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
-    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the blocks of an earlier answer, its thinking where it was."""
-        kept = [
-            one for one in self.blocks_of(message, "anthropic") if one.data.get("signature") or one.data.get("data")
-        ]
-        known_ids = {call.id for call in message.tool_calls}
-        blocks = [dict(one.data) for one in kept if one.call_id not in known_ids]
-        blocks += _parts(message.content)
-        for call, call_id in zip(message.tool_calls, ids, strict=True):
-            blocks += [dict(one.data) for one in kept if call.id and one.call_id == call.id]
-            blocks.append(
-                {"type": "tool_use", "id": plain_id(call_id), "name": call.name, "input": dict(call.arguments)}
-            )
-        return blocks
+    def _image(self, image: ImagePart) -> dict[str, Any]:
+        if image.data is None:
+            return {"type": "image", "source": {"type": "url", "url": image.url or ""}}
+        data = base64.b64encode(image.data).decode()
+        source = {"type": "base64", "media_type": image.media_type or "image/png", "data": data}
+        return {"type": "image", "source": source}
+
+    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
+        return {"type": "tool_use", "id": call_id, "name": call.name, "input": dict(call.arguments)}
+
+    def _result(self, message: Message, call_id: str) -> dict[str, Any]:
+        failed = {"is_error": True} if message.is_error else {}
+        return {"type": "tool_result", "tool_use_id": call_id, "content": self.blocks(message.content), **failed}
+
+    def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
+        kept = self.blocks_of(message, "anthropic")
+        return [(one.call_id, dict(one.data)) for one in kept if one.data.get("signature") or one.data.get("data")]
 
     # -- answers -----------------------------------------------------------------------------------------------
 
@@ -325,35 +301,6 @@ def _marked(body: dict[str, Any]) -> dict[str, Any]:
     if turns and turns[-1]["role"] == "user":
         body["messages"] = [*turns[:-1], {**turns[-1], "content": last(turns[-1]["content"])}]
     return body
-
-
-def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
-    """Return blocks; empty texts, which the API refuses, are left out."""
-    parts = (TextPart(content),) if isinstance(content, str) else content
-    blocks: list[dict[str, Any]] = []
-    for part in parts:
-        if isinstance(part, ImagePart):
-            blocks.append({"type": "image", "source": _image(part)})
-        elif part.text.strip():
-            blocks.append({"type": "text", "text": part.text})
-    return blocks
-
-
-def _image(image: ImagePart) -> dict[str, Any]:
-    if image.data is None:
-        return {"type": "url", "url": image.url or ""}
-    data = base64.b64encode(image.data).decode()
-    return {"type": "base64", "media_type": image.media_type or "image/png", "data": data}
-
-
-def _result(message: Message, call_id: str) -> dict[str, Any]:
-    failed = {"is_error": True} if message.is_error else {}
-    return {"type": "tool_result", "tool_use_id": call_id, "content": _parts(message.content), **failed}
-
-
-def plain_id(call_id: str) -> str:
-    """Return the id of a call of another server in the characters that the API takes."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:

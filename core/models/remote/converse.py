@@ -16,12 +16,12 @@ from typing import Any
 from urllib.parse import quote
 
 from ...conversation.events import Usage
-from ...conversation.messages import ImagePart, Message, Part, ReasoningBlock, TextPart
+from ...conversation.messages import ImagePart, Message, ReasoningBlock, ToolCall
 from ...errors import ModelError, ServerError, ServerFailureError
 from ...generation.params import GenerateParams
 from .answer import Answer
 from .answer_judge import Task
-from .anthropic_messages import DEFAULT_BUDGET, LIMITS, plain_id, thinking_of
+from .anthropic_messages import DEFAULT_BUDGET, LIMITS, thinking_of
 from .chat_completions import brief, count
 from .form import Form
 from .servers import LOCAL_OPTIONS, require_neutral
@@ -87,7 +87,7 @@ class Converse(StrictToolsProtocol):
             config["temperature"] = params.temperature
             config["topP"] = params.top_p if params.top_p != 1 else None
         config["stopSequences"] = list(params.stop) if params.stop and is_free else None
-        system, turns = self._turns(messages)
+        system, turns = self.turns(messages)
         body: dict[str, Any] = {"messages": turns, **form.fields}
         body["inferenceConfig"] = {name: value for name, value in config.items() if value is not None}
         if system:
@@ -121,46 +121,32 @@ class Converse(StrictToolsProtocol):
         made[place] = {key: value for key, value in made.get(place, {}).items() if key != name}
         return {key: value for key, value in made.items() if key != place or value}
 
-    def _turns(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-        """Return the system prompt and the turns; results of tools and texts of one role are one turn."""
-        messages = list(messages)
-        system: list[str] = []
-        while messages and messages[0].role == "system":
-            system.append(messages.pop(0).text)
-        turns: list[dict[str, Any]] = []
-        open_ids: list[str] = []
-        for number, message in enumerate(messages):
-            role = "assistant" if message.role == "assistant" else "user"
-            if message.role == "tool":
-                named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
-                if named in open_ids:
-                    open_ids.remove(named)
-                failed = {"status": "error"} if message.is_error else {}
-                content = _parts(message.content) or [{"text": "(nothing)"}]
-                blocks = [{"toolResult": {"toolUseId": plain_id(named), "content": content, **failed}}]
-            elif role == "assistant":
-                open_ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
-                blocks = self._said(message, open_ids)
-                open_ids = list(open_ids)
-            else:
-                blocks = _parts(message.content)
-            if blocks and turns and turns[-1]["role"] == role:
-                turns[-1]["content"] += blocks
-            elif blocks:
-                turns.append({"role": role, "content": blocks})
-        return "\n\n".join(filter(None, system)), turns
+    def _text(self, text: str) -> dict[str, Any]:
+        return {"text": text}
 
-    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the blocks of an earlier answer, its reasoning where it was."""
+    def _image(self, image: ImagePart) -> dict[str, Any]:
+        """Return an image as a block. Raise ModelError for an address instead of bytes, or a type that Bedrock does not
+        take."""
+        if image.data is None:
+            raise ModelError("Bedrock takes no address of an image", hint="give its bytes: ImagePart(data=...)")
+        kind = (image.media_type or "image/png").removeprefix("image/").replace("jpg", "jpeg")
+        if kind not in _FORMATS:
+            raise ModelError(
+                f"Bedrock takes no image of the type {image.media_type!r}", hint=f"one of {', '.join(_FORMATS)}"
+            )
+        return {"image": {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}}
+
+    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
+        return {"toolUse": {"toolUseId": call_id, "name": call.name, "input": dict(call.arguments)}}
+
+    def _result(self, message: Message, call_id: str) -> dict[str, Any]:
+        failed = {"status": "error"} if message.is_error else {}
+        content = self.blocks(message.content) or [{"text": "(nothing)"}]
+        return {"toolResult": {"toolUseId": call_id, "content": content, **failed}}
+
+    def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
         kept = self.blocks_of(message, "bedrock")
-        known_ids = {call.id for call in message.tool_calls}
-        blocks = [{"reasoningContent": dict(one.data)} for one in kept if one.call_id not in known_ids]
-        blocks += _parts(message.content)
-        for call, call_id in zip(message.tool_calls, ids, strict=True):
-            blocks += [{"reasoningContent": dict(one.data)} for one in kept if call.id and one.call_id == call.id]
-            made = {"toolUseId": plain_id(call_id), "name": call.name, "input": dict(call.arguments)}
-            blocks.append({"toolUse": made})
-        return blocks
+        return [(one.call_id, {"reasoningContent": dict(one.data)}) for one in kept]
 
     # -- answers -----------------------------------------------------------------------------------------------
 
@@ -229,31 +215,6 @@ def _unmarked(value: Any) -> Any:
     if isinstance(value, list):
         return [_unmarked(one) for one in value if one != _POINT]
     return {key: _unmarked(one) for key, one in value.items()} if isinstance(value, Mapping) else value
-
-
-def _parts(content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
-    """Return a message's text and images as blocks; blank text is left out, because Bedrock rejects it."""
-    parts = (TextPart(content),) if isinstance(content, str) else content
-    blocks: list[dict[str, Any]] = []
-    for part in parts:
-        if isinstance(part, ImagePart):
-            blocks.append({"image": _image(part)})
-        elif part.text.strip():
-            blocks.append({"text": part.text})
-    return blocks
-
-
-def _image(image: ImagePart) -> dict[str, Any]:
-    """Return an image as a block. Raise ModelError for an address instead of bytes, or a type that Bedrock does not
-    take."""
-    if image.data is None:
-        raise ModelError("Bedrock takes no address of an image", hint="give its bytes: ImagePart(data=...)")
-    kind = (image.media_type or "image/png").removeprefix("image/").replace("jpg", "jpeg")
-    if kind not in _FORMATS:
-        raise ModelError(
-            f"Bedrock takes no image of the type {image.media_type!r}", hint=f"one of {', '.join(_FORMATS)}"
-        )
-    return {"format": kind, "source": {"bytes": base64.b64encode(image.data).decode()}}
 
 
 def _start(index: Any, block: Mapping[str, Any], answer: Answer) -> tuple[str, str]:

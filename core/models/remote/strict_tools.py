@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ...conversation.messages import Message
+from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
 from ...generation.params import GenerateParams
 from .answer_judge import Task
 from .form import Form
@@ -120,7 +120,8 @@ _NO_STRICT = re.compile(
 
 
 class StrictToolsProtocol(Protocol):
-    """An API with ``strict`` tools, which the provider compiles to one grammar. Arguments as of `Protocol`.
+    """An API with turns of blocks, and with ``strict`` tools, which the provider compiles to one grammar. Arguments as
+    of `Protocol`.
 
     Attributes:
         limits: limits of the strict tools of one request.
@@ -145,6 +146,72 @@ class StrictToolsProtocol(Protocol):
     @abstractmethod
     def no_calls(self, task: Task, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the fields that declare the tools of earlier calls, which the API demands, and forbid new ones."""
+
+    @abstractmethod
+    def _text(self, text: str) -> dict[str, Any]:
+        """Return the block of a text."""
+
+    @abstractmethod
+    def _image(self, image: ImagePart) -> dict[str, Any]:
+        """Return the block of an image."""
+
+    @abstractmethod
+    def _call(self, call: ToolCall, call_id: str) -> dict[str, Any]:
+        """Return the block of a call."""
+
+    @abstractmethod
+    def _result(self, message: Message, call_id: str) -> dict[str, Any]:
+        """Return the block of a tool's result."""
+
+    @abstractmethod
+    def _thoughts(self, message: Message) -> list[tuple[str | None, dict[str, Any]]]:
+        """Return the blocks of an answer's reasoning, each with the id of the call that it belongs to."""
+
+    def turns(self, messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
+        """Return the system prompt and the turns; results of tools and texts of one role are one turn."""
+        messages = list(messages)
+        system: list[str] = []
+        while messages and messages[0].role == "system":
+            system.append(messages.pop(0).text)
+        turns: list[dict[str, Any]] = []
+        open_ids: list[str] = []
+        for number, message in enumerate(messages):
+            role = "assistant" if message.role == "assistant" else "user"
+            if message.role == "tool":
+                named = message.tool_call_id or (open_ids[0] if open_ids else f"call_{number}")
+                if named in open_ids:
+                    open_ids.remove(named)
+                blocks = [self._result(message, _plain_id(named))]
+            elif role == "assistant":
+                open_ids = [call.id or f"call_{number}_{index}" for index, call in enumerate(message.tool_calls)]
+                blocks = self._said(message, open_ids)
+            else:
+                blocks = self.blocks(message.content)
+            if blocks and turns and turns[-1]["role"] == role:
+                turns[-1]["content"] += blocks
+            elif blocks:
+                turns.append({"role": role, "content": blocks})
+        return "\n\n".join(filter(None, system)), turns
+
+    def _said(self, message: Message, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the blocks of an earlier answer, its reasoning where it was."""
+        kept = self._thoughts(message)
+        known_ids = {call.id for call in message.tool_calls}
+        blocks = [thought for call_id, thought in kept if call_id not in known_ids]
+        blocks += self.blocks(message.content)
+        for call, call_id in zip(message.tool_calls, ids, strict=True):
+            blocks += [thought for own, thought in kept if call.id and own == call.id]
+            blocks.append(self._call(call, _plain_id(call_id)))
+        return blocks
+
+    def blocks(self, content: str | tuple[Part, ...]) -> list[dict[str, Any]]:
+        """Return texts and images as blocks; blank texts, which the APIs refuse, are left out."""
+        parts = (TextPart(content),) if isinstance(content, str) else content
+        return [
+            self._image(part) if isinstance(part, ImagePart) else self._text(part.text)
+            for part in parts
+            if isinstance(part, ImagePart) or part.text.strip()
+        ]
 
     def forms(self, task: Task, unknown: Collection[str], messages: Sequence[Message], *, enforced: bool) -> list[Form]:
         """Return the forms, the strongest first: with as many strict tools as the limits allow, then fewer, then none;
@@ -203,6 +270,11 @@ class StrictToolsProtocol(Protocol):
     def without_field(self, body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         """Return a request without an optional field."""
         return _without_strict(body) if name == "strict" else super().without_field(body, name)
+
+
+def _plain_id(call_id: str) -> str:
+    """Return the id of a call of another server in the characters that the APIs take."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
 
 
 def _without_strict(value: Any) -> Any:
