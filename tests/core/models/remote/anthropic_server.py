@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Union
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import httpx
 import pydantic
@@ -12,8 +12,9 @@ from anthropic import types
 
 from toolgrammar.core.models.remote import RemoteModel
 
+from .conftest import Scripted
+
 Block = Mapping[str, Any]
-Reply = Union[list[Block], httpx.Response, Exception, Callable[[dict[str, Any]], Any]]
 
 _REQUEST: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(types.message_create_params.MessageCreateParamsStreaming)
 _EVENT: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(types.RawMessageStreamEvent)
@@ -111,23 +112,12 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value]
 
 
-class Anthropic:
-    """A scripted server; the last reply is given to all further requests.
+class Anthropic(Scripted):
+    """A scripted server, whose replies are blocks of a message; ``facts`` answers the question for the model, None: 404."""
 
-    Args:
-        replies: blocks of a message, responses, exceptions, or functions of the request's body.
-        facts: answer to the question for the model; None: 404.
-
-    Attributes:
-        asked: the bodies of the requests for messages.
-        requests: all requests.
-    """
-
-    def __init__(self, *replies: Reply, facts: Mapping[str, Any] | None = None) -> None:
-        self._replies = list(replies)
+    def __init__(self, *replies: Any, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*replies)
         self._facts = facts
-        self.asked: list[dict[str, Any]] = []
-        self.requests: list[httpx.Request] = []
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer a request with the next reply."""
@@ -143,12 +133,7 @@ class Anthropic:
         typed = {key: value for key, value in body.items() if key not in _OLDER}
         # A field that the API does not know is missing in what the types read.
         assert plain(_REQUEST.validate_python(typed)) == typed
-        self.asked.append(body)
-        reply: Any = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if callable(reply) and not isinstance(reply, httpx.Response):
-            reply = reply(body)
-        if isinstance(reply, Exception):
-            raise reply
+        reply = self.reply(body)
         return reply if isinstance(reply, httpx.Response) else stream(events(reply))
 
     def model(self, **options: Any) -> RemoteModel:

@@ -6,8 +6,8 @@ import base64
 import json
 import struct
 from binascii import crc32
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Union
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import botocore.session
 import httpx
@@ -16,8 +16,9 @@ from botocore.validate import ParamValidator
 
 from toolgrammar.core.models.remote import RemoteModel
 
+from .conftest import Pieces, Scripted
+
 Block = Mapping[str, Any]
-Reply = Union[list[Block], httpx.Response, Exception, Callable[[dict[str, Any]], Any]]
 
 _SERVICE = botocore.session.get_session().get_service_model("bedrock-runtime")
 MODEL = "anthropic.claude-v1:0"
@@ -102,15 +103,6 @@ def frame(event: Mapping[str, Any]) -> bytes:
     return whole + struct.pack(">I", crc32(whole))
 
 
-class _Pieces(httpx.AsyncByteStream):
-    def __init__(self, data: bytes, size: int = 11) -> None:
-        self._data, self._size = data, size
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for at in range(0, len(self._data), self._size):
-            yield self._data[at : at + self._size]
-
-
 def stream(made: Iterable[Mapping[str, Any]], *, is_checked: bool = True, cut: int = 0) -> httpx.Response:
     """An event stream; events are checked by the service model, and frames by ``botocore``'s own decoder."""
     made = list(made)
@@ -126,24 +118,11 @@ def stream(made: Iterable[Mapping[str, Any]], *, is_checked: bool = True, cut: i
         buffer.add_data(data)
         assert [json.loads(one.payload) for one in buffer] == [next(iter(event.values())) for event in made]
     head = {"content-type": "application/vnd.amazon.eventstream"}
-    return httpx.Response(200, headers=head, stream=_Pieces(data[: len(data) - cut]))
+    return httpx.Response(200, headers=head, stream=Pieces(data[: len(data) - cut], 11))
 
 
-class Bedrock:
-    """A scripted server; the last reply is given to all further requests.
-
-    Args:
-        replies: blocks of an answer, responses, exceptions, or functions of the request's body.
-
-    Attributes:
-        asked: the bodies of the requests.
-        requests: the requests.
-    """
-
-    def __init__(self, *replies: Reply) -> None:
-        self._replies = list(replies)
-        self.asked: list[dict[str, Any]] = []
-        self.requests: list[httpx.Request] = []
+class Bedrock(Scripted):
+    """A scripted server, whose replies are blocks of an answer."""
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer a request with the next reply."""
@@ -159,12 +138,7 @@ class Bedrock:
                     reasoning = block["reasoningContent"]
                     reasoning["redactedContent"] = base64.b64decode(reasoning["redactedContent"])
         check("ConverseStreamRequest", {"modelId": MODEL, **given})
-        self.asked.append(body)
-        reply: Any = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if callable(reply) and not isinstance(reply, httpx.Response):
-            reply = reply(body)
-        if isinstance(reply, Exception):
-            raise reply
+        reply = self.reply(body)
         return reply if isinstance(reply, httpx.Response) else stream(events(reply))
 
     def model(self, **options: Any) -> RemoteModel:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Union
+from typing import Any
 
 import httpx
 import pytest
 
 from toolgrammar.core.models.remote import RemoteModel
-
-Reply = Union[httpx.Response, dict[str, Any], str, Exception, Callable[[dict[str, Any]], Any]]
 
 URL = "http://model.test/v1"
 
@@ -81,27 +79,47 @@ def streamed(whole: dict[str, Any]) -> httpx.Response:
     return httpx.Response(200, headers={"content-type": "text/event-stream; charset=utf-8"}, stream=Pieces(data))
 
 
-class Server:
+class Scripted:
     """A scripted server; the last reply is given to all further requests.
 
     Args:
-        replies: completions (dicts), texts, responses, exceptions, or functions of the request's body.
+        replies: answers as of the server's own kind, responses, exceptions, or functions of the request's body.
 
     Attributes:
-        asked: the bodies of the requests.
-        requests: the requests.
+        asked: the bodies of the requests for answers.
+        requests: all requests.
+    """
+
+    def __init__(self, *replies: Any) -> None:
+        self._replies = list(replies)
+        self.asked: list[dict[str, Any]] = []
+        self.requests: list[httpx.Request] = []
+
+    def reply(self, body: dict[str, Any]) -> Any:
+        """The next reply; an exception is raised."""
+        self.asked.append(body)
+        reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+        if callable(reply) and not isinstance(reply, httpx.Response):
+            reply = reply(body)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+class Server(Scripted):
+    """A scripted server of chat completions (dicts, or texts).
+
+    Attributes:
         plugin: it is vLLM with our plug-in.
         native: answers the endpoints of llama.cpp's server; None: it has none of them.
     """
 
     def __init__(
-        self, *replies: Reply, plugin: bool = False, native: Callable[[str, Any], httpx.Response] | None = None
+        self, *replies: Any, plugin: bool = False, native: Callable[[str, Any], httpx.Response] | None = None
     ) -> None:
+        super().__init__(*replies)
         self.plugin = plugin
         self.native = native
-        self._replies = list(replies)
-        self.asked: list[dict[str, Any]] = []
-        self.requests: list[httpx.Request] = []
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer a request with the next reply."""
@@ -113,12 +131,7 @@ class Server:
             return httpx.Response(404) if self.native is None else self.native(request.url.path, given)
         self.requests.append(request)
         body = json.loads(request.content) if request.content else {}
-        self.asked.append(body)
-        reply: Any = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if callable(reply) and not isinstance(reply, httpx.Response):
-            reply = reply(body)
-        if isinstance(reply, Exception):
-            raise reply
+        reply = self.reply(body)
         if isinstance(reply, str):
             reply = completion(reply)
         if isinstance(reply, httpx.Response):

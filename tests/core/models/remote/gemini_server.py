@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Union
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import httpx
 from google.genai import types
 
 from toolgrammar.core.models.remote import RemoteModel
 
+from .conftest import Scripted
+
 Piece = Mapping[str, Any]
-Reply = Union[list[Piece], httpx.Response, Exception, Callable[[dict[str, Any]], Any]]
 
 #: The error with which Google refuses a schema that is too large.
 TOO_MANY_STATES = (
@@ -82,23 +83,12 @@ def check(body: Mapping[str, Any]) -> None:
     read(types.GenerationConfig, body["generationConfig"])
 
 
-class Google:
-    """A scripted server; the last reply is given to all further requests.
+class Google(Scripted):
+    """A scripted server, whose replies are parts of an answer; ``facts`` answers the question for the model, None: 404."""
 
-    Args:
-        replies: parts of an answer, responses, exceptions, or functions of the request's body.
-        facts: answer to the question for the model; None: 404.
-
-    Attributes:
-        asked: the bodies of the requests for answers.
-        requests: all requests.
-    """
-
-    def __init__(self, *replies: Reply, facts: Mapping[str, Any] | None = None) -> None:
-        self._replies = list(replies)
+    def __init__(self, *replies: Any, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(*replies)
         self._facts = facts
-        self.asked: list[dict[str, Any]] = []
-        self.requests: list[httpx.Request] = []
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer a request with the next reply."""
@@ -111,12 +101,7 @@ class Google:
         assert request.url.path == "/v1beta/models/gemini:streamGenerateContent" and request.url.query == b"alt=sse"
         body = json.loads(request.content)
         check(body)
-        self.asked.append(body)
-        reply: Any = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
-        if callable(reply) and not isinstance(reply, httpx.Response):
-            reply = reply(body)
-        if isinstance(reply, Exception):
-            raise reply
+        reply = self.reply(body)
         return reply if isinstance(reply, httpx.Response) else stream(chunks(reply))
 
     def model(self, **options: Any) -> RemoteModel:

@@ -7,7 +7,6 @@ import logging
 from typing import Any
 
 import httpx
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +26,6 @@ from toolgrammar.core import (
     TextDelta,
     TextPart,
     ToolCall,
-    ToolGrammarError,
     errors,
     load_model,
 )
@@ -35,7 +33,7 @@ from toolgrammar.core.models.remote import transport
 
 from .bedrock_server import MODEL, Bedrock, call, events, frame, refusal, stream, text, thinking
 from .test_anthropic import tools_of
-from .test_remote_tools import LAMP, TOOLS, WEATHER
+from .test_remote_tools import ARGUMENTS, NAMES, TOOLS, check_calls
 
 KEY = "bedrock-api-key-very-secret-0123456789"
 OSLO = {"city": "Oslo"}
@@ -265,26 +263,12 @@ def test_keys_are_never_shown(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
 @given(st.data())
 def test_a_lying_server_passes_nothing_invalid(data: Any) -> None:
     """Whatever a server sends in answer to strict tools: calls are valid, or there is an error."""
-    arguments = st.dictionaries(
-        st.sampled_from(["city", "days", "on", "x"]),
-        st.one_of(st.integers(-3, 12), st.booleans(), st.text(max_size=3), st.none()),
-        max_size=3,
-    )
-    name = st.sampled_from(["weather", "lamp", "lump", ""])
     block = st.one_of(
-        st.builds(call, name, arguments, st.integers(1, 3)),
+        st.builds(call, NAMES, ARGUMENTS, st.integers(1, 3)),
         st.builds(text, st.text(max_size=5)),
-        st.builds(call, name, st.sampled_from(['{"city": "Os', "{}}", "[1]", '"a"', "NaN"])),
+        st.builds(call, NAMES, st.sampled_from(['{"city": "Os', "{}}", "[1]", '"a"', "NaN"])),
     )
     answers = data.draw(st.lists(st.lists(block, max_size=3), min_size=1, max_size=3))
     stop = data.draw(st.sampled_from(["end_turn", "tool_use", "max_tokens", "malformed_tool_use"]))
     replies = [stream(events(one, stop=stop), is_checked=False) for one in answers]
-    try:
-        answer = Bedrock(*replies).model().generate("Go", tools=TOOLS, tool_choice="required")
-    except ToolGrammarError:
-        return
-    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in (WEATHER, LAMP)}
-    assert answer.tool_calls
-    for one in answer.tool_calls:
-        if not one.cut:
-            jsonschema.validate(dict(one.arguments), {**schemas[one.name], "additionalProperties": False})
+    check_calls(Bedrock(*replies).model())

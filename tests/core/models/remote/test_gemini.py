@@ -33,7 +33,6 @@ from toolgrammar.core import (
     TextDelta,
     TextPart,
     ToolCall,
-    ToolGrammarError,
     errors,
     load_model,
 )
@@ -43,7 +42,7 @@ from toolgrammar.tools import ToolSet
 
 from ....schemas import random_schema, random_value
 from .gemini_server import TOO_MANY_STATES, Google, call, chunks, refusal, stream, text
-from .test_remote_tools import LAMP, TOOLS, WEATHER
+from .test_remote_tools import ARGUMENTS, NAMES, TOOLS, check_calls
 
 KEY = "AIza-very-secret-0123456789"
 OSLO = {"city": "Oslo"}
@@ -396,25 +395,12 @@ def test_the_window_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.data())
 def test_a_lying_server_passes_nothing_invalid(data: Any) -> None:
     """Whatever a server sends in the mode that promises valid calls: calls are valid, or there is an error."""
-    arguments = st.dictionaries(
-        st.sampled_from(["city", "days", "on", "x"]),
-        st.one_of(st.integers(-3, 12), st.booleans(), st.text(max_size=3), st.none()),
-        max_size=3,
-    )
     part = st.one_of(
-        st.builds(call, st.sampled_from(["weather", "lamp", "lump", ""]), arguments),
+        st.builds(call, NAMES, ARGUMENTS),
         st.builds(text, st.text(max_size=5)),
         st.builds(call, st.just("weather"), st.sampled_from([[1], "a", None, 5])),
     )
     answers = data.draw(st.lists(st.lists(part, max_size=3), min_size=1, max_size=3))
     stop = data.draw(st.sampled_from(["STOP", "MAX_TOKENS", "OTHER", "MALFORMED_FUNCTION_CALL"]))
     replies = [stream(chunks(one, stop=stop), is_checked=False) for one in answers]
-    try:
-        answer = Google(*replies).model().generate("Go", tools=TOOLS, tool_choice="required")
-    except ToolGrammarError:
-        return
-    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in (WEATHER, LAMP)}
-    assert answer.tool_calls
-    for one in answer.tool_calls:
-        if not one.cut:
-            jsonschema.validate(dict(one.arguments), {**schemas[one.name], "additionalProperties": False})
+    check_calls(Google(*replies).model())

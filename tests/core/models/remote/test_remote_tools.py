@@ -54,6 +54,27 @@ LAMP = {
 }
 TOOLS = ToolSet.from_any([WEATHER, LAMP])
 
+#: What lying servers call: names and arguments, right and wrong ones.
+NAMES = st.sampled_from(["weather", "lamp", "lump", ""])
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["city", "days", "on", "x"]),
+    st.one_of(st.integers(-3, 12), st.booleans(), st.text(max_size=3), st.none()),
+    max_size=3,
+)
+
+
+def check_calls(model: RemoteModel) -> None:
+    """Whatever the server sends in answer to a demand of a call: calls are valid, or there is an error."""
+    try:
+        answer = model.generate("Go", tools=TOOLS, tool_choice="required")
+    except ToolGrammarError:
+        return
+    schemas = {tool["function"]["name"]: tool["function"]["parameters"] for tool in (WEATHER, LAMP)}
+    assert answer.tool_calls
+    for one in answer.tool_calls:
+        if not one.cut:
+            jsonschema.validate(dict(one.arguments), {**schemas[one.name], "additionalProperties": False})
+
 
 def test_valid_calls_come_out(serve: Any, complete: Any) -> None:
     """Calls of a server come with their ids, names, decoded arguments and usage."""
