@@ -14,8 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 from toolgrammar.adapters import _shared
-from toolgrammar.core import GenerateParams, Grammar, Model, ModelError, ToolGrammarError
-from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.core import Grammar, Model, ModelError, ToolGrammarError
+
+from .shared_parts import Recording
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")
 
@@ -82,18 +83,6 @@ HOSTED: dict[str, Any] = {
 
 REFUSED = (ToolGrammarError, ValidationError)
 TOOL = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"type": "object"}}}
-
-
-class Recording(ScriptedModel):
-    """Says one word for ever, and keeps the parameters of its requests."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda messages: "words")
-        self.asked: list[GenerateParams] = []
-
-    def _work(self, request: Any) -> Any:
-        self.asked.append(request.params)
-        return super()._work(request)
 
 
 def langchain(model: Any, made: Mapping[str, Any], called: Mapping[str, Any]) -> None:

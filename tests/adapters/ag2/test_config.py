@@ -7,7 +7,7 @@ import json
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
 pytest.importorskip("ag2", reason="ag2 is not installed")
 
@@ -46,29 +46,11 @@ from toolgrammar.core import (
 )
 from toolgrammar.core.testing import ScriptedModel
 
+from ..shared_parts import Even, Tree
+
 pytestmark = pytest.mark.asyncio
 
 RAN: list[dict[str, Any]] = []
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
-
-
-class Even(BaseModel):
-    """An even number."""
-
-    value: int
-
-    @field_validator("value")
-    @classmethod
-    def _even(cls, value: int) -> int:
-        if value % 2:
-            raise ValueError("must be even")
-        return value
 
 
 @tool

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 pytest.importorskip("agent_framework", reason="agent-framework-core is not installed")
 
@@ -39,18 +38,13 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from ..shared_parts import Tree
+
 Call = Callable[..., Message]
 
 pytestmark = pytest.mark.asyncio
 
 HELLO = [FrameworkMessage("user", ["hello"])]
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
 
 
 RAN: list[dict[str, Any]] = []

@@ -42,18 +42,13 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from ..shared_parts import Tree
+
 Call = Callable[..., Message]
 
 pytestmark = pytest.mark.asyncio
 
 HELLO = [UserMessage(content="hello", source="user")]
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
 
 
 RAN: list[dict[str, Any]] = []

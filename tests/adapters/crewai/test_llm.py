@@ -41,19 +41,13 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools.formats import format_names
 
+from ..shared_parts import Tree
 from .tools import RAN, turn, word_count
 
 # CrewAI's agents read fields that CrewAI itself has deprecated.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:crewai")
 
 Call = Callable[..., Message]
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
 
 
 class Grow(BaseTool):

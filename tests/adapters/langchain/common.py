@@ -7,7 +7,6 @@ from enum import Enum
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, BaseMessage
-from pydantic import BaseModel
 
 
 class Unit(str, Enum):
@@ -15,13 +14,6 @@ class Unit(str, Enum):
 
     celsius = "celsius"
     fahrenheit = "fahrenheit"
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
 
 
 def joined(chunks: Sequence[BaseMessage]) -> AIMessageChunk:

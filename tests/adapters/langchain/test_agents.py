@@ -40,7 +40,8 @@ from toolgrammar.core import BudgetError, Message, Model, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
-from .common import Tree, Unit
+from ..shared_parts import Tree
+from .common import Unit
 
 Call = Callable[..., Message]
 

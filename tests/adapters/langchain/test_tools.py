@@ -39,7 +39,8 @@ from toolgrammar.core import (
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
-from .common import Tree, Unit, joined
+from ..shared_parts import Tree
+from .common import Unit, joined
 
 Call = Callable[..., Message]
 

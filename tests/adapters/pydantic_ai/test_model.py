@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from pydantic import BaseModel, field_validator
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai-slim is not installed")
 
@@ -49,7 +48,6 @@ from toolgrammar.adapters.pydantic_ai.messages import to_messages, to_tool
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
-    GenerateParams,
     ImagePart,
     Message,
     Model,
@@ -63,29 +61,11 @@ from toolgrammar.core import TextPart as OurText
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 
+from ..shared_parts import Even, Recording, Tree
+
 Call = Callable[..., Message]
 
 pytestmark = pytest.mark.asyncio
-
-
-class Tree(BaseModel):
-    """A tree of numbers."""
-
-    value: int
-    children: list[Tree] = []
-
-
-class Even(BaseModel):
-    """An even number."""
-
-    value: int
-
-    @field_validator("value")
-    @classmethod
-    def _even(cls, value: int) -> int:
-        if value % 2:
-            raise ValueError("must be even")
-        return value
 
 
 RAN: list[dict[str, Any]] = []
@@ -124,18 +104,6 @@ def definition(function: Callable[..., Any]) -> ToolDefinition:
 def asked(text: str) -> list[Any]:
     """A conversation of one question."""
     return [ModelRequest.user_text_prompt(text)]
-
-
-class Recording(ScriptedModel):
-    """Says one word for ever, and keeps the parameters of its requests."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda messages: "words")
-        self.asked: list[GenerateParams] = []
-
-    def _work(self, request: Any) -> Any:
-        self.asked.append(request.params)
-        return super()._work(request)
 
 
 # -- requests ------------------------------------------------------------------------------------------------------

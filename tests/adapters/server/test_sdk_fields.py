@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import anthropic
@@ -259,30 +261,21 @@ class Recording(ScriptedModel):
 
 
 @contextmanager
-def openai_endpoint(name: str, base: Mapping[str, Any]) -> Iterator[tuple[Recording, Callable[..., Any], Any]]:
+def endpoint_of(
+    client: Callable[..., Any], name: str, base: Mapping[str, Any]
+) -> Iterator[tuple[Recording, Callable[..., Any], Any]]:
     """A model, the SDK's method for it, and what a request needs."""
     model = Recording()
-    with openai_client({"m": model}) as made:
-        resource: Any = made
-        for part in name.split("."):
-            resource = getattr(resource, part)
-        yield model, resource, base
+    with client({"m": model}) as made:
+        yield model, attrgetter(name)(made), base
 
 
-@contextmanager
-def anthropic_endpoint(name: str, base: Mapping[str, Any]) -> Iterator[tuple[Recording, Callable[..., Any], Any]]:
-    """The same of Anthropic's."""
-    model = Recording()
-    with anthropic_client({"m": model}) as made:
-        resource: Any = made
-        for part in name.split("."):
-            resource = getattr(resource, part)
-        yield model, resource, base
+openai_endpoint, anthropic_endpoint = partial(endpoint_of, openai_client), partial(endpoint_of, anthropic_client)
 
 
 @contextmanager
 def ollama_endpoint(name: str, base: Mapping[str, Any]) -> Iterator[tuple[Recording, Callable[..., Any], Any]]:
-    """The same of Ollama's; its options are parameters, too."""
+    """The same of Ollama's SDK; its options are parameters, too."""
     model = Recording()
     process = InProcess(create_app({"m": model}), httpx)
     client = ollama.Client(host=BASE_URL, transport=process.transport())
