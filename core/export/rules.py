@@ -474,10 +474,17 @@ class _Reader:
         return Reference(f"{prefix}0")
 
     def _widened(self, term: int, is_json: bool) -> Expression:
-        """Return the parts of an intersection that are regular as they stand, without the others."""
+        """Return an intersection that has too many states without some of its parts.
+
+        Bounds on the length are left out first; without any, the parts that are not regular as they stand; without
+        any, all but the first. So the parts become fewer each time.
+        """
         terms = self._terms
         kind, args = terms.shape(term)
-        parts = [part for part in args if terms.known(part) & REGULAR] if kind == AND else []
+        parts = [part for part in args if not self._is_length(part)] if kind == AND else []
+        if kind == AND and len(parts) in (0, len(args)):
+            regular = [part for part in args if terms.known(part) & REGULAR]
+            parts = regular if len(regular) < len(args) else regular[:1]
         if not parts:
             raise LimitError(
                 f"a regular language of the grammar has more than {MAX_STATES:,} states",
@@ -485,6 +492,14 @@ class _Reader:
             )
         self.unsaid[_TOO_LARGE] = None
         return self._term(terms.and_(parts), is_json)
+
+    def _is_length(self, term: int) -> bool:
+        """Return True for a number of any characters."""
+        kind, args = self._terms.shape(term)
+        if kind != TERM_REPEAT:
+            return False
+        kind, inner = self._terms.shape(args[0])
+        return kind == CHARS and CharSet(inner) == CharSet.full()
 
 
 #: Constraints of dependent nodes, by the continuations that they may forbid.

@@ -179,6 +179,21 @@ def test_what_cannot_be_said() -> None:
     assert Grammar.json().to_ebnf().unsaid == ("that a name occurs only once in an object",)
 
 
+@pytest.mark.parametrize(
+    ("schema", "kept", "refused"),
+    [
+        ({"format": "email", "maxLength": 1_024}, f'"{"a" * 64}@{"b" * 60}.{"c" * 60}"', '"no email"'),
+        ({"pattern": "^[ab]*a[ab]{14}$", "allOf": [{"pattern": "^[ab]*b[ab]{13}$"}]}, f'"{"a" * 16}"', '"ab"'),
+    ],
+)
+def test_what_takes_too_many_states_loses_a_part(schema: dict[str, Any], kept: str, refused: str) -> None:
+    """A bound on the length goes before a format; of equal patterns one stays. The part that is left out is named."""
+    exported = Grammar.from_json_schema({"type": "string", **schema}).to_gbnf()
+    assert [reason for reason in exported.unsaid if "states" in reason]
+    again = Grammar.from_gbnf(exported.text)
+    assert again.matches(kept) and not again.matches(refused)
+
+
 def test_control_tokens() -> None:
     """A control token is named, or given by its id, where the notation can; else that is named."""
     grammar = Grammar.special("<end>") + Grammar.literal("x")
