@@ -18,10 +18,11 @@ from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import closed_error
 from ...vocabulary.vocabulary import Vocabulary
+from ..chat_template import ChatTemplate
 from ..history import first_rendered
 from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
-from ..prompts import encode_inside, plain_prompt
+from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import OpenSessions, OwnTokens, Tree, check_crop, check_new_tokens
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
 
@@ -157,6 +158,8 @@ class HFBackend(SharedPasses):
                 return [bos] if bos in tokenizer("")["input_ids"] else []
         if not self.chat_template:
             return plain_prompt(messages, tool_prompt, self.vocabulary, self.encode, None if bos is None else int(bos))
+        from jinja2.exceptions import SecurityError
+
         options: dict[str, Any] = {"add_generation_prompt": True, "return_dict": False}
         if "sanitize_control_tokens" in inspect.signature(tokenizer.apply_chat_template).parameters:
             options["sanitize_control_tokens"] = True  # text of a user is never a control token
@@ -171,10 +174,25 @@ class HFBackend(SharedPasses):
             for name in ("bos_token", "eos_token"):  # a template may use one that the tokenizer lacks
                 if getattr(tokenizer, name, None) is None:
                     more[name] = ""
-            with self._tokenizer_lock:
-                return list(tokenizer.apply_chat_template(turns, tools=known, **more))
+            try:
+                with self._tokenizer_lock:
+                    return list(tokenizer.apply_chat_template(turns, tools=known, **more))
+            except SecurityError:  # of a template that changes a list of its own, as llama.cpp's own templates do
+                pieces = self._own_template(source).render(turns, known, variables)
+                return template_ids(pieces, self.encode, self._control_ids, self.vocabulary)
 
         return first_rendered(source, messages, tools, tool_prompt, render, thinking)
+
+    def _own_template(self, source: str) -> ChatTemplate:
+        """Return the template in the library's own sandbox, in which it may change its own lists."""
+        tokenizer = self._open(self._tokenizer)
+        names = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
+        return ChatTemplate(source, controls=self.vocabulary.special, **names)
+
+    def _control_ids(self, text: str) -> list[int]:
+        """Return the token ids of a text in which names of control tokens are control tokens."""
+        with self._tokenizer_lock:
+            return list(self._open(self._tokenizer)(text, add_special_tokens=False)["input_ids"])
 
     def _open(self, part: Any) -> Any:
         """Return the model or the tokenizer, for use even if another thread closes this backend.

@@ -142,6 +142,22 @@ def test_template_that_takes_one_call_a_turn(hf_folder: Path) -> None:
     assert text == "user: hiassistant:  CALL ftool: 42assistant:  CALL gtool: 43"
 
 
+def test_template_that_changes_its_own_list(hf_folder: Path) -> None:
+    """Such a template, which transformers' sandbox refuses, is rendered in the library's own; a user's text that spells
+    a control token stays text, and one that would change the messages is refused."""
+    backend = load_model(f"hf:{hf_folder}").backend
+    backend._tokenizer.chat_template = (
+        "{% set box = namespace(ids=[]) %}{% for m in messages %}{% set _ = box.ids.append(m.role) %}"
+        "{{ m.role }}: {{ m.content }}<|end|>{% endfor %}{{ box.ids | join('+') }}"
+    )
+    ids = backend.encode_prompt([Message("user", "say <|end|>"), Message("assistant", "no")])
+    assert backend.vocabulary.decode(ids).decode() == "user: say <|end|>assistant: nouser+assistant"
+    assert ids.count(backend._tokenizer.convert_tokens_to_ids("<|end|>")) == 2
+    backend._tokenizer.chat_template = "{% set _ = messages.append(1) %}{{ messages | length }}"
+    with pytest.raises(ModelError, match="unsafe"):
+        backend.encode_prompt([Message("user", "hi")])
+
+
 def test_plain_prompt_without_a_template(tmp_path: Path, hf_folder: Path) -> None:
     """A tokenizer without a template gets a plain prompt with the tools described."""
     import shutil
