@@ -99,6 +99,10 @@ class _Writer(ABC):
         """Return an expression in brackets."""
         return f"({written})"
 
+    def repeated(self, written: str, most: int) -> str:
+        """Return an expression of several parts that is repeated ``most`` times; 0 or 1 if there is no maximum."""
+        return self.group(written)
+
     def _repeat(self, expression: Repeat) -> str:
         """Return a repetition in the notation. A count above the target's maximum becomes "or more", and is noted in
         ``unsaid``."""
@@ -106,7 +110,7 @@ class _Writer(ABC):
         if (least, most) == (1, 1):
             return self.expression(expression.item, 2)
         if isinstance(expression.item, (Repeat, Sequence, Choice)):
-            item = self.group(self.expression(expression.item, 0))
+            item = self.repeated(self.expression(expression.item, 0), max(least, most or 0))
         else:
             item = self.expression(expression.item, 3)
         if (least, most) in ((0, None), (1, None), (0, 1)):
@@ -179,6 +183,21 @@ class _Gbnf(_Bnf):
     """GBNF as llama.cpp reads it."""
 
     most_repetitions = MAX_REPETITIONS
+
+    def text(self) -> str:
+        """Return all rules."""
+        self._repeated: dict[str, str] = {}
+        text = super().text()
+        return text + "".join(f"{name} ::= {written}\n" for written, name in self._repeated.items())
+
+    def repeated(self, written: str, most: int) -> str:
+        """Return a rule's name for what is counted: llama.cpp multiplies the count by the groups and names in it, and
+        refuses a product of 2,000."""
+        return (
+            super().repeated(written, most)
+            if most < 2
+            else self._repeated.setdefault(written, f"n{len(self._repeated)}")
+        )
 
     def control(self, name: str) -> str:
         """Return a control token in angle brackets, by its id if its name has none."""

@@ -194,6 +194,19 @@ def test_what_takes_too_many_states_loses_a_part(schema: dict[str, Any], kept: s
     assert again.matches(kept) and not again.matches(refused)
 
 
+def test_counted_groups_are_rules_in_gbnf() -> None:
+    """llama.cpp multiplies a count by the groups and names in what is counted, and refuses a product of 2,000."""
+    name = {"type": "string", "maxLength": 1_024}
+    grammar = Grammar.from_json_schema(
+        {"type": "object", "properties": {"a": name, "b": {"type": "array", "items": name}}}
+    )
+    text = grammar.to_gbnf().text
+    assert "){" not in text and "{0,1024}" in text
+    again = Grammar.from_gbnf(text)
+    for size in (1_024, 1_025):
+        assert again.matches(f'{{"a": "{"x" * size}"}}') is (size == 1_024)
+
+
 def test_control_tokens() -> None:
     """A control token is named, or given by its id, where the notation can; else that is named."""
     grammar = Grammar.special("<end>") + Grammar.literal("x")
