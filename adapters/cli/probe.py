@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import AsJson, print_json
+from .output import AsJson, fail, print_json
 from .output import console as make_console
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def probe(
 
     from .prober import Prober
 
+    if not url.startswith(("http://", "https://")):
+        fail(f"{url!r} is not a URL of a server", "give http://HOST:PORT/v1, without the name of the model")
     address = parse_address(f"probe@{url}", None, version="v1")
     headers, secrets = headers_of(api_key, None, ChatCompletions.key_headers)
     report = Prober(address.base_url, model, headers, secrets, seconds).run()

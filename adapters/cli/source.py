@@ -192,7 +192,7 @@ MAX_EXCERPT = 40
 
 def _excerpt(error: json.JSONDecodeError) -> str:
     """Return what is wrong with a JSON text, its line, and a caret under the place."""
-    line = error.doc.splitlines()[error.lineno - 1] if error.doc.strip() else ""
+    line = error.doc.split("\n")[error.lineno - 1]  # the decoder counts "\n" alone, and may be behind the last one
     start = max(0, error.colno - 1 - MAX_EXCERPT)
     shown = line[start : error.colno - 1 + MAX_EXCERPT].replace("\t", " ")
     caret = " " * (error.colno - 1 - start) + "^"

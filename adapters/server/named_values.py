@@ -74,8 +74,11 @@ class NamedValues:
         if values is not None:
             said = part[KEYWORD] if isinstance(part[KEYWORD], Mapping) else {}
             mark = {**said, **values.mark(values.name)}
-            if values.after is not None:  # the operator knows what the callable reads, and the client may add to it
-                mark["after"] = list(dict.fromkeys([*values.after, *(said.get("after") or ())]))
+            added = said.get("after") or []
+            if not isinstance(added, list) or not all(isinstance(name, str) for name in added):
+                mark["after"] = added  # the reader of the schema refuses it
+            elif values.after is not None:  # the operator knows what the callable reads, and the client may add to it
+                mark["after"] = list(dict.fromkeys([*values.after, *added]))
             made[KEYWORD] = mark
         return made
 

@@ -225,3 +225,10 @@ def test_the_command(address: str) -> None:
     assert shown.exit_code == 1 and f"toolgrammar serve openai:small@{address}/v1" in shown.stdout
     for row in report["rows"]:
         assert row["check"] in shown.stdout
+
+
+def test_an_address_that_is_no_url() -> None:
+    """The error says what to give."""
+    result = CliRunner().invoke(cli.app, ["probe", "localhost:8000"])
+    assert result.exit_code == 2 and "'localhost:8000' is not a URL" in result.stderr
+    assert "http://HOST:PORT/v1" in result.stderr

@@ -235,6 +235,8 @@ def test_samples_show_the_schema(tmp_path: Path) -> None:
         ("{'a': 1}", ("double quotes",)),
         ('{"a": True}', ("true, false and null",)),
         ("type: object\nproperties:\n", ("Expecting value", "YAML")),
+        ("{\n", ("line 2, column 1",)),
+        ('{"a": "\u2028" 1}', ("line 1, column 11", '" 1}\n')),
     ],
 )
 def test_broken_json_is_shown(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:

@@ -35,9 +35,17 @@ def _check(check: Check, located: Located, keyword: str, value: Any) -> None:
         misfit(check, located, keyword, value, "the name of a source, or an object", f"write {_EXAMPLE}")
         return
     after, longest = said.get("after", []), said.get("longest", 1)
-    is_formed = isinstance(said.get("source"), str) and isinstance(after, (list, tuple)) and are_names(after)
-    if not is_formed or type(longest) is not int or longest < 1 or set(said) - {"source", "after", "longest"}:
-        check.invalid(located, keyword, f"{keyword} does not name its source", f"write {_EXAMPLE}")
+    wrong = None
+    if unknown := sorted(map(str, set(said) - {"source", "after", "longest"})):
+        wrong = f"has an unknown member {unknown[0]!r}"
+    elif not isinstance(said.get("source"), str):
+        wrong = "does not name its source"
+    elif not (isinstance(after, (list, tuple)) and are_names(after)):
+        wrong = "has an 'after' that is not a list of names"
+    elif type(longest) is not int or longest < 1:
+        wrong = "has a 'longest' that is not a positive whole number"
+    if wrong:
+        check.invalid(located, keyword, f"{keyword} {wrong}", f"write {_EXAMPLE}")
     elif not is_at_member(located.pointer):
         check.invalid(
             located,

@@ -133,8 +133,9 @@ def _reads(schema: Any) -> list[str]:
         part = waiting.pop()
         if isinstance(part, Mapping):
             value = part.get(KEYWORD)
-            if isinstance(value, Mapping):
-                found += value.get("after") or ()
+            after = value.get("after") if isinstance(value, Mapping) else None
+            if isinstance(after, (list, tuple)):  # anything else is refused where keywords are checked
+                found += [name for name in after if isinstance(name, str)]
             waiting += part.values()
         elif isinstance(part, (list, tuple)):
             waiting += part

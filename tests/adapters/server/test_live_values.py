@@ -103,6 +103,25 @@ def test_an_unknown_name_is_an_error(http: Callable[..., httpx.Client], name: st
         assert part in response.text.replace('\\"', '"'), response.text
 
 
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ({"source": "tickets", "befor": ["project"]}, "has an unknown member 'befor'"),
+        ({"after": ["project"]}, "does not name its source"),
+        ({"source": "tickets", "after": "project"}, "has an 'after' that is not a list of names"),
+        ({"source": "tickets", "after": 3}, "has an 'after' that is not a list of names"),
+        ({"source": "tickets", "after": [["project"]]}, "has an 'after' that is not a list of names"),
+        ({"source": "tickets", "longest": 0}, "has a 'longest' that is not a positive whole number"),
+    ],
+)
+def test_a_wrong_mark(http: Callable[..., httpx.Client], mark: dict[str, Any], words: str) -> None:
+    """The error says which member is wrong."""
+    client = http({"m": wishing({})}, values=VALUES)
+    path, body, _ = PROTOCOLS["chat completions"]
+    response = client.post(path, json={"model": "m", **body(parameters(mark))})
+    assert response.status_code == 400 and f"x-values {words}" in response.json()["error"]["message"]
+
+
 def test_a_server_without_values(http: Callable[..., httpx.Client]) -> None:
     """The error says who gives them."""
     client = http({"m": wishing({})})

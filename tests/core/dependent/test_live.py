@@ -553,6 +553,8 @@ def test_thousands_of_values_share_their_prefixes() -> None:
         {"x-values": 3},
         {"x-values": {"after": ["a"]}},
         {"x-values": {"source": "ids", "after": "project"}},
+        {"x-values": {"source": "ids", "after": 3}},
+        {"x-values": {"source": "ids", "after": [["project"]]}},
         {"x-values": {"source": "ids", "other": 1}},
         {"not": {"x-values": "ids"}},
         {"additionalProperties": {"x-values": "ids"}},
