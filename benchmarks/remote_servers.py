@@ -31,7 +31,7 @@ from answer_tables import servers_table
 from local_engines import requests
 from results_io import show
 
-from toolgrammar.core import BudgetError, LimitError, ToolGrammarError, UnsupportedSchemaError, load_model
+from toolgrammar.core import BudgetError, ContextOverflowError, LimitError, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.core.models.published import PUBLISHED, pull
 from toolgrammar.tools import ToolSet, to_json_schema
 
@@ -122,6 +122,8 @@ def constrained(model: Any, sent: list[int], request: Mapping[str, Any], tools: 
         answer = model.generate(question, tools=known, **options)
     except BudgetError:
         result |= {"first": "cut", "passed": "cut"}
+    except ContextOverflowError:
+        result |= {"first": "refused", "passed": "refused"}  # by the server, as it refuses the plain request
     except ToolGrammarError as error:
         result |= {"first": "invalid", "passed": "error", "why": f"{type(error).__name__}: {error}"[:200]}
     else:
