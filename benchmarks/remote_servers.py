@@ -31,7 +31,14 @@ from answer_tables import servers_table
 from local_engines import requests
 from results_io import show
 
-from toolgrammar.core import BudgetError, ContextOverflowError, LimitError, ToolGrammarError, UnsupportedSchemaError, load_model
+from toolgrammar.core import (
+    BudgetError,
+    ContextOverflowError,
+    LimitError,
+    ToolGrammarError,
+    UnsupportedSchemaError,
+    load_model,
+)
 from toolgrammar.core.models.published import PUBLISHED, pull
 from toolgrammar.tools import ToolSet, to_json_schema
 
