@@ -68,7 +68,18 @@ from results_io import RESULTS, Result, below_machine
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
 #: The pages with tables: each result is shown on one of them.
-_PAGES = ("performance", "evidence", "adapters", "decisions", "decoding", "formats", "repair", "text-grammars", "tools")
+_PAGES = (
+    "performance",
+    "evidence",
+    "adapters",
+    "decisions",
+    "decoding",
+    "formats",
+    "repair",
+    "servers",
+    "text-grammars",
+    "tools",
+)
 PAGES = tuple(DOCS / f"{name}.md" for name in _PAGES)
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 #: The results that the summary is made of.

@@ -219,18 +219,21 @@ def _lines(as_json: bool) -> Iterator[str]:
 
 def _tools_of(path: Path) -> ToolSet:
     """Return the tools of a file; a Python file is executed."""
+    from toolgrammar.core import ToolGrammarError
     from toolgrammar.tools import ToolSet
 
     if not path.is_file():
         fail(f"{path} is not a file", "give a Python file with functions, or a JSON file of tools")
-    if path.suffix != ".py":
-        hint = "give a Python file with functions, or a JSON file of tools"
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except ValueError as error:
-            fail(f"{path} is not UTF-8: {error}", hint)
-        return ToolSet.from_any(read_json(str(path), text, hint))
-    tools = ToolSet(executed(path))
+    hint = "give a Python file with functions, or a JSON file of tools"
+    try:
+        if path.suffix == ".py":
+            tools = ToolSet(executed(path))
+        else:
+            return ToolSet.from_any(read_json(str(path), path.read_text(encoding="utf-8-sig"), hint))
+    except ToolGrammarError as error:
+        fail(f"{path}: {error.message}" + (f" ({error.place})" if str(error.place) else ""), error.hint)
+    except ValueError as error:
+        fail(f"{path} is not UTF-8: {error}", hint)
     if not tools:
         fail(f"{path} has no public function", "define a function with type annotations and a docstring")
     return tools

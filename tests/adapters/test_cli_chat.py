@@ -114,6 +114,9 @@ def test_messages_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
         ("tools.json", '[{"name": "a", "name": "b"}]', "two members 'name'"),
         ("tools.json", "[" * 100_000, "nested too deeply"),
         ("none.py", None, "not a file"),
+        ("tools.json", "[1]", "tools.json: cannot make a tool"),
+        ("tools.json", '[{"name": "a", "parameters": {"type": "nothing"}}]', "tools.json: "),
+        ("tools.py", "def f(a: 'Nothing'): ...", "tools.py: an annotation"),
     ],
 )
 def test_tools_that_cannot_be_loaded(name: str, content: str | None, words: str, tmp_path: Path) -> None:
