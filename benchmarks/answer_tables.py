@@ -239,14 +239,23 @@ def servers_table(result: Result) -> str:
     for label, clients in result["servers"].items():
         for name, found in clients.items():
             first, total = found["first"], sum(found["first"].values())
-            ended = total - first.get("cut", 0) - first.get("refused schema", 0)
+            ended = total - sum(first.get(kind, 0) for kind in ("cut", "refused", "refused schema"))
             share = f"{first.get('valid', 0) / ended:.1%}" if ended else ""
             counts = [sum(first.get(kind, 0) for kind in each) for each in kinds.values()]
             valid = found["passed"].get("valid", 0)
             forms = ", ".join(form for form in found["forms"] if form != "none")
             row = [label, name, forms, total, first.get("valid", 0), share, *counts, valid]
             rows.append([*row, found["requests"], found["tokens"]])
-    columns = ("server", "client", "form", "requests", "valid at first", "of those not cut", *kinds, "valid in the end")
+    columns = (
+        "server",
+        "client",
+        "form",
+        "requests",
+        "valid at first",
+        "of those neither cut nor refused",
+        *kinds,
+        "valid in the end",
+    )
     return table((*columns, "sent", "tokens"), rows)
 
 
