@@ -191,13 +191,13 @@ class _Gbnf(_Bnf):
         return text + "".join(f"{name} ::= {written}\n" for written, name in self._repeated.items())
 
     def repeated(self, written: str, most: int) -> str:
-        """Return a rule's name for what is counted: llama.cpp multiplies the count by the groups and names in it, and
-        refuses a product of 2,000."""
-        return (
-            super().repeated(written, most)
-            if most < 2
-            else self._repeated.setdefault(written, f"n{len(self._repeated)}")
-        )
+        """Return the name of a rule with what is counted.
+
+        llama.cpp multiplies a count by the groups and names in what is counted, and refuses a product of 2,000.
+        """
+        if most < 2:
+            return super().repeated(written, most)
+        return self._repeated.setdefault(written, f"n{len(self._repeated)}")
 
     def control(self, name: str) -> str:
         """Return a control token in angle brackets, by its id if its name has none."""
