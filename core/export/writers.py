@@ -162,9 +162,13 @@ class _Bnf(_Writer):
         return '"' + "".join(short.get(c) or (c if c.isprintable() else _code(c)) for c in text) + '"'
 
     def chars(self, charset: CharSet) -> str:
-        """Return a class, a wide one by what it leaves out."""
-        if _is_wide(charset) and charset != CharSet.full():
-            return _bracketed(charset.complement(), negated=True)
+        """Return a class, a wide one by the ASCII characters that it leaves out.
+
+        At a part of a character, llama.cpp refuses a negated class with any character that may come of it.
+        """
+        others = charset.complement()
+        if _is_wide(charset) and others.ranges and others.ranges[-1][1] < 0x80:
+            return _bracketed(others, negated=True)
         return _bracketed(charset)
 
     def text(self) -> str:

@@ -207,6 +207,12 @@ def test_counted_groups_are_rules_in_gbnf() -> None:
         assert again.matches(f'{{"a": "{"x" * size}"}}') is (size == 1_024)
 
 
+def test_negated_classes_are_ascii() -> None:
+    """Tokens may end within a character, where llama.cpp refuses a negated class with any character that may follow."""
+    text = Grammar.from_regex(r"[^a\u2028]+[^b]").to_gbnf().text
+    assert "[\\u0000-\\u0060b-\\u2027\\u2029-" in text and "[^b]" in text
+
+
 def test_control_tokens() -> None:
     """A control token is named, or given by its id, where the notation can; else that is named."""
     grammar = Grammar.special("<end>") + Grammar.literal("x")
