@@ -68,7 +68,7 @@ MIN_SHARED = 5
 #: Maximum nesting of an expression into which rules are inlined.
 MAX_DEPTH = 12
 
-#: Maximum number of alternatives that are written with their common beginnings.
+#: Maximum number of alternatives that are written as they are; of more, each common beginning is written once.
 MANY_ALTERNATIVES = 64
 
 #: Maximum nesting of common beginnings.
@@ -273,7 +273,7 @@ def _factored(items: tuple[Expression, ...], levels: int) -> tuple[Expression, .
         low, high = min(text for text, _ in group), max(text for text, _ in group)
         size = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
         tails = [sequence(*([Literal(text[size:])] if text[size:] else []), *rest) for text, rest in group]
-        found.append(sequence(Literal(low[:size]), choice(*_factored(tuple(dict.fromkeys(tails)), levels - 1))))
+        found.append(sequence(Literal(low[:size]), choice(*_factored(tuple(tails), levels - 1))))
     return (*found, *others)
 
 

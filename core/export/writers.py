@@ -167,7 +167,7 @@ class _Bnf(_Writer):
         At a part of a character, llama.cpp refuses a negated class with any character that may come of it.
         """
         others = charset.complement()
-        if _is_wide(charset) and others.ranges and others.ranges[-1][1] < 0x80:
+        if others.ranges and others.ranges[-1][1] < 0x80:
             return _bracketed(others, negated=True)
         return _bracketed(charset)
 
