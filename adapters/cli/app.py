@@ -17,7 +17,7 @@ from .doctor import doctor
 from .match import match
 from .model import app as model
 from .models import models
-from .output import complain
+from .output import complain, located
 from .probe import probe
 from .repair import repair
 from .sample import sample
@@ -64,6 +64,5 @@ def main() -> None:
     try:
         app()
     except ToolGrammarError as error:
-        where = f" ({error.place})" if str(error.place) else ""
-        complain(error.message + where, error.hint)
+        complain(located(error), error.hint)
         sys.exit(2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import AsJson, fail, traced, writable, write_trace
+from .output import AsJson, fail, located, traced, writable, write_trace
 from .output import console as make_console
 from .source import executed, read_json
 
@@ -231,7 +231,7 @@ def _tools_of(path: Path) -> ToolSet:
         else:
             return ToolSet.from_any(read_json(str(path), path.read_text(encoding="utf-8-sig"), hint))
     except ToolGrammarError as error:
-        fail(f"{path}: {error.message}" + (f" ({error.place})" if str(error.place) else ""), error.hint)
+        fail(f"{path}: {located(error)}", error.hint)
     except ValueError as error:
         fail(f"{path} is not UTF-8: {error}", hint)
     if not tools:

@@ -16,7 +16,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from toolgrammar.core import Model, Trace
+    from toolgrammar.core import Model, ToolGrammarError, Trace
 
 #: The option that every command has.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -55,6 +55,11 @@ def in_words_of_the_shell(text: str) -> str:
     for pattern, said in _WORDS:
         text = pattern.sub(said, text)
     return text
+
+
+def located(error: ToolGrammarError) -> str:
+    """Return the message of an error and its location, without the hint."""
+    return f"{error.message} ({error.place})" if str(error.place) else error.message
 
 
 def complain(message: str, hint: str | None = None) -> None:
