@@ -122,6 +122,20 @@ def serving(result: Result) -> str:
     return f"{head}\n\n{table(columns, rows)}"
 
 
+def serving_http(result: Result) -> str:
+    """Servers over HTTP with the same model."""
+    rows = [
+        [
+            *(row["engine"], row["what"], row["at_once"], row["tokens"], row["invalid"]),
+            *(figures(row["tokens"] / row[kind]) for kind in ("seconds", "wall_seconds")),
+        ]
+        for row in result["measures"]
+    ]
+    engines = ", ".join(f"{name} {version}" for name, version in result["engines"].items())
+    columns = ["server", "what", "requests at once", "tokens", "invalid", "tokens a second of processor time"]
+    return f"{result['requests']} requests; {engines}.\n\n{table([*columns, 'tokens a second'], rows)}"
+
+
 def decoding(result: Result) -> str:
     """Whole generations: forward passes, time, and the engine's share of it."""
     rows = []

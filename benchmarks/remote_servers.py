@@ -1,7 +1,7 @@
 """Real servers, before and after: is the first answer a valid call?
 
     python benchmarks/remote_servers.py path/to/bfcl-dev.jsonl.gz LABEL --sheets FILE [--url URL] [--model NAME]
-        [--template FILE] [--server KIND] [--requests 200] [--seconds S] [--max-tokens 128] [--keep]
+        [--template FILE] [--server KIND] [--requests 200] [--seconds S] [--max-tokens 128] [--at-once N] [--keep]
 
 Each request of the Berkeley Function Calling Leaderboard demands one call of a server twice, greedily. ``plain`` is the
 request of an ordinary client: native tools and ``tool_choice: "required"`` at ``/chat/completions``. ``toolgrammar`` is
@@ -22,6 +22,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +44,19 @@ from toolgrammar.core import (
 from toolgrammar.core.models.published import PUBLISHED, pull
 from toolgrammar.tools import ToolSet, to_json_schema
 
+#: Requests of answers that the library has sent for the present request, as the last item of a list.
+SENT: ContextVar[list[int]] = ContextVar("SENT")
+
 
 @contextlib.contextmanager
-def llama_server(threads: int, template: str) -> Iterator[str]:
-    """Run llama.cpp's server with SmolLM2 and a chat template, and yield its base URL."""
+def llama_server(threads: int, template: str, at_once: int, port: int = 0) -> Iterator[str]:
+    """Run llama.cpp's server with SmolLM2 and a chat template for some requests at once, and yield its base URL."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
     params.model.path = str(pull(PUBLISHED["smollm2"]))
     params.chat_template, params.use_jinja = template, True
-    params.n_ctx, params.n_parallel, params.port = 4_096, 1, 0
+    params.n_ctx, params.n_parallel, params.port = 4_096 * at_once, at_once, port
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     server = xllamacpp.Server(params)
     yield f"{server.listening_address}/v1"
@@ -100,17 +105,17 @@ def plain(client: httpx.Client, model: str, request: Mapping[str, Any], tools: l
     return {"first": found, "passed": found, "requests": 1, "tokens": tokens, "text": text}
 
 
-def constrained(model: Any, sent: list[int], request: Mapping[str, Any], tools: list[Any], most: int) -> dict[str, Any]:
+def constrained(model: Any, request: Mapping[str, Any], tools: list[Any], most: int) -> dict[str, Any]:
     """Return the result of the same request by the library.
 
     Args:
         model: of `load_model`.
-        sent: the number of requests of answers so far, as its last item.
         request: the request.
         tools: its functions, with JSON Schemas.
         most: maximum number of tokens.
     """
-    before = sent[-1]
+    sent = [0]
+    SENT.set(sent)
     result: dict[str, Any] = {"tokens": 0}
     try:
         known = ToolSet.from_any([{"type": "function", "function": tool} for tool in tools])
@@ -141,19 +146,15 @@ def constrained(model: Any, sent: list[int], request: Mapping[str, Any], tools: 
         first = found if answer.attempts == 1 else "invalid"
         result |= {"first": first, "passed": found, "form": answer.form, "left_out": len(answer.left_out)}
         result["tokens"] = answer.usage.completion_tokens
-    return {**result, "requests": sent[-1] - before}
+    return {**result, "requests": sent[-1]}
 
 
 class Counting(httpx.AsyncHTTPTransport):
     """The network, with a count of the requests that ask for an answer."""
 
-    def __init__(self, sent: list[int]) -> None:
-        super().__init__()
-        self._sent = sent
-
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""
-        self._sent[-1] += request.method == "POST" and request.url.path.endswith(
+        SENT.get([0])[-1] += request.method == "POST" and request.url.path.endswith(
             ("/completions", "/completion", "/chat")
         )
         return await super().handle_async_request(request)
@@ -188,6 +189,7 @@ def main() -> int:
     parser.add_argument("--max-tokens", type=int, default=128)
     parser.add_argument("--template", type=Path, help="a chat template that shows tools, for llama.cpp")
     parser.add_argument("--threads", type=int, default=1, help="of llama.cpp")
+    parser.add_argument("--at-once", type=int, default=1, help="requests at a time")
     parser.add_argument("--keep", action="store_true", help="write results/remote_servers.json")
     options = parser.parse_args()
     lines = []
@@ -195,33 +197,42 @@ def main() -> int:
         lines = [json.loads(line) for line in options.sheets.read_text().splitlines()]
     done = {(label, name, client) for label, name, client, _ in lines}
     start = time.perf_counter()
-    sent = [0]
     with contextlib.ExitStack() as stack:
         if options.requests:
-            url = options.url or stack.enter_context(llama_server(options.threads, options.template.read_text()))
+            url = options.url or stack.enter_context(
+                llama_server(options.threads, options.template.read_text(), options.at_once)
+            )
             client = stack.enter_context(httpx.Client(base_url=url + "/", timeout=600))
             model = load_model(
                 f"openai:{options.model}@{url}",
                 server=options.server,
                 timeout=600.0,
-                transport=Counting(sent),
+                transport=Counting(),
                 retries=2,
             )
             stack.enter_context(model)
-        for request in requests(options.data, options.requests):
+
+        def ask(request: Mapping[str, Any], name: str) -> None:
             if time.perf_counter() - start > options.seconds:
-                break
+                return
             tools = [{**each, "parameters": to_json_schema(each["parameters"])} for each in request["functions"]]
-            for name in ("plain", "toolgrammar"):
-                if (options.label, request["id"], name) in done:
-                    continue
-                if name == "plain":
-                    result = plain(client, options.model, request, tools, options.max_tokens)
-                else:
-                    result = constrained(model, sent, request, tools, options.max_tokens)
-                lines.append([options.label, request["id"], name, result])
-                with options.sheets.open("a") as sheets:
-                    print(json.dumps(lines[-1]), file=sheets, flush=True)
+            if name == "plain":
+                result = plain(client, options.model, request, tools, options.max_tokens)
+            else:
+                result = constrained(model, request, tools, options.max_tokens)
+            lines.append([options.label, request["id"], name, result])
+            with options.sheets.open("a") as sheets:
+                print(json.dumps(lines[-1]), file=sheets, flush=True)
+
+        pool = stack.enter_context(ThreadPoolExecutor(options.at_once))
+        asked = [
+            pool.submit(copy_context().run, ask, request, name)
+            for request in requests(options.data, options.requests)
+            for name in ("plain", "toolgrammar")
+            if (options.label, request["id"], name) not in done
+        ]
+        for each in asked:
+            each.result()
     report = {"servers": counted(lines), "max_tokens": options.max_tokens}
     show("remote_servers", report, servers_table(report), keep=options.keep)
     passed = Counter(result["passed"] for _, _, client, result in lines if client == "toolgrammar")

@@ -1,11 +1,14 @@
-"""`toolgrammar serve` and `transformers serve` over HTTP: tokens a second at 1, 4 and 16 requests at the same time.
+"""Servers over HTTP with the same model: tokens a second at 1, 4 and 16 requests at the same time.
 
-    python benchmarks/serving_http.py [--requests 16] [--tokens 32] [--keep]
+    python benchmarks/serving_http.py [--requests 16] [--tokens 32] [--only NAME] [--keep]
 
-The model is that of `serving.py`: 88 million random weights in single precision on the CPU, one thread of PyTorch; the
-prompts too. Requests are `/v1/completions` of free text, not streamed. Measured is processor time of the server, so
-that others who use the machine do not change much, and wall time beside it. `transformers serve` runs as it does by
-default, and with `--continuous-batching`; it needs `fastapi` and `accelerate`.
+The model is SmolLM2-135M-Instruct: in single precision for `toolgrammar serve hf:` and `transformers serve` (by
+default, and with `--continuous-batching`), and as the GGUF file of `toolgrammar model pull smollm2` for
+`toolgrammar serve gguf:`, `toolgrammar serve smollm2` (NumPy) and llama.cpp's server (`xllamacpp`). Prompts have about
+a hundred tokens and no common beginning; each server computes with one thread, and answers are not streamed. *Free
+text* has up to `--tokens` tokens; *JSON* is held to a schema by `response_format`, which `transformers serve` does not
+take, and is checked with `jsonschema`. Measured is processor time of the server, so that others who use the machine do
+not change much, and wall time beside it. It needs `fastapi`, `accelerate` and `xllamacpp`.
 """
 
 from __future__ import annotations
@@ -25,10 +28,23 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from results_io import show, table
-from serving import prompts, save_model
+import jsonschema
+from cost_tables import serving_http
+from engine_models import smollm2
+from results_io import show
+from serving import SCHEMA, prompts
+
+from toolgrammar.core.models.published import PUBLISHED, pull
 
 PORT = 8077
+#: llama.cpp's server in a process of its own.
+LLAMA = """
+import sys, time
+from engine_models import HERMES
+from remote_servers import llama_server
+with llama_server(1, HERMES, 16, int(sys.argv[1])):
+    time.sleep(1e6)
+"""
 
 
 def processor_seconds(process: int) -> float:
@@ -40,7 +56,13 @@ def processor_seconds(process: int) -> float:
 @contextmanager
 def served(command: list[str], log: Path) -> Iterator[int]:
     """Run a server until the block ends; yield its process id once it answers."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": str(Path(__file__).parent),
+    }
     with log.open("w") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
         try:
             until = time.monotonic() + 300
@@ -55,75 +77,96 @@ def served(command: list[str], log: Path) -> Iterator[int]:
             yield process.pid
         finally:
             process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
-def ask(body: dict[str, Any]) -> int:
-    """Return the number of tokens that a completion has."""
-    response = httpx.post(f"http://127.0.0.1:{PORT}/v1/completions", json=body, timeout=600)
+def ask(body: dict[str, Any]) -> tuple[int, bool]:
+    """Return the number of tokens of an answer, and False for JSON that the schema forbids."""
+    kind = "chat/completions" if "messages" in body else "completions"
+    response = httpx.post(f"http://127.0.0.1:{PORT}/v1/{kind}", json=body, timeout=600)
     response.raise_for_status()
-    return int(response.json()["usage"]["completion_tokens"])
+    answer = response.json()
+    tokens = int(answer["usage"]["completion_tokens"])
+    if "messages" not in body:
+        return tokens, True
+    try:
+        value = json.loads(answer["choices"][0]["message"]["content"])
+    except ValueError:
+        return tokens, False
+    return tokens, jsonschema.Draft202012Validator(SCHEMA).is_valid(value)
+
+
+def commands(folder: Path) -> dict[str, tuple[list[str], str, tuple[str, ...]]]:
+    """Return the command of each server, the name of its model, and what it is asked for."""
+    own = [str(Path(sys.executable).parent / "toolgrammar"), "serve"]
+    more = ["--port", str(PORT), "--max-running", "16"]
+    theirs = [sys.executable, "-c", "from transformers.cli.transformers import main; main()"]
+    theirs += ["serve", str(folder), "--port", str(PORT), "--device", "cpu", "--dtype", "float32"]
+    both = ("free text", "JSON")
+    return {
+        "toolgrammar serve hf:": ([*own, f"model=hf:{folder}", *more], "model", both),
+        "transformers serve": (theirs, str(folder), ("free text",)),
+        "transformers serve --continuous-batching": ([*theirs, "--continuous-batching"], str(folder), ("free text",)),
+        "toolgrammar serve gguf:": ([*own, f"model=gguf:{pull(PUBLISHED['smollm2'])}", *more], "model", both),
+        "llama.cpp server": ([sys.executable, "-c", LLAMA, str(PORT)], "model", both),
+        "toolgrammar serve smollm2": ([*own, "model=smollm2", *more], "model", both),
+    }
+
+
+def body(what: str, prompt: str, tokens: int) -> dict[str, Any]:
+    """Return the body of a request."""
+    if what == "free text":
+        return {"prompt": prompt, "max_tokens": tokens, "temperature": 1.0}
+    form = {"type": "json_schema", "json_schema": {"name": "plan", "strict": True, "schema": SCHEMA}}
+    messages = [{"role": "user", "content": prompt}]
+    return {"messages": messages, "response_format": form, "max_tokens": 200, "temperature": 1.0}
 
 
 def main() -> None:
     """Run, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--only", default="", help="a server's name, for one of them alone")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving_http.{json,md}")
     options = parser.parse_args()
-    asked = prompts(3 * options.requests)  # none twice: what was kept of one would be read again
     measures: list[dict[str, Any]] = []
-    binaries = Path(sys.executable).parent
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        parameters = save_model(folder)
-        theirs = [sys.executable, "-c", "from transformers.cli.transformers import main; main()"]
-        theirs += ["serve", str(folder), "--port", str(PORT), "--device", "cpu", "--dtype", "float32"]
-        ours = [
-            str(binaries / "toolgrammar"),
-            "serve",
-            f"model=hf:{folder}",
-            "--port",
-            str(PORT),
-            "--max-running",
-            "16",
-        ]
-        servers = {
-            "toolgrammar serve": (ours, "model", (1, 4, 16)),
-            "transformers serve": (theirs, str(folder), (1, 4, 16)),
-            "transformers serve --continuous-batching": ([*theirs, "--continuous-batching"], str(folder), (1, 4, 16)),
-        }
-        for engine, (command, model, counts) in servers.items():
+        smollm2(folder)
+        for engine, (command, model, kinds) in commands(folder).items():
             if options.only not in ("", engine):
                 continue
+            asked = iter(prompts(6 * options.requests))  # none twice: what was kept of one would be read again
             with served(command, Path(name) / "log") as process:
-                body = {"model": model, "max_tokens": options.tokens, "temperature": 1.0}
-                ask({**body, "prompt": "warm up", "max_tokens": 2})
-                for run, at_once in enumerate(counts):
-                    own = asked[run * options.requests : (run + 1) * options.requests]
-                    bodies = [{**body, "prompt": prompt, "seed": number} for number, prompt in enumerate(own)]
-                    wall, used = time.perf_counter(), processor_seconds(process)
-                    with ThreadPoolExecutor(at_once) as pool:
-                        tokens = sum(pool.map(ask, bodies))
-                    used, wall = processor_seconds(process) - used, time.perf_counter() - wall
-                    row = {
-                        "engine": engine,
-                        "at_once": at_once,
-                        "tokens": tokens,
-                        "seconds": used,
-                        "wall_seconds": wall,
-                    }
-                    measures.append(row)
-                    print(json.dumps(row), flush=True)
-    rows = [
-        [one["engine"], one["at_once"], one["tokens"] / one["seconds"], one["tokens"] / one["wall_seconds"]]
-        for one in measures
-    ]
-    rendered = table(["server", "requests at once", "tokens a processor second", "tokens a second"], rows)
-    versions = {name: version(name) for name in ("torch", "transformers")}
-    report = {"parameters": parameters, "requests": options.requests, "engines": versions, "measures": measures}
-    show("serving_http", report, rendered, keep=options.keep)
+                ask({**body("free text", "warm up", 2), "model": model})
+                for what in kinds:
+                    for at_once in (1, 4, 16):
+                        bodies = [
+                            {**body(what, next(asked), options.tokens), "model": model, "seed": number}
+                            for number in range(options.requests)
+                        ]
+                        wall, used = time.perf_counter(), processor_seconds(process)
+                        with ThreadPoolExecutor(at_once) as pool:
+                            answers = list(pool.map(ask, bodies))
+                        used, wall = processor_seconds(process) - used, time.perf_counter() - wall
+                        row = {
+                            "engine": engine,
+                            "what": what,
+                            "at_once": at_once,
+                            "tokens": sum(tokens for tokens, _ in answers),
+                            "invalid": sum(not is_valid for _, is_valid in answers),
+                            "seconds": used,
+                            "wall_seconds": wall,
+                        }
+                        measures.append(row)
+                        print(json.dumps(row), flush=True)
+    versions = {name: version(name) for name in ("torch", "transformers", "xllamacpp")}
+    report = {"requests": options.requests, "tokens": options.tokens, "engines": versions, "measures": measures}
+    show("serving_http", report, serving_http(report), keep=options.keep)
 
 
 if __name__ == "__main__":
