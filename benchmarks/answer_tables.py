@@ -432,7 +432,7 @@ def tools_in_prompt(report: Result) -> str:
 def vllm_faults(result: Result) -> str:
     """vLLM's engine under random combinations of features, by engine."""
     outcomes = ("valid", "closed", "cut", "no room", "reasoning only", "stopped", "plain", "aborted")
-    counted = ("preemptions", "drafts", "invalid", "lost")
+    counted = ("preemptions", "drafts", "wrong drafts", "invalid", "lost")
     rows = [
         [
             name,

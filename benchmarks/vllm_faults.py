@@ -81,10 +81,11 @@ def write_models(folder: Path) -> None:
         engine_models.noise(path, thinks=thinks)
         tokenizer = AutoTokenizer.from_pretrained(path)
         weights = load_file(path / "model.safetensors")
-        raised = [tokenizer.eos_token_id, *tokenizer.encode("<", add_special_tokens=False)[:1]]
-        raised += tokenizer.encode(END_OF_THINKING, add_special_tokens=False) if thinks else []
-        for token in raised:
-            weights["lm_head.weight"][token] *= 3.0
+        raised = {tokenizer.eos_token_id: 3.0, tokenizer.encode("<", add_special_tokens=False)[0]: 3.0}
+        if thinks:  # most greedy answers would never end their reasoning
+            raised[tokenizer.convert_tokens_to_ids(END_OF_THINKING)] = 9.0
+        for token, factor in raised.items():
+            weights["lm_head.weight"][token] *= factor
         save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -180,7 +181,9 @@ def judge(asked: Asked, seen: Seen, tokenizer: Any, vocabulary: Any, limit: int)
         return "lost", f"it ended {seen.ends} times"
     if seen.reason not in ("stop", "length"):
         return "lost", f"it ended with {seen.reason}"
-    if len(seen.tokens) != seen.core:
+    # With drafts a step may write tokens behind a stop string, which vLLM leaves out.
+    behind = seen.drafts > 0 and asked.stop is not None and seen.stop_reason == asked.stop
+    if len(seen.tokens) != seen.core and not (behind and len(seen.tokens) < seen.core):
         return "lost", f"{seen.core} tokens were sent and {len(seen.tokens)} arrived"
     if len(seen.tokens) > min(asked.max_tokens, limit):
         return "invalid", "more tokens than the budget"
@@ -297,14 +300,18 @@ def run(setting: Any, seeds: list[int], data: list[tuple[str, list[dict[str, Any
         hot = any(asked[of(name)].temperature > 0 for name in output.num_scheduled_tokens)
         if drafted:
             counts["steps with drafts"] += 1
+            if hot and samples_wrongly():
+                counts["wrong drafts"] += 1
+                faults.append(f"{', '.join(drafted)}: drafts in a batch with a temperature")
+        # Drafts of -1 fill up the first step of a request whose prompt is in the prefix cache; all are rejected.
+        drafted = {name: ids for name, ids in drafted.items() if ids != [-1] * len(ids)}
         for name, ids in drafted.items():
             counts["drafts"] += len(ids)
             seen[of(name)].drafts += len(ids)
-            if hot and samples_wrongly():
-                faults.append(f"{name}: drafts in a batch with a temperature")
             if speculation is not NGRAM:
                 structured = scheduler.requests[name].structured_output_request
                 if structured is None or structured.reasoning_ended is False:
+                    counts["wrong drafts"] += 1
                     faults.append(f"{name}: drafts without a grammar")
         return output
 

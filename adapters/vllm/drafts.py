@@ -2,12 +2,14 @@
 
 Start vLLM with ``--speculative-config '{"method": "custom_class", "num_speculative_tokens": 12, "model":
 "toolgrammar.adapters.vllm.drafts.ForcedText"}'``. The drafts are set in the scheduler, whose process has the grammars,
-directly before a step is scheduled (`add_drafts`), so they fit the text as it is then. The worker's proposer proposes
+directly before a step is scheduled (`with_drafts`), so they fit the text as it is then. The worker's proposer proposes
 nothing; it makes vLLM allocate the rows and slots of drafts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -43,24 +45,36 @@ class OfferedText(ForcedText):
     drafts, and so is what a greedy model writes."""
 
 
-def add_drafts(scheduler: Any, *, is_greedy_only: bool) -> None:
-    """Set the drafts of the requests of which the next step writes a token.
+@contextmanager
+def with_drafts(scheduler: Any, *, is_greedy_only: bool) -> Iterator[None]:
+    """Set the drafts of the requests of which the next step writes a token; the block schedules that step.
 
     Requests without a grammar, or still in their reasoning, get none.
 
     Args:
         scheduler: vLLM's ``Scheduler``, before it schedules a step.
         is_greedy_only: the engine verifies drafts wrongly in a batch with a temperature above 0 (`plugin`), so there
-            are no drafts while it has a request with one.
+            are no drafts while it has a request with one, and none of the empty ones with which vLLM fills up the
+            first step of a request whose prompt is in the prefix cache.
     """
     running = list(scheduler.running)
-    if is_greedy_only and any(map(_samples, (*running, *scheduler.waiting, *scheduler.kv_holding_waiting))):
-        for request in running:
-            request.spec_token_ids = []
-        return
-    manager = scheduler.structured_output_manager
     for request in running:
         request.spec_token_ids = []
+    if not is_greedy_only or not any(map(_samples, (*running, *scheduler.waiting, *scheduler.kv_holding_waiting))):
+        _set_drafts(scheduler, running)
+        yield
+        return
+    most = scheduler.num_spec_tokens
+    scheduler.num_spec_tokens = 0
+    try:
+        yield
+    finally:
+        scheduler.num_spec_tokens = most
+
+
+def _set_drafts(scheduler: Any, running: list[Any]) -> None:
+    manager = scheduler.structured_output_manager
+    for request in running:
         if request.num_output_tokens == 0 or request.num_computed_tokens != request.num_tokens - 1:
             continue  # its prompt is not read yet
         structured = request.structured_output_request if request.use_structured_output else None

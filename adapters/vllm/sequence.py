@@ -42,6 +42,8 @@ class Ends:
         words = (vocabulary.size + 31) // 32
         #: What may be written at the end of a text.
         self.mask = bits(self.ids, words)
+        #: What may be written in the place of a text: no end that is a text itself, if there is another one.
+        self.alone = bits(self.ids & vocabulary.eos or self.ids, words)
         #: Ends for the vocabulary and not for the engine, which would go on behind them.
         self.foreign = bits(vocabulary.eos - self.ids, words) if vocabulary.eos - self.ids else None
         #: Ends for the engine alone: text or control tokens that the grammar may want in the midst of the text.
@@ -178,7 +180,7 @@ class Sequence:
             row: uint32, ``ceil(V / 32)`` words; bit ``t % 32`` of word ``t // 32`` is set where token ``t`` is allowed.
         """
         if self._over or self._is_refused():
-            row[:] = self._ends.mask
+            row[:] = self._ends.mask if self._over else self._ends.alone
             return
         drafted = self._drafted.get(self.steps)
         if drafted is not None:

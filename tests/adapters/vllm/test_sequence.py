@@ -101,6 +101,18 @@ def test_a_long_value_behind_a_name_is_begun_only_if_it_fits(spelling: Spelling,
     assert text.is_over or text.is_whole
 
 
+def test_a_refused_text_is_no_stop_token(spelling: Spelling) -> None:
+    """Where no answer fits, a client would see the text of a stop token that is one."""
+    vocabulary = spelling.vocabulary
+    letter = vocabulary.tokens.index(b"x")
+    text = sequence(spelling, Grammar.from_json_schema(SCHEMA), {letter, *vocabulary.eos})
+    text.room = lambda: 2
+    assert set(allowed(text, spelling)) == set(vocabulary.eos)
+    alone = sequence(spelling, Grammar.from_json_schema(SCHEMA), {letter})  # nothing else ends this engine
+    alone.room = lambda: 2
+    assert allowed(alone, spelling) == [letter]
+
+
 def test_an_ample_budget_changes_no_mask(spelling: Spelling) -> None:
     """Where every completion fits, the masks are those without a budget."""
     free, bound = (sequence(spelling, Grammar.from_json_schema(SCHEMA)) for _ in range(2))
