@@ -8,7 +8,8 @@ Two things are registered:
 Four methods of vLLM are wrapped:
 
 - `StructuredOutputManager._create_grammar` tells each grammar its request, whose token budget the interface of
-  backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`);
+  backends leaves out, and lets the manager fill its batches by one call (`backend.BatchFill`). It also forbids the
+  tokens that would end the reasoning by a call where the answer is JSON or a pattern (`keep_calls_out`);
 - `Scheduler.schedule` sets the drafts of forced text (`drafts.with_drafts`);
 - `StructuredOutputManager.accept_tokens` leaves out the token that ends an answer which is reported as cut: vLLM shows
   its text unless the answer has ended by `stop`;
@@ -176,6 +177,7 @@ def _wrap_manager() -> None:
             from .backend import BatchFill
 
             belong_to(request, manager.vllm_config.model_config.max_model_len)
+            keep_calls_out(manager, request, grammar)
             BatchFill.install(manager)
         return grammar
 
@@ -189,6 +191,23 @@ def _wrap_manager() -> None:
 
     StructuredOutputManager._create_grammar = with_request
     StructuredOutputManager.accept_tokens = without_the_end
+
+
+def keep_calls_out(manager: Any, request: Any, grammar: Any) -> None:
+    """Forbid the tokens that end the reasoning because a call begins, for an answer that is no call.
+
+    Some reasoning parsers (``qwen3``) take ``<tool_call>`` for the end of the reasoning and the beginning of the answer.
+    A grammar of JSON or a pattern refuses that token, and vLLM ends the request with an error.
+    """
+    params, reasoner = request.sampling_params, manager._get_reasoner(request)
+    found = getattr(reasoner, "reasoning_end_token_ids", None)
+    if params is None or not found or not grammar.has_only_text or manager.enable_in_reasoning:
+        return
+    if reasoner.is_reasoning_end(request.prompt_token_ids or []):
+        return
+    calls = [token for token in sorted(found) if reasoner.find_reasoning_end((token,)).implicit]
+    if calls:
+        params._bad_words_token_ids = [*(params._bad_words_token_ids or ()), *([token] for token in calls)]
 
 
 def _wrap_parameters() -> None:

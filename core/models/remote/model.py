@@ -363,7 +363,7 @@ class RemoteModel(Model):
         asked, live = list(request.messages), request.live or enforced
         built, usage = MessageBuilder(), Usage()
         retries = self._retries if task.params.json_mode is None or task.params.json_mode.repair else 0
-        attempt, last = 0, 1 if enforced else retries + 1
+        attempt, last, by_grammar = 0, 1 if enforced else retries + 1, False
         while attempt < last:
             attempt += 1
             held = not enforced and (task.held or attempt > 1)
@@ -371,7 +371,8 @@ class RemoteModel(Model):
             form = Form("text")
             verdict = Verdict()
             unequal = None if task.params.equal_calls else UnequalCalls()
-            async with aclosing(self._ask(task, asked, answer, live and not held, held, enforced)) as events:
+            make = partial(self._forms, task, asked, enforced, by_grammar)
+            async with aclosing(self._ask(task, asked, make, answer, live and not held, held, enforced)) as events:
                 async for event in events:
                     if isinstance(event, tuple):
                         form, verdict = event
@@ -445,12 +446,14 @@ class RemoteModel(Model):
                 last += 1  # the next form is requested in addition
             else:
                 asked += correction(answer, verdict)
+            by_grammar = True
         raise self._error_of_invalid(answer, verdict, attempt, task)
 
     async def _ask(
         self,
         task: Task,
         messages: Sequence[Message],
+        forms: Callable[[Collection[str]], list[Form]],
         answer: Answer,
         live: bool,
         held: bool,
@@ -459,7 +462,7 @@ class RemoteModel(Model):
         """Yield the events of one answer that are certain at once, then the pair of its form and the verdict on it.
         Forms that the server refuses are weakened until it takes one (`Dialect.descend`). ``held``: no text is certain
         before the end."""
-        descent = self._dialect.descend(partial(self._forms, task, messages, enforced))
+        descent = self._dialect.descend(forms)
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
             reader = EnforcedReader(task) if enforced else self._reader(task, form, held)
@@ -499,8 +502,15 @@ class RemoteModel(Model):
             return
         raise descent.refusals[0].error  # the last form is always tried
 
-    def _forms(self, task: Task, messages: Sequence[Message], enforced: bool, unknown: Collection[str]) -> list[Form]:
-        return self._protocol.forms(task, unknown, messages, enforced=enforced)
+    def _forms(
+        self, task: Task, messages: Sequence[Message], enforced: bool, by_grammar: bool, unknown: Collection[str]
+    ) -> list[Form]:
+        """Return the forms of a request; ``by_grammar``: from the first on whose grammar of ours says everything, if
+        there is one. The server's own constraint let an invalid answer through, and would do so again."""
+        possible = self._protocol.forms(task, unknown, messages, enforced=enforced)
+        whole = (number for number, form in enumerate(possible) if form.plan is not None and not form.left_out)
+        first = next(whole, 0) if by_grammar else 0
+        return possible[first:]
 
     def _reader(self, task: Task, form: Form, held: bool) -> AnswerReader:
         """Return the reader of an answer in a form. Text is searched for calls by the parser of the form's own grammar;

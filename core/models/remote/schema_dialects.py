@@ -16,8 +16,9 @@ from typing import Any
 
 from ...basics.json_pointer import escape, resolve_local, step_into, to_pointer, unescape
 from ...regex.printer import with_short_classes
+from ...schema.normal.conjunction import type_of
 from ...schema.read.dated import of_today
-from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_subschemas
+from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_schemas, map_subschemas
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
 #: Keywords that every server with schemas supports; all others may be removed from a request.
@@ -202,6 +203,39 @@ def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
     """Return the schema for llama.cpp, which rejects patterns with look-arounds, or that are not anchored at both
     ends."""
     return without(schema, lambda key, value: key != "pattern" or _is_anchored(value))
+
+
+def consistent(schema: Any) -> Any:
+    """Return an equal schema in which the values of each ``enum`` are of the ``type`` beside it.
+
+    Converters read one of the two and forget the other: xgrammar 0.2.8 takes ``{"type": "boolean", "enum": ["True"]}``
+    for a string, and OpenAI refuses it. An optional member without such a value is left out of an object that is closed.
+    """
+    return map_schemas(schema, _consistent)
+
+
+def _consistent(schema: dict[str, Any]) -> dict[str, Any]:
+    values, members = schema.get("enum"), schema.get("properties")
+    if isinstance(values, list) and (possible := [one for one in values if _is_of_type(one, schema)]):
+        schema["enum"] = possible
+    if isinstance(members, Mapping) and schema.get("additionalProperties") is False:
+        void = {name for name, inner in members.items() if _is_void(inner)}.difference(schema.get("required") or ())
+        schema["properties"] = {name: inner for name, inner in members.items() if name not in void}
+    return schema
+
+
+def _is_void(schema: Any) -> bool:
+    values = schema.get("enum") if isinstance(schema, Mapping) else None
+    return isinstance(values, list) and not any(_is_of_type(one, schema) for one in values)
+
+
+def _is_of_type(value: Any, schema: Mapping[str, Any]) -> bool:
+    kinds = schema.get("type")
+    if not isinstance(kinds, (str, list)):
+        return True
+    own = type_of(value)
+    possible = {own, "integer"} if own == "number" and float(value).is_integer() else {own}
+    return not possible.isdisjoint([kinds] if isinstance(kinds, str) else [str(kind) for kind in kinds])
 
 
 def plain_schema(schema: Any) -> Any:

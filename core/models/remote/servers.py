@@ -14,7 +14,7 @@ from ...errors import ModelError
 from ...generation.params import GenerateParams
 from .enforced import envelope
 from .form import CALLS, ENFORCED, Form
-from .schema_dialects import anchored_schema, plain_schema, refers, strict_schema, without
+from .schema_dialects import anchored_schema, consistent, plain_schema, refers, strict_schema, without
 
 
 def forms(
@@ -134,6 +134,7 @@ def _forms(
 
 def known(schema: Any, unknown: Collection[str]) -> tuple[Any, tuple[str, ...]]:
     """Return a schema without the keywords that a server does not support, and their pointers."""
+    schema = consistent(schema)
     return without(schema, lambda key, value: key not in unknown) if unknown else (schema, ())
 
 

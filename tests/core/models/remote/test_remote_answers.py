@@ -48,7 +48,8 @@ def test_json_is_demanded_and_checked(serve: Any, kind: str) -> None:
     server = serve('{"name": "Åsa", "age": -3}', '```json\n{"age":3,"name":"Åsa"}\n```')
     answer = server.model(server=kind).generate("Who?", json_mode=JsonMode(schema=SCHEMA))
     assert answer.text == '{"age": 3, "name": "Åsa"}'
-    assert (answer.attempts, answer.form) == (2, "json_schema")
+    form = "structural tag" if kind in ("vllm", "sglang") else "json_schema"  # what let it through is not asked again
+    assert (answer.attempts, answer.form) == (2, form)
     sent = server.asked[0]["response_format"]
     assert sent["type"] == "json_schema" and sent["json_schema"]["schema"]["required"] == ["name", "age"]
     assert "minimum" in server.asked[1]["messages"][-1]["content"]

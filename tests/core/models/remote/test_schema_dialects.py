@@ -8,7 +8,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from toolgrammar.core.models.remote.schema_dialects import anchored_schema, plain_schema, strict_schema, without
+from toolgrammar.core.models.remote.schema_dialects import (
+    anchored_schema,
+    consistent,
+    plain_schema,
+    strict_schema,
+    without,
+)
 
 from ....schemas import random_schema, random_value
 
@@ -66,6 +72,43 @@ def test_keywords_that_say_nothing_are_not_sent() -> None:
     assert plain_schema({"type": "string", "additionalProperties": False}) == {"type": "string"}
     for schema in ({"additionalProperties": False}, {"type": ["object", "null"], "additionalProperties": False}):
         assert plain_schema(schema) == schema
+
+
+def test_enums_have_the_type_beside_them() -> None:
+    """As in BFCL's tools: members without a value go from closed objects, and so do values of another type."""
+    members = {
+        "city": {"type": "string"},
+        "free": {"type": "boolean", "enum": ["True", "False"], "default": "True"},
+        "days": {"type": "integer", "enum": [1, 2.0, "3", True, 1.5]},
+    }
+    schema = {"type": "object", "properties": members, "required": ["city"], "additionalProperties": False}
+    days = {"type": "integer", "enum": [1, 2.0]}
+    assert consistent({"items": schema})["items"]["properties"] == {"city": members["city"], "days": days}
+    for open_or_needed in ({**schema, "additionalProperties": True}, {**schema, "required": ["free"]}):
+        assert consistent(open_or_needed)["properties"]["free"] == members["free"]
+    assert schema["properties"] is members  # a copy was changed
+
+
+def test_consistent_schemas_are_equal() -> None:
+    """A value is valid under both or under neither."""
+    changed = 0
+    for seed in range(4_000):
+        rng = random.Random(seed)
+        schema = random_schema(rng, rng.choice((2, 3)))
+        if "enum" in schema:
+            schema["type"] = rng.choice(("integer", "number", "string", "boolean", ["null", "array"]))
+        member = {"type": rng.choice(("integer", "string")), "enum": [random_value(rng), random_value(rng)]}
+        more = {"$defs": schema.pop("$defs", {}), "additionalProperties": rng.random() < 0.5}
+        schema = {"properties": {"a": schema, "b": member}, **more}
+        sent = consistent(schema)
+        changed += sent != schema
+        for _ in range(8):
+            value = {name: random_value(rng) for name in rng.sample(("a", "b"), rng.randrange(3))}
+            if rng.random() < 0.5:
+                value["b"] = rng.choice(member["enum"])
+            both = [jsonschema.Draft202012Validator(one).is_valid(value) for one in (schema, sent)]
+            assert both[0] == both[1], (schema, sent, value)
+    assert changed > 800
 
 
 #: Keywords that a server may refuse: a schema without them is wider, unless another keyword leans on them.
