@@ -196,8 +196,8 @@ def _wrap_manager() -> None:
 def keep_calls_out(manager: Any, request: Any, grammar: Any) -> None:
     """Forbid the tokens that end the reasoning because a call begins, for an answer that is no call.
 
-    Some reasoning parsers (``qwen3``) take ``<tool_call>`` for the end of the reasoning and the beginning of the answer.
-    A grammar of JSON or a pattern refuses that token, and vLLM ends the request with an error.
+    Some reasoning parsers (``qwen3``) take ``<tool_call>`` for the end of the reasoning and the first token of the
+    answer. A grammar of JSON or a pattern refuses that token, and vLLM ends the request with an error.
     """
     params, reasoner = request.sampling_params, manager._get_reasoner(request)
     found = getattr(reasoner, "reasoning_end_token_ids", None)

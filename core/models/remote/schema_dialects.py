@@ -209,7 +209,7 @@ def consistent(schema: Any) -> Any:
     """Return an equal schema in which the values of each ``enum`` are of the ``type`` beside it.
 
     Converters read one of the two and forget the other: xgrammar 0.2.8 takes ``{"type": "boolean", "enum": ["True"]}``
-    for a string, and OpenAI refuses it. An optional member without such a value is left out of an object that is closed.
+    for a string, and OpenAI refuses it. An optional member without such a value is left out of a closed object.
     """
     return map_schemas(schema, _consistent)
 
