@@ -332,6 +332,27 @@ def test_reasoning_gets_no_drafts(manager: Any) -> None:
         assert bool(one.spec_token_ids) is expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "is_over", "forbidden"),
+    [
+        ({"json": WEATHER}, False, [[8]]),
+        ({"regex": "[a-z]+"}, False, [[8]]),
+        ({"regex": "[a-z]+"}, True, None),
+        ({"grammar": envelope(TOOLS, tool_choice="required", format="hermes")}, False, None),
+    ],
+)
+def test_the_reasoning_before_json_begins_no_call(manager: Any, asked: Any, is_over: bool, forbidden: Any) -> None:
+    """Token 8 would end it as the first of a call, which only a grammar of calls takes; 7 ends it before any answer."""
+    made = manager()
+    made._get_reasoner = lambda _: SimpleNamespace(
+        reasoning_end_token_ids=frozenset({7, 8}),
+        find_reasoning_end=lambda tokens: SimpleNamespace(offset=0, implicit=tokens[0] == 8),
+        is_reasoning_end=lambda prompt: is_over,
+    )
+    (one,) = started(made, [request(0, **asked)]).values()
+    assert one.sampling_params.bad_words_token_ids == forbidden
+
+
 @pytest.mark.parametrize("is_waiting", [False, True])
 @pytest.mark.parametrize("is_greedy_only", [False, True])
 def test_no_drafts_beside_a_temperature(manager: Any, is_waiting: bool, is_greedy_only: bool) -> None:
