@@ -119,6 +119,9 @@ class PrefixCache:
             best: _Entry | None = None
             common = 0
             for entry in [*self._shared(shares), *reversed(self._entries)]:
+                # There may be thousands: only one that goes on as far, and a token further, can be better.
+                if len(entry.ids) <= common or common >= len(wanted) - 1 or entry.ids[common] != wanted[common]:
+                    continue
                 shared = min(_common(entry.ids, wanted), len(wanted) - 1)
                 if shared > common and entry.session.keeps(shared):
                     best, common = entry, shared
