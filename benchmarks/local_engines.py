@@ -23,7 +23,7 @@ from typing import Any
 
 from bfcl_validity import failures
 
-from toolgrammar.core import Generation, ToolGrammarError, UnsupportedSchemaError, load_model
+from toolgrammar.core import ContextOverflowError, Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.tools import ToolSet
 
 
@@ -92,6 +92,9 @@ def main() -> int:
             made = [answer(model, request, tools, options.max_tokens) for model in models]
         except UnsupportedSchemaError:
             counts["refused schemas"] += 1
+            continue
+        except ContextOverflowError:
+            counts["prompts beyond the window"] += 1
             continue
         except ToolGrammarError as error:
             bad += 1
