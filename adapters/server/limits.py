@@ -41,7 +41,7 @@ class Queue:
     """The requests of one model: some run, some wait, in the order in which they came, and more are refused.
 
     A request whose grammar takes long gives its place to the next one, and goes on beside it, so that a few of them do
-    not keep all others waiting; together they get a tenth of the interpreter (see `core/basics/pauses.py`).
+    not keep all others waiting; together they get a twentieth of the interpreter (see `core/basics/pauses.py`).
 
     Attributes:
         running: number of requests that run, with the long ones.
