@@ -136,6 +136,31 @@ def serving_http(result: Result) -> str:
     return f"{result['requests']} requests; {engines}.\n\n{table([*columns, 'tokens a second'], rows)}"
 
 
+def server_attack(result: Result) -> str:
+    """A server beside hostile clients."""
+    names = {"alone": "alone", "same": "beside clients that send the same", "hostile": "beside hostile clients"}
+    rows = []
+    for key, name in names.items():
+        small, health = result["small_s"][key], result["health_ms"][key]
+        row = [name, result["small_per_second"][key], result["small_per_processor_second"][key]]
+        row += [sum(result["small_not_answered"][key].values())]
+        row += [small.get("p50", ""), small.get("p99", "")]
+        rows.append([*row, *(health.get(part, "") for part in ("p50", "p99", "worst"))])
+    columns = ["small clients", "answers/s", "answers/s of the server's processor time", "not answered", "p50, s"]
+    columns += ["p99, s", "`/health` p50, ms", "p99, ms", "worst, ms"]
+    kept, end = result["share_kept"], result["sigterm_s"]
+    return (
+        f"{result['clients']['small']} small clients and {result['clients']['hostile']} others, "
+        f"{result['hostile_seconds']:.0f} s of hostile load; load average of the machine {result['load_average']}.\n\n"
+        f"{table(columns, rows)}\n\n"
+        f"Beside hostile clients, {kept['of_alone']:.0%} of the answers alone are kept, and {kept['of_same']:.0%} of "
+        f"those beside clients that send the same. No request runs {max(result['freed_s'])} s after all have left "
+        f"(the longest of {len(result['freed_s'])} times). "
+        f"SIGTERM under attack: {'it did not end' if end is None else f'{end} s to the end'}; "
+        f"{result['peak_memory_mb']:,} MB at most."
+    )
+
+
 def decoding(result: Result) -> str:
     """Whole generations: forward passes, time, and the engine's share of it."""
     rows = []
