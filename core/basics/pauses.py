@@ -7,8 +7,8 @@ raised in a pause leaves the stores in a consistent state, as a `LimitError` at 
 Threads share the interpreter equally, so that a few expensive grammars would slow down many cheap ones. So the work of
 one request (`Account`) becomes *long* after `LONG_SECONDS` of processor time in expensive steps. Then it rests after
 each `TURN_SECONDS`, for `REST` times as long, while other threads do short work. Rests follow each other: all long work
-together gets a twentieth of the interpreter, however many threads do it. Without short work nothing rests, and without a
-GIL neither. A resting thread may hold the lock of a store; it never waits for another thread but those that rest, so
+together gets a twentieth of the interpreter, however many threads do it. Without short work nothing rests, and without
+a GIL neither. A resting thread may hold the lock of a store; it never waits for another thread but those that rest, so
 that no two wait for each other.
 """
 

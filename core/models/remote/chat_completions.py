@@ -24,7 +24,7 @@ from .answer_judge import Task
 from .detect import detect
 from .enforced import has_plugin, is_enforceable
 from .form import GRAMMAR, Form
-from .own_grammar import completion_pieces, grammar_form, tag_form, template_of
+from .own_grammar import completion_pieces, grammar_form, template_of, text_forms
 from .protocol import Protocol
 from .servers import enforced_form, forms, sampling
 
@@ -128,12 +128,10 @@ class ChatCompletions(Protocol):
         found = self._standard_forms(task, unknown, enforced)
         if enforced:
             return found
-        tag = tag_form(self.kind, task, self.planner)
-        if tag is not None:
-            # Native tools have the format of the model; nothing else enforces a schema beside them, or a grammar.
-            native = ("strict tools", "json_schema") if task.tools is None or task.schema is None else ()
-            place = 1 if found[0].name in native else 0
-            found.insert(place, tag)
+        # Native tools have the format of the model; nothing else enforces a schema beside them, or a grammar.
+        native = ("strict tools", "json_schema") if task.tools is None or task.schema is None else ()
+        place = 1 if found[0].name in native else 0
+        found[place:place] = text_forms(self.kind, task, self.planner, self.taken)
         if self._template is not None and (own := grammar_form(task, self.planner, self._template, messages)):
             found.insert(0, own)
         return [form for form in found if form.name not in self.ignored]

@@ -18,12 +18,15 @@ GRAMMAR = "grammar"
 #: Name of the form with our exported grammar in a structural tag.
 STRUCTURAL_TAG = "structural tag"
 
+#: Name of the form with our exported grammar in Lark, for vLLM's guidance backend, which reads no structural tag.
+LARK = "Lark grammar"
+
 #: Name of the form with a JSON Schema of calls, for a server that knows no tool choice.
 CALLS = "json_schema of calls"
 
 
-#: The forms whose tokens the server chooses under our grammar.
-_BY_GRAMMAR = (ENFORCED, GRAMMAR, STRUCTURAL_TAG)
+#: The forms whose tokens the server chooses under our exported grammar.
+EXPORTED = (GRAMMAR, STRUCTURAL_TAG, LARK)
 
 #: The forms in which the server gets the schema of the answer to constrain it.
 _JSON_FORMS = ("json_schema", "structured_outputs", "json_object with schema")
@@ -81,7 +84,7 @@ class Form:
         if has_schema:
             found["response"] = "validation"
         name, _, beside = self.name.partition(" + ")
-        if name in _BY_GRAMMAR:
+        if name == ENFORCED or name in EXPORTED:
             found = dict.fromkeys(found, "server")
         elif name == CALLS:
             found |= dict.fromkeys(tools, "server")

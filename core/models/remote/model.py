@@ -485,6 +485,7 @@ class RemoteModel(Model):
                 yield event
             self._require_end(answer)
             descent.take(form)
+            self._protocol.taken.add(form.name)
             form = replace(form, left_out=form.left_out + answer.dropped)
             self._protocol.remember(answer)
             if descent.refusals:

@@ -2,7 +2,8 @@
 
 llama.cpp's server: the prompt is rendered here, and ``/completion`` enforces the exported GBNF. Its
 ``/v1/chat/completions`` refuses a grammar beside tools, and translates schemas itself, incompletely. vLLM and SGLang:
-the tools are in the prompt, and a structural tag has the grammar of the turn as EBNF.
+the tools are in the prompt, and a structural tag has the grammar of the turn as EBNF. vLLM's guidance backend reads no
+such tag, so it gets the grammar in Lark.
 
 Sources: the README of llama.cpp's server (``/props``, ``/tokenize``, ``/completion``); vLLM's
 ``StructuredOutputsParams.structural_tag``, which is JSON text; SGLang's ``StructuralTagResponseFormat``; the format
@@ -12,7 +13,7 @@ Sources: the README of llama.cpp's server (``/props``, ``/tokenize``, ``/complet
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from functools import lru_cache
 from typing import Any
@@ -27,7 +28,7 @@ from ..chat_template import ChatTemplate
 from ..history import message_shape
 from .answer import Answer, RawCall
 from .answer_judge import Task, Verdict
-from .form import GRAMMAR, STRUCTURAL_TAG, Form
+from .form import GRAMMAR, LARK, STRUCTURAL_TAG, Form
 from .instructions import schema_text, with_system
 from .transport import RefusedError, Transport
 
@@ -113,41 +114,57 @@ def grammar_form(task: Task, planner: Planner, template: ChatTemplate, messages:
     return Form(GRAMMAR, fields, unsaid, plan=plan, exported=exported.text)
 
 
-def tag_form(kind: str, task: Task, planner: Planner) -> Form | None:
-    """Return the form of a request that vLLM or SGLang enforces by our grammar in a structural tag; None if there is
-    none.
+def text_forms(kind: str, task: Task, planner: Planner, taken: Collection[str]) -> list[Form]:
+    """Return the forms of a request that vLLM or SGLang enforces by our grammar as a text: in a structural tag; and for
+    vLLM in Lark, which its guidance backend takes and the others do not.
 
     There is none for other servers, free text, stop strings (which may end a text inside the grammar), and a grammar
     with control tokens or above `MAX_GBNF`.
+
+    Args:
+        kind: kind of the server.
+        task: the requirements of the request.
+        planner: makes the grammar of the turn.
+        taken: the forms that the server has taken: it reads structural tags if it took one, or strict tools, of which
+            vLLM makes one.
     """
     params, tools = task.params, task.tools
     if kind not in ("vllm", "sglang") or task.free or params.stop:
-        return None
+        return []
     if tools is None and not task.is_json and task.grammar is None:
-        return None
+        return []
+    needs_lark = kind == "vllm" and not {STRUCTURAL_TAG, "strict tools"}.intersection(taken)
+    found: list[Form] = []
     try:
         wire = None if tools is None else tools.wire_format(params.tool_format, "", ())
         plan = planner.plan(task.plannable, wire)
         if plan.grammar.specials:
-            return None
-        exported = _ebnf(plan.grammar)
+            return []
+        for name in (STRUCTURAL_TAG, LARK) if needs_lark else (STRUCTURAL_TAG,):
+            exported = _ebnf(plan.grammar) if name == STRUCTURAL_TAG else _lark(plan.grammar)
+            if len(exported.text) > MAX_GBNF:
+                continue
+            found.append(
+                Form(
+                    name,
+                    _text_fields(kind, name, exported.text),
+                    (*exported.unsaid, *(str(problem) for problem in plan.grammar.unenforced)),
+                    schema_in_prompt=task.schema is not None,
+                    tools_in_prompt=tools is not None,
+                    plan=plan,
+                    exported=exported.text,
+                )
+            )
     except (GrammarError, LimitError, ModelError, SchemaError) as error:
         _LOG.info("the request has no grammar for the server: %s", error)
-        return None
-    if len(exported.text) > MAX_GBNF:
-        return None
-    tag = {"type": "structural_tag", "format": {"type": "grammar", "grammar": exported.text}}
-    fields = {"structured_outputs": {"structural_tag": json.dumps(tag)}} if kind == "vllm" else {"response_format": tag}
-    unsaid = (*exported.unsaid, *(str(problem) for problem in plan.grammar.unenforced))
-    return Form(
-        STRUCTURAL_TAG,
-        fields,
-        unsaid,
-        schema_in_prompt=task.schema is not None,
-        tools_in_prompt=tools is not None,
-        plan=plan,
-        exported=exported.text,
-    )
+    return found
+
+
+def _text_fields(kind: str, name: str, text: str) -> dict[str, Any]:
+    if name == LARK:
+        return {"structured_outputs": {"grammar": text}}
+    tag = {"type": "structural_tag", "format": {"type": "grammar", "grammar": text}}
+    return {"structured_outputs": {"structural_tag": json.dumps(tag)}} if kind == "vllm" else {"response_format": tag}
 
 
 def ignores(form: Form, answer: Answer, verdict: Verdict, used_up: bool | None) -> bool:
@@ -239,5 +256,11 @@ def _ebnf(grammar: Grammar) -> Exported:
 
 
 @lru_cache(maxsize=16)
+def _lark(grammar: Grammar) -> Exported:
+    return grammar.to_lark()
+
+
+@lru_cache(maxsize=16)
 def _read(form: str, exported: str) -> Grammar:
-    return Grammar.from_gbnf(exported) if form == GRAMMAR else Grammar.from_ebnf(exported)
+    read = {GRAMMAR: Grammar.from_gbnf, STRUCTURAL_TAG: Grammar.from_ebnf, LARK: Grammar.from_lark}[form]
+    return read(exported)

@@ -10,7 +10,7 @@ from ...conversation.builder import call_events
 from ...conversation.events import Event, Finish, Generation, TextDelta
 from ...conversation.messages import Message
 from .answer_judge import Verdict
-from .form import ENFORCED, GRAMMAR, STRUCTURAL_TAG, EnforcedBy
+from .form import ENFORCED, EXPORTED, EnforcedBy
 
 Guarantee = Literal["constrained", "validated"]
 
@@ -23,7 +23,7 @@ class RemoteGeneration(Generation):
         form: the form of the request that the server accepted, for example ``"strict tools"``, ``"json_schema"`` or,
             for instructions only, ``"prompt"``.
         left_out: keywords that were removed from schemas, because the server does not support them: the tool's name, or
-            ``response``, and a JSON pointer; for the forms ``"grammar"`` and ``"structural tag"``, each constraint in
+            ``response``, and a JSON pointer; for the forms with our grammar, each constraint in
             words. All of them were validated here.
         attempts: number of requests for an answer.
         enforced: for each tool, for ``response`` (the schema of a text answer) and for each entry of ``left_out``:
@@ -59,7 +59,7 @@ class RemoteFinish(Finish):
 
 
 def _guarantee(form: str, left_out: tuple[str, ...]) -> Guarantee:
-    return "constrained" if form == ENFORCED or (form in (GRAMMAR, STRUCTURAL_TAG) and not left_out) else "validated"
+    return "constrained" if form == ENFORCED or (form in EXPORTED and not left_out) else "validated"
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
