@@ -178,6 +178,44 @@ def test_strict_tools_that_are_not_strict_are_followed_by_our_grammar(
     assert sum("ignored the form 'strict tools'" in record.message for record in caplog.records) == 1
 
 
+@pytest.mark.parametrize("is_honest", [True, False])
+def test_guidance_gets_our_grammar_in_lark(serve: Any, is_honest: bool) -> None:
+    """vLLM's guidance backend refuses structural tags, and so all requests that demand a call; it reads Lark."""
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "grammar" in body.get("structured_outputs", {}):
+            return CALL if is_honest else "Sure!"
+        if "tools" in body or "structured_outputs" in body:
+            return httpx.Response(400, json={"error": {"message": "Invalid grammar specification: 'triggers'"}})
+        return CALL
+
+    server = serve(reply)
+    model = server.model(server="vllm", retries=0)
+    answer = model.generate("Go", tools=TOOLS, tool_choice="required")
+    assert [call.arguments for call in answer.tool_calls] == [{"city": "Bergen"}]
+    told = [
+        one["structured_outputs"]["grammar"] for one in server.asked if "grammar" in one.get("structured_outputs", ())
+    ]
+    grammar = Grammar.from_lark(told[-1])
+    assert grammar.matches(CALL) and not grammar.matches(CALL.replace("Bergen", "Bergenhusgate"))
+    if is_honest:
+        assert (answer.form, answer.guarantee) == ("Lark grammar", "constrained")
+    else:
+        assert (answer.form, answer.guarantee) == ("prompt", "validated")
+
+
+def test_a_server_that_takes_strict_tools_gets_no_lark(serve: Any, complete: Any) -> None:
+    """It reads structural tags, so a refusal of one has another cause."""
+    native = complete(None, ("look", {"city": "Bergen"}))
+    refused = httpx.Response(400, json={"error": {"message": "the grammar is too large"}})
+    replies = iter([native, refused, refused])
+    server = serve(lambda body: next(replies, CALL))
+    model = server.model(server="vllm", retries=0)
+    for _ in range(2):
+        assert model.generate("Go", tools=TOOLS, tool_choice="required").tool_calls
+    assert not any("grammar" in body.get("structured_outputs", ()) for body in server.asked)
+
+
 @KINDS
 def test_a_keyword_that_strict_tools_do_not_enforce_is_no_lie(serve: Any, complete: Any, kind: str) -> None:
     """The model is told, and asked again under our grammar, which says it; the next request has native tools again."""
