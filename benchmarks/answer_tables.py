@@ -237,7 +237,7 @@ def servers_table(result: Result) -> str:
     }
     rows = []
     for label, clients in result["servers"].items():
-        for name, found in clients.items():
+        for name, found in sorted(clients.items()):
             first, total = found["first"], sum(found["first"].values())
             ended = total - sum(first.get(kind, 0) for kind in ("cut", "refused", "refused schema"))
             share = f"{first.get('valid', 0) / ended:.1%}" if ended else ""
