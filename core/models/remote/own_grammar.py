@@ -262,5 +262,6 @@ def _lark(grammar: Grammar) -> Exported:
 
 @lru_cache(maxsize=16)
 def _read(form: str, exported: str) -> Grammar:
-    read = {GRAMMAR: Grammar.from_gbnf, STRUCTURAL_TAG: Grammar.from_ebnf, LARK: Grammar.from_lark}[form]
-    return read(exported)
+    if form == LARK:
+        return Grammar.from_lark(exported)
+    return Grammar.from_gbnf(exported) if form == GRAMMAR else Grammar.from_ebnf(exported)
