@@ -32,9 +32,6 @@ from .spelling import Spelling
 
 _LOG = logger_of("vllm")
 
-#: Types of requests whose grammars have no control tokens.
-_TEXTS = ("JSON", "JSON_OBJECT", "REGEX", "CHOICE")
-
 
 class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
     """The structured-output backend of one engine.
@@ -74,9 +71,7 @@ class ToolGrammarBackend(StructuredOutputBackend):  # type: ignore[misc]
             if len(self._ends) >= 256:  # requests may bring stop tokens of their own
                 self._ends.clear()
             ends = self._ends[stop] = Ends(self.spelling, stop)
-        text = ToolGrammarSequence(self, constraint, ends, asked)
-        text.has_only_text = request_type.name in _TEXTS
-        return text
+        return ToolGrammarSequence(self, constraint, ends, asked)
 
     def bind(self, grammar: Grammar) -> Constraint:
         """Return a grammar over the model's vocabulary; equal ones share it."""
@@ -111,7 +106,6 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         asked: what the request asks for.
 
     Attributes:
-        has_only_text: the grammar has no control tokens.
         hides_end: the answer is reported as cut, and a token ended it: vLLM would show that one's text.
     """
 
@@ -124,7 +118,6 @@ class ToolGrammarSequence(Sequence, StructuredOutputGrammar):  # type: ignore[mi
         self._before = 0  # tokens that the request wrote before the grammar began: its reasoning
         self._committed = 0
         self._reserve = 0
-        self.has_only_text = False
         self.hides_end = False
 
     def belong_to(self, request: Any, max_model_len: int) -> None:

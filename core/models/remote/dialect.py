@@ -29,16 +29,17 @@ class Dialect:
 
     Attributes:
         unknown: JSON Schema keywords that it does not support: it accepted a rejected request without them.
+        taken: names of the forms that it has accepted.
         too_large: size of the smallest form that it rejected because of its size; None if there is none.
     """
 
     def __init__(self) -> None:
         self.unknown: frozenset[str] = frozenset()
+        self.taken: set[str] = set()
         self.too_large: int | None = None
         self._refused: dict[str, frozenset[str]] = {}  # by request: keywords to remove; empty: try another form
         self._doubtful: set[str] = set()  # rejected once, with a status that may have another reason
         self._hopeless: dict[str, set[str]] = {}  # by form: requests that were rejected without optional keywords
-        self._taken: set[str] = set()  # forms that it accepted at least once
 
     def descend(self, make: Callable[[Collection[str]], list[Form]]) -> Descent:
         """Return the forms of one request.
@@ -54,7 +55,7 @@ class Dialect:
 
     def is_hopeless(self, form: str) -> bool:
         """Return True if the server seems not to support a form."""
-        return form not in self._taken and len(self._hopeless.get(form, ())) >= _HOPELESS
+        return form not in self.taken and len(self._hopeless.get(form, ())) >= _HOPELESS
 
     def learn(self, steps: Collection[_Step], taken: str) -> None:
         """Record the rejections, after the server has accepted the form ``taken``. A rejection that may have another
@@ -63,7 +64,7 @@ class Dialect:
             self._refused.clear()
             self._doubtful.clear()
             self._hopeless.clear()
-        self._taken.add(taken)
+        self.taken.add(taken)
         for step in steps:
             if not step.is_sure and step.request not in self._doubtful:
                 self._doubtful.add(step.request)

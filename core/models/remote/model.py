@@ -178,6 +178,7 @@ class RemoteModel(Model):
         self._dialect = Dialect()
         self._plans = Planner()
         self._protocol = kind(server, place.model, self._transport, self._plans, prompt_cache=prompt_cache)
+        self._protocol.taken = self._dialect.taken
         self._closed = False
         self._loop = EventLoop()
         # At the end of the process the event loop closes the connections.
@@ -371,8 +372,8 @@ class RemoteModel(Model):
             form = Form("text")
             verdict = Verdict()
             unequal = None if task.params.equal_calls else UnequalCalls()
-            make = partial(self._forms, task, asked, enforced, by_grammar)
-            async with aclosing(self._ask(task, asked, make, answer, live and not held, held, enforced)) as events:
+            streamed = live and not held
+            async with aclosing(self._ask(task, asked, answer, streamed, held, enforced, by_grammar)) as events:
                 async for event in events:
                     if isinstance(event, tuple):
                         form, verdict = event
@@ -453,16 +454,16 @@ class RemoteModel(Model):
         self,
         task: Task,
         messages: Sequence[Message],
-        forms: Callable[[Collection[str]], list[Form]],
         answer: Answer,
         live: bool,
         held: bool,
         enforced: bool,
+        by_grammar: bool,
     ) -> AsyncGenerator[Any, None]:
         """Yield the events of one answer that are certain at once, then the pair of its form and the verdict on it.
         Forms that the server refuses are weakened until it takes one (`Dialect.descend`). ``held``: no text is certain
         before the end."""
-        descent = self._dialect.descend(forms)
+        descent = self._dialect.descend(partial(self._forms, task, messages, enforced, by_grammar))
         for form in descent:
             _LOG.debug("asking %s in the form %r, %d messages", self._name, form.name, len(messages))
             reader = EnforcedReader(task) if enforced else self._reader(task, form, held)
@@ -485,7 +486,6 @@ class RemoteModel(Model):
                 yield event
             self._require_end(answer)
             descent.take(form)
-            self._protocol.taken.add(form.name)
             form = replace(form, left_out=form.left_out + answer.dropped)
             self._protocol.remember(answer)
             if descent.refusals:
@@ -506,8 +506,8 @@ class RemoteModel(Model):
     def _forms(
         self, task: Task, messages: Sequence[Message], enforced: bool, by_grammar: bool, unknown: Collection[str]
     ) -> list[Form]:
-        """Return the forms of a request; ``by_grammar``: from the first on whose grammar of ours says everything, if
-        there is one. The server's own constraint let an invalid answer through, and would do so again."""
+        """Return the forms of a request. ``by_grammar``: leave out those before the first in which our grammar says
+        everything, because the server's own constraint has let an invalid answer through."""
         possible = self._protocol.forms(task, unknown, messages, enforced=enforced)
         whole = (number for number, form in enumerate(possible) if form.plan is not None and not form.left_out)
         first = next(whole, 0) if by_grammar else 0

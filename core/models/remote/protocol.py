@@ -44,7 +44,7 @@ class Protocol(ABC):
         window: context window that the server reports; None if it is unknown.
         is_found: the server has been asked what it is, or need not be.
         has_plugin: the server is known to enforce what `prepare` returns True for.
-        taken: names of the forms that it has taken.
+        taken: names of the forms that the server has accepted, as `Dialect` has them.
         ignored: names of the forms that the server takes without enforcing them.
     """
 
@@ -66,7 +66,7 @@ class Protocol(ABC):
         self.is_found = True
         self.has_plugin = False
         self.ignored: set[str] = set()
-        self.taken: set[str] = set()
+        self.taken: Collection[str] = ()
         self._refused: dict[str, None] = {}  # optional fields, in the order of the refusals
         self._blocks: dict[str, tuple[ReasoningBlock, ...]] = {}  # by the ids of the calls that they belong to
 

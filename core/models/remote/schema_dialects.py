@@ -206,7 +206,7 @@ def anchored_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def consistent(schema: Any) -> Any:
-    """Return an equal schema in which the values of each ``enum`` are of the ``type`` beside it.
+    """Return an equivalent schema without the values of an ``enum`` that contradict the ``type`` in the same schema.
 
     Converters read one of the two and forget the other: xgrammar 0.2.8 takes ``{"type": "boolean", "enum": ["True"]}``
     for a string, and OpenAI refuses it. An optional member without such a value is left out of a closed object.

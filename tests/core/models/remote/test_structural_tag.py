@@ -218,7 +218,7 @@ def test_a_server_that_takes_strict_tools_gets_no_lark(serve: Any, complete: Any
 
 @KINDS
 def test_a_keyword_that_strict_tools_do_not_enforce_is_no_lie(serve: Any, complete: Any, kind: str) -> None:
-    """The model is told, and asked again under our grammar, which says it; the next request has native tools again."""
+    """The second attempt has our grammar, which enforces it. The next request begins with native tools again."""
     native = complete(None, ("look", {"city": "Bergenhusgate"}))
     server = serve(lambda body: native if "tools" in body else CALL)
     model = server.model(server=kind, retries=1)
