@@ -234,7 +234,7 @@ def _is_of_type(value: Any, schema: Mapping[str, Any]) -> bool:
     if not isinstance(kinds, (str, list)):
         return True
     own = type_of(value)
-    possible = {own, "integer"} if own == "number" and float(value).is_integer() else {own}
+    possible = {own, "integer"} if own == "number" and (isinstance(value, int) or value.is_integer()) else {own}
     return not possible.isdisjoint([kinds] if isinstance(kinds, str) else [str(kind) for kind in kinds])
 
 
