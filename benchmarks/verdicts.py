@@ -6,7 +6,8 @@ An engine compiles a schema and reads its test instances (`json.dumps`, valid an
 mask: the vocabulary is the 256 bytes, on which no verdict depends. A schema is *right* if all its instances are judged
 right, *too strict* if a valid instance is refused, *too lax* if an invalid one is accepted, and *refused* if the engine
 raises an error, crashes or gives no answer within ``--deadline`` seconds. Whitespace is flexible, and the order of
-members free, where an engine has the choice.
+members free, where an engine has the choice. With ``--keep``, a peer that does not run keeps its row, with its version,
+if number of schemas and deadline are the same.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 
 from answer_tables import verdicts_by_family
 from maskbench import DATA, reason
-from results_io import show
+from results_io import RESULTS, show
 from rich.console import Console
 from workers import Sheet, Worker, gathered
 
@@ -108,6 +109,14 @@ def counted(rows: Sequence[Mapping[str, Any]], sheets: Mapping[str, Sheet]) -> d
     }
 
 
+def kept_rows(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rows of the kept run by engine, which a run with fewer peers leaves; none if its settings differ."""
+    file = RESULTS / "verdicts.json"
+    kept = json.loads(file.read_text()) if file.is_file() else {}
+    same = kept and all(kept[name] == value for name, value in settings.items())
+    return dict(kept["engines"]) if same else {}
+
+
 def main() -> int:
     """Run the benchmark; 1 if this library accepts an invalid instance."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -139,12 +148,10 @@ def main() -> int:
     settings = {"schemas": len(rows), "deadline_s": options.deadline}
     console = Console(stderr=True)
     found = gathered(workers, rows, arguments, settings, options.sheets, console, block=20)
-    report = {
-        **settings,
-        "engines": {
-            worker.name: {"version": worker.version, **counted(rows, found[worker.name])} for worker in workers
-        },
+    engines = kept_rows(settings) | {
+        worker.name: {"version": worker.version, **counted(rows, found[worker.name])} for worker in workers
     }
+    report = {**settings, "engines": {name: engines[name] for name in ENGINES if name in engines}}
     show("verdicts", report, verdicts_by_family(report), keep=options.keep)
     return 1 if report["engines"]["toolgrammar"]["instances"].get("too_lax") else 0
 
