@@ -148,13 +148,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
+    parser.add_argument("--prefix-cache", type=int, default=2048, help="its size in MB; each cell needs its distractors")
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--tools", default="0,10,100,1000", help="numbers of tools beside the request's own")
     parser.add_argument("--ways", default=",".join(WAYS).replace("names, nothing", "names; nothing"))
     parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
     parser.add_argument("--keep", default=None, metavar="NAME", help="write benchmarks/results/NAME.json and .md")
     options = parser.parse_args()
-    loading = {} if options.context is None else {"context_window": options.context}
+    loading = {"prefix_cache": options.prefix_cache << 20}
+    if options.context is not None:
+        loading["context_window"] = options.context
     sheets: dict[tuple[str, ...], Sheet] = {}
     if options.sheets is not None and options.sheets.exists():
         for line in options.sheets.read_text().splitlines():
