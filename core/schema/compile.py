@@ -214,9 +214,7 @@ def compile_schema(schema: Any, options: SchemaOptions | None = None) -> Compile
         LimitError: it is too large in some respect.
     """
     options = options or SchemaOptions()
-    if options.property_order == "any" and has_values(schema):  # the members that a callable reads come first
-        options = replace(options, property_order="schema")
-    document, problems, normaliser = _read(schema, options)
+    document, problems, normaliser, options = _read(schema, options)
     refused: list[SchemaError | LimitError] = []
     narrowed: list[tuple[Located, UnsupportedSchemaError]] = []
     left_out: list[tuple[Located, UnsupportedSchemaError]] = []
@@ -279,10 +277,12 @@ def _meant(given: Any) -> str:
     return "give a dict, or a Pydantic class"
 
 
-def _read(
-    schema: Any, options: SchemaOptions
-) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]], Normaliser]:
-    """Return a document, its problems, and the normaliser that the check took."""
+#: What is read of a schema: its document, its problems, the normaliser that the check took, and the options.
+_Read = tuple[Document, "list[tuple[Located, SchemaError | LimitError]]", Normaliser, SchemaOptions]
+
+
+def _read(schema: Any, options: SchemaOptions) -> _Read:
+    """Read and check a schema. One with live values has its members in order: a callable reads those before its own."""
     if not isinstance(schema, (dict, bool, Mapping)):
         raise InvalidSchemaError(
             f"a schema must be an object or a boolean, not {type(schema).__name__}",
@@ -291,18 +291,16 @@ def _read(
         )
     is_live = has_values(schema)
     if is_live:
-        schema = in_order(schema)
+        schema, options = in_order(schema), replace(options, property_order="schema")
     try:
         return _checked(Document(schema, options.registry, is_live=is_live), options)
     except DynamicReferences:
         return _checked(Document(schema, options.registry, dynamic=True, is_live=is_live), options)
 
 
-def _checked(
-    document: Document, options: SchemaOptions
-) -> tuple[Document, list[tuple[Located, SchemaError | LimitError]], Normaliser]:
+def _checked(document: Document, options: SchemaOptions) -> _Read:
     normaliser = _normaliser(document, options)
-    return document, problems(document, options, normaliser), normaliser
+    return document, problems(document, options, normaliser), normaliser, options
 
 
 def _normaliser(
