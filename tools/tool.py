@@ -18,7 +18,15 @@ from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, Tool
 from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
 from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
-from toolgrammar.core.schema.read.live import has_values, in_order, named_values, with_sources, without_values
+from toolgrammar.core.schema.read.live import (
+    LIVE,
+    has_keyword,
+    has_values,
+    in_order,
+    named_values,
+    with_sources,
+    without_values,
+)
 from toolgrammar.core.text_grammars.strings import string_grammar
 
 from .dialects import to_json_schema
@@ -78,10 +86,13 @@ class Tool:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        parameters, values = named_values(self.parameters)
+        is_live = has_keyword(self.parameters, LIVE)
+        parameters, values = named_values(self.parameters) if is_live else (self.parameters, {})
         object.__setattr__(self, "values", {**self.values, **values})
         parameters = _as_object_schema(parameters, self.name)
-        object.__setattr__(self, "parameters", in_order(parameters) if has_values(parameters) else parameters)
+        object.__setattr__(self, "parameters", in_order(parameters) if is_live else parameters)
+        if not is_live:
+            self.__dict__["_kept_live"] = (False, False, None)
 
     @classmethod
     def custom(
@@ -155,12 +166,12 @@ class Tool:
         """True if the parameters hold a date that must be past or still to come."""
         return self._data()[1] and names_a_day(self.parameters)
 
-    def _live(self) -> tuple[bool, bool, Tool]:
-        """Return `has_values`, `needs_conversation` and `readable`."""
+    def _live(self) -> tuple[bool, bool, Tool | None]:
+        """Return `has_values`, `needs_conversation` and `readable`; None: the tool itself."""
         known = self.__dict__.get("_kept_live")
         if known is None:
             plain = without_values(self.parameters)
-            readable = self if plain is self.parameters else self.changed(parameters=plain)
+            readable = None if plain is self.parameters else self.changed(parameters=plain)
             known = has_values(self.parameters), needs_conversation(self.parameters), readable
             self.__dict__["_kept_live"] = known
         return known
@@ -179,7 +190,7 @@ class Tool:
     def readable(self) -> Tool:
         """The tool without live values, and without those of a conversation: for models, and for texts that are only
         read, whose calls are checked afterwards."""
-        return self._live()[2]
+        return self._live()[2] or self
 
     def of_today(self) -> Tool:
         """Return the same tool with formats of past or future dates as bounds by today's date; itself, if it has
