@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from toolgrammar.core import ToolGrammarError
+from toolgrammar.core import NotFoundError, ToolGrammarError
 from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.models.remote.answer import Answer
 from toolgrammar.core.models.remote.chat_completions import read_completion
@@ -138,6 +138,7 @@ class Prober:
 
         Raises:
             ServerError: the server does not answer at all.
+            NotFoundError: it does not have the model, or nothing is at the address.
             ModelError: it lists no model.
         """
         return asyncio.run(self._run())
@@ -205,6 +206,8 @@ class Prober:
         except RefusedError as refusal:
             return Row(name, "refused", self._wire.shown(f"{refusal.status}: {refusal.reason}")[:160])
         except ToolGrammarError as error:
+            if isinstance(error, NotFoundError) and not self._seen:  # each check would end so
+                raise
             return Row(name, "mangled", self._wire.shown(error.message)[:160])
         return Row(name, outcome, self._wire.shown(detail))
 

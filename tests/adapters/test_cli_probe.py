@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from toolgrammar.adapters import cli
 from toolgrammar.adapters.cli.prober import Prober, Report
-from toolgrammar.core import load_model
+from toolgrammar.core import NotFoundError, load_model
 
 pytest.importorskip("starlette", reason="the server is not installed")
 
@@ -214,6 +214,14 @@ def address() -> Iterator[str]:
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+def test_a_model_that_the_server_does_not_have() -> None:
+    """The probe ends with the server's error at its first request."""
+    fake = Fake(lambda body: httpx.Response(404, json={"error": {"message": "The model `nope` does not exist."}}))
+    with pytest.raises(NotFoundError, match="`nope` does not exist"):
+        fake.report(model="nope")
+    assert sum(request.url.path.endswith("chat/completions") for request in fake.requests) <= 3
 
 
 def test_the_command(address: str) -> None:
