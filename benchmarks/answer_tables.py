@@ -30,25 +30,6 @@ def over_constraint(result: Result) -> str:
     return f"{head}; {where(result)}.\n\n{over_constraint_table(result)}"
 
 
-def worth_table(result: Result) -> str:
-    """Return the table of ``real_model.py``: what came of the requests, and what it cost, by way."""
-    columns = ("way", "calls", "valid", "cut", "right function", "all right", "tokens", "forward passes", "seconds")
-    rows = [
-        [way, row["called"], row["valid"], row["cut"], interval(row["function"], row["asked"]),
-         interval(row["right"], row["asked"]), row["tokens"], row["passes"], f"{row['seconds']:,.0f}"]
-        for way, row in result["ways"].items()
-    ]  # fmt: skip
-    return table(columns, rows)
-
-
-def real_model(result: Result) -> str:
-    """What the guarantee is worth with a real model."""
-    head = f"{result['model']}, {result['requests']} requests; {where(result)}."
-    errors = [f"{way} ({row['errors']})" for way, row in result["ways"].items() if row["errors"]]
-    ended = f"\n\nEnded with an error: {', '.join(errors)}." if errors else ""
-    return f"{head}\n\n{worth_table(result)}{ended}"
-
-
 def templates_table(result: Result) -> str:
     """Real chat templates that do not pass all cases, and what fails."""
     outcomes = result["templates"]
@@ -277,30 +258,6 @@ def repair(result: Result) -> str:
     return f"{where(result)}.\n\n{table(columns, rows)}"
 
 
-def engines(result: Result) -> str:
-    """Calls of a running vLLM server: by client, by choice, and what the first request of a tool set pays."""
-    kinds = ("valid", "text", "closed", "cut", "refused", "invalid", "lost", "error")
-    clients = [(label, one) for label, server in result["servers"].items() for one in server["clients"]]
-    rows = [
-        [label, one["client"], one["requests"], *(one[kind] for kind in kinds), one["tokens"], int(one["steps"])]
-        for label, one in clients
-    ]
-    by_choice = [
-        [label, one["client"], choice, *(found.get(kind, 0) for kind in kinds)]
-        for label, one in clients
-        for choice, found in one["by_choice"].items()
-    ]
-    first = [[label, *server["first"].values()] for label, server in result["servers"].items() if "first" in server]
-    columns = ("server", "tool sets", "refused", "first request, ms", "again, ms", "difference, ms", "longest, ms")
-    return "\n\n".join(
-        (
-            table(("server", "client", "requests", *kinds, "tokens", "steps"), rows),
-            table(("server", "client", "choice", *kinds), by_choice),
-            table(columns, first),
-        )
-    )
-
-
 def engine_steps(report: Result) -> str:
     """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
     parts = []
@@ -361,13 +318,15 @@ def bfcl_v4(report: Result) -> str:
 def bfcl_calls(report: Result) -> str:
     """Return a table for each model: valid and right calls by way, where one call is asked for."""
     tables = []
-    columns = ("requests", "valid", "right", "more / less right than `grammar`", "by chance", "tokens", "passes")
+    beside = ("more / less right than `grammar`", "by chance")
+    columns = ("requests", "valid", "cut", "right function", "all right", *beside, "tokens", "passes")
     for model, found in report["models"].items():
         rows = []
         for way, counts in found["ways"].items():
-            beside = versus(way, counts)
-            valid = f"{counts['valid'] / max(1, counts['requests']):.0%}"
-            rows.append([way, counts["requests"], valid, share(counts), *beside, counts["tokens"], counts["passes"]])
+            asked = max(1, counts["requests"])
+            valid, function = (f"{counts[name] / asked:.0%}" for name in ("valid", "function"))
+            rows.append([way, counts["requests"], valid, counts["cut"], function, share(counts), *versus(way, counts),
+                         counts["tokens"], counts["passes"]])  # fmt: skip
         if rows:
             tables.append(table((model, *columns), rows))
     return "\n\n".join(tables)

@@ -1,28 +1,21 @@
-"""What the guarantee is worth, with a real model: calls that are valid, and right, in many ways of asking for them.
+"""The ways in which `bfcl_v4.py` asks a model for a call, and what an answer is worth.
 
-    python benchmarks/real_model.py path/to/bfcl-dev.jsonl.gz [--model smollm2] [--requests 60] [--sheets FILE] [--keep]
-
-Requests of the Berkeley Function Calling Leaderboard that one call answers, spread over the file. Each is answered
-greedily in every way of `WAYS`: free text that is parsed, free text with one more attempt after an error, under the
-grammar, and under the grammar with one thing changed (exact choice, canonical spelling, spacing, order of properties,
-prompt, a draft before the call, number of calls, jumps). The peers (``--peers``) mask the logits of the same model for
-the same language.
+Each request is answered greedily in every way of `WAYS`: free text that is parsed, free text with one more attempt
+after an error, under the grammar, and under the grammar with one thing changed (exact choice, canonical spelling,
+spacing, order of properties, prompt, a draft before the call, number of calls, jumps). Peers mask the logits of the
+same model for the same language (`peer_way`).
 
 A call is right as the leaderboard has it: its function is the one that is wanted, and each argument is one of the
 accepted values (``""`` accepts that it is left out); text is compared without case, spaces and punctuation. An answer
 is *valid* if it is exactly one call, whole, of a tool that was given, and its arguments satisfy the tool's schema by
 ``jsonschema``.
-
-With ``--sheets`` each answer is kept as soon as it is there, and a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,10 +24,8 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from answer_tables import worth_table
-from results_io import show
 
-from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError, load_model
+from toolgrammar.core import Generation, Grammar, Message, ToolCall, ToolGrammarError
 from toolgrammar.core.conversation import TextDelta
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet
@@ -330,11 +321,6 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
 }
 
 
-#: Two ways of writing the same text, with fewer passes in the first: where the model alone spells as its tokenizer
-#: does, the texts are equal. ``differing`` counts the others.
-JUMPS = ("grammar", "grammar, without jumps")
-
-
 def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
     """Return the way of masking the model's logits with a peer's processor for transformers."""
     import torch
@@ -367,7 +353,7 @@ def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
     return write
 
 
-# -- the run -------------------------------------------------------------------------------------------------------
+# -- one answer -------------------------------------------------------------------------------------------------------
 
 
 def answered(way: Callable[[Bench, Case], Sheet], bench: Bench, case: Case) -> Sheet:
@@ -380,90 +366,3 @@ def answered(way: Callable[[Bench, Case], Sheet], bench: Bench, case: Case) -> S
     except Exception as error:  # a peer may refuse a schema, each in its own way
         sheet = {"error": f"{type(error).__name__}: {error}"}
     return {**sheet, "seconds": time.process_time() - started}
-
-
-COUNTED = ("called", "valid", "cut", "function", "right", "tokens", "passes", "forced", "seconds")
-
-
-def summary(sheets: Sequence[Sheet]) -> dict[str, dict[str, Any]]:
-    """Return the sums for each way."""
-    rows: dict[str, dict[str, Any]] = {}
-    for sheet in sheets:
-        row = rows.setdefault(sheet["way"], {"asked": 0, "errors": 0, **dict.fromkeys(COUNTED, 0)})
-        row["asked"] += 1
-        row["errors"] += "error" in sheet
-        for name in COUNTED:
-            row[name] += sheet.get(name, 0)
-    return rows
-
-
-def main() -> int:
-    """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="requests with answers, one JSON object a line, gzip or not")
-    parser.add_argument("--model", default="smollm2", help="as load_model takes it")
-    parser.add_argument("--requests", type=int, default=60)
-    parser.add_argument("--max-tokens", type=int, default=150, help="budget of an answer")
-    parser.add_argument(
-        "--most-prompt", type=int, default=900, help="leave out requests with longer prompts, in tokens"
-    )
-    parser.add_argument(
-        "--ways", default="", help="only ways whose name is or contains one of these texts; separated by ;"
-    )
-    parser.add_argument("--peers", default="", help="of xgrammar, llguidance; they need torch")
-    parser.add_argument("--sheets", type=Path, help="keep each answer in this file, and go on from it")
-    parser.add_argument(
-        "--keep",
-        nargs="?",
-        const="real_model",
-        help="keep the result for docs/performance.md, by default as real_model",
-    )
-    options = parser.parse_args()
-    sheets: list[Sheet] = []
-    if options.sheets and options.sheets.is_file():
-        sheets = [json.loads(line) for line in options.sheets.read_text(encoding="utf-8").splitlines()]
-    done = {(sheet["way"], sheet["id"]) for sheet in sheets}
-    model = load_model(options.model)
-    bench = Bench(model, options.max_tokens)
-    ways = {
-        name: way
-        for name, way in WAYS.items()
-        if any(name == text if text in WAYS else text in name for text in options.ways.split(";"))
-    }
-    ways |= {f"{name}'s masks": peer_way(name, model) for name in options.peers.split(",") if name}
-    asked = 0
-    for case in cases(options.data, options.requests):
-        if asked >= options.requests:
-            break
-        if model.count_tokens(case.question, case.tools) > options.most_prompt:
-            continue
-        asked += 1
-        for name, way in ways.items():
-            if (name, case.id) in done:
-                continue
-            sheet = {"way": name, "id": case.id, **answered(way, bench, case)}
-            sheets.append(sheet)
-            if options.sheets:
-                with options.sheets.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(sheet) + "\n")
-        print(f"{asked} of {options.requests}", file=sys.stderr, flush=True)
-    order = list(WAYS)
-    sheets.sort(key=lambda sheet: order.index(sheet["way"]) if sheet["way"] in order else len(order))
-    texts = {name: {sheet["id"]: sheet.get("text") for sheet in sheets if sheet["way"] == name} for name in JUMPS}
-    differing = sum(text != texts[JUMPS[1]].get(id, text) for id, text in texts[JUMPS[0]].items())
-    result = {
-        "model": options.model.rpartition("/")[2],
-        "requests": asked,
-        "max_tokens": options.max_tokens,
-        "ways": summary(sheets),
-        "differing": differing,
-    }
-    show(options.keep or "real_model", result, worth_table(result), keep=options.keep is not None)
-    for sheet in sheets:
-        if "error" in sheet:
-            print(f"{sheet['way']}, {sheet['id']}: {sheet['error'][:200]}", file=sys.stderr)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

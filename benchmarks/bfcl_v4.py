@@ -14,7 +14,7 @@ spellings of other families. A request of ``irrelevance`` is right if there is n
 ``text_with_code``, which is ours: questions that ask for JSON or code as text.
 
 ``--ask call`` asks for exactly one call (``tool_choice="required"``), over the categories that one call answers, in
-every way of `real_model.py`; ``--peers`` mask the logits of the same model, and llama.cpp constrains it by its own
+every way of `answer_ways.py`; ``--peers`` mask the logits of the same model, and llama.cpp constrains it by its own
 server (``llama.cpp``, for ``gguf:``).
 
 Each answer is kept in ``--sheets`` as soon as it is there, and a run that was stopped goes on; the file may have
@@ -38,8 +38,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from answer_tables import bfcl_calls, bfcl_v4
-from real_model import ONE_CALL, Bench, Case, Sheet, answered, constrained, conversation, free, judge, peer_way
-from real_model import WAYS as CALL_WAYS
+from answer_ways import ONE_CALL, Bench, Case, Sheet, answered, constrained, conversation, free, judge, peer_way
+from answer_ways import WAYS as CALL_WAYS
 from results_io import show
 
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
@@ -118,7 +118,7 @@ def requests(data: Path, category: str) -> Iterator[tuple[Mapping[str, Any], Any
 
 
 def cases(check: Any, data: Path, category: str) -> Iterator[Case]:
-    """Yield the requests of a category as `real_model.py` has them, judged by the leaderboard."""
+    """Yield the requests of a category as `answer_ways.py` has them, judged by the leaderboard."""
     for row, possible, tools in requests(data, category):
 
         def is_right(calls: Sequence[ToolCall], row: Any = row, possible: Any = possible) -> bool:
@@ -128,16 +128,6 @@ def cases(check: Any, data: Path, category: str) -> Iterator[Case]:
         question = [Message(one["role"], one["content"]) for one in row["question"][0]]
         answer = {name: one[name] for one in possible or () for name in one}
         yield Case(row["id"], question, tools, answer, is_right)
-
-
-def interval(right: int, count: int) -> tuple[float, float]:
-    """Return Wilson's interval at 95% of a share."""
-    if not count:
-        return 0.0, 1.0
-    z, share = 1.96, right / count
-    middle = share + z * z / (2 * count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return (middle - half) / (1 + z * z / count), (middle + half) / (1 + z * z / count)
 
 
 def sign_test(more: int, less: int) -> float:
@@ -228,7 +218,7 @@ def tally(sheets: Sequence[Sheet]) -> dict[str, Any]:
     """Return the sums of sheets."""
     sums = {name: sum(sheet.get(name, 0) for sheet in sheets) for name in COUNTED}
     errors = sum("error" in sheet for sheet in sheets)
-    return {"requests": len(sheets), "errors": errors, **sums, "interval": interval(sums["right"], len(sheets))}
+    return {"requests": len(sheets), "errors": errors, **sums}
 
 
 def summary(sheets: Sequence[Sheet]) -> dict[str, Any]:

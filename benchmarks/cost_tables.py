@@ -349,20 +349,25 @@ def summary(results: Result) -> str:
         ["valid texts refused", *(each["instances"]["too_strict"] for each in found.values())],
         ["memory of the process", *(f"{each['peak_memory_mb']:,} MB" for each in found.values())],
     ]  # fmt: skip
-    ways: Mapping[str, Any] = results["real_model"]["ways"]
-    shown = ("grammar", "xgrammar's masks", "llguidance's masks", "free text, parsed")
+    model, answers = next(iter(results["bfcl_calls"]["models"].items()))
+    shown = {
+        "grammar": "toolgrammar",
+        "xgrammar's masks": "xgrammar's masks",
+        "llguidance's masks": "llguidance's masks",
+        "free text, parsed": "free text, parsed",
+    }
     calls = [
-        ["toolgrammar" if way == "grammar" else way, ways[way]["valid"], ways[way]["cut"], ways[way]["passes"],
-         f"{ways[way]['seconds']:,.0f} s"]
-        for way in shown
+        [name, counts["requests"], f"{counts['valid'] / counts['requests']:.1%}", counts["cut"],
+         f"{counts['right'] / counts['requests']:.0%}", f"{counts['passes'] / counts['requests']:.0f}"]
+        for way, name in shown.items()
+        for counts in (answers["ways"][way],)
     ]  # fmt: skip
-    asked = results["real_model"]["requests"]
     return "\n\n".join(
         (
             f"![Median cost of a mask and of a new schema, by engine](images/{COSTS.name})",
             table(("", *(f"{name} {each['version']}" for name, each in found.items())), rows),
-            f"{asked} requests to `{results['real_model']['model']}`, one call each:",
-            table(("", "valid calls", "cut by the budget", "forward passes", "time"), calls),
+            f"Requests of BFCL to {model}, one call each:",
+            table(("", "requests", "valid calls", "cut by the budget", "all right", "forward passes of a call"), calls),
         )
     )
 

@@ -180,6 +180,10 @@ class Biased:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def can_batch(self) -> bool:
+        """Return False: a batch would not run the sessions of `start`."""
+        return False
+
     def start(self) -> Any:
         """A fresh sequence."""
         session, outer = self._inner.start(), self

@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from answer_tables import needle_suites
-from bfcl_v4 import interval, sign_test
+from bfcl_v4 import sign_test
 from results_io import show
 
 from toolgrammar.core import Message, load_model
@@ -169,7 +169,6 @@ def main() -> int:
         report["ways"][way] = {
             "requests": len(mine),
             "right": sum(one["right"] for one in mine),
-            "interval": interval(sum(one["right"] for one in mine), len(mine)),
             "none_wanted": len(none),
             "none_right": sum(one["right"] for one in none),
             "more": more,

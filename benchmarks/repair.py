@@ -9,7 +9,7 @@ were returned, and `ToolSet.validate` takes them. *Equal*: they are the calls be
 a value that the damaged text does not hold; this must be 0. Beside it, as far as they are installed: `json-repair` and
 instructor's reader of JSON, which get the text without the markers, and the coercion of BAML (`baml_reader.py`), which
 gets the text and the types of the tools; what they return is validated likewise. ``--free`` takes the free answers of a
-real model that ``real_model.py --sheets`` kept.
+real model that ``bfcl_v4.py --sheets`` kept.
 """
 
 from __future__ import annotations
@@ -377,7 +377,7 @@ def main() -> int:
     parser.add_argument("--show", default="", help="print the failures of this kind")
     parser.add_argument("--long", type=int, default=0, help="only this many long texts of each kind of damage")
     parser.add_argument("--cuts", type=int, default=0, help="only this many calls, cut at each character")
-    parser.add_argument("--free", type=Path, help="only the free answers in these sheets of real_model.py")
+    parser.add_argument("--free", type=Path, help="only the free answers in these sheets of bfcl_v4.py")
     parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.{json,md}")
     options = parser.parse_args()
     if not options.data.is_file():

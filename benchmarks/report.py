@@ -22,14 +22,12 @@ from answer_tables import (
     bfcl_v4,
     decisions_table,
     engine_steps,
-    engines,
     exports_table,
     llama_cpp_table,
     mask_verifier,
     matrix,
     needle_suites,
     over_constraint,
-    real_model,
     repair,
     seen_ids,
     servers_table,
@@ -85,7 +83,7 @@ _PAGES = (
 PAGES = tuple(DOCS / f"{name}.md" for name in _PAGES)
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 #: The results that the summary is made of.
-SUMMARISED = ("maskbench", "real_model")
+SUMMARISED = ("maskbench", "bfcl_calls")
 TABLES: dict[str, Callable[[Result], str]] = {
     "summary": summary,
     "maskbench": masks,
@@ -108,7 +106,6 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "decoding": decoding,
     "tool_sets": tool_sets,
     "memory": memory,
-    "engines": below_machine(engines),
     "engine_rows": below_machine(engine_rows),
     "sureness": below_machine(sureness),
     "seen_ids": below_machine(seen_ids),
@@ -120,8 +117,6 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "sglang_engine": below_machine(sglang_engine),
     "vllm_faults": below_machine(vllm_faults),
     "vocabulary_cost": vocabulary,
-    "real_model": real_model,
-    "real_model_choice": real_model,
     "numpy_model": numpy_model,
     "templates": below_machine(templates_table),
     "turns": below_machine(turns_table),

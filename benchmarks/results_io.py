@@ -123,6 +123,8 @@ def shares(found: Mapping[str, float]) -> list[str]:
 
 def interval(count: int, of: int) -> str:
     """Return a share, and its 95% interval (Wilson): what other samples of the same size may well show."""
+    if not of:
+        return "0%"
     share, z = count / of, 1.96
     middle, width = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     low, high = ((middle + side * width) / (1 + z * z / of) for side in (-1, 1))
@@ -136,5 +138,4 @@ def below_machine(body: Callable[[Result], str]) -> Callable[[Result], str]:
 
 def share(counts: Mapping[str, Any]) -> str:
     """Return the share of right answers, with its interval."""
-    low, high = counts["interval"]
-    return f"{counts['right'] / max(1, counts['requests']):.0%} ({low:.0%} to {high:.0%})"
+    return interval(counts["right"], counts["requests"])

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from answer_tables import sureness as table_of
-from real_model import accepts, cases
+from answer_ways import accepts, cases
 from results_io import show
 
 from toolgrammar.core import load_model

@@ -10,7 +10,7 @@ that the prefix cache has them. Each request is answered greedily by one call, i
 - ``names``: it has the names and one line each, and a tool's schema is inserted when the call has its name;
 - ``names, nothing inserted``: the schemas are in the grammar only.
 
-A call is judged as in ``real_model.py``. A cell whose prompt does not fit in the context window says so.
+A call is judged as in ``answer_ways.py``. A cell whose prompt does not fit in the context window says so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from answer_tables import tools_in_prompt as table_of
-from real_model import Case, judge
+from answer_ways import Case, judge
 from results_io import show
 
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
@@ -148,7 +148,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
-    parser.add_argument("--prefix-cache", type=int, default=2048, help="its size in MB; each cell needs its distractors")
+    parser.add_argument("--prefix-cache", type=int, default=2048, help="in MB; it has the distractors of each cell")
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--tools", default="0,10,100,1000", help="numbers of tools beside the request's own")
     parser.add_argument("--ways", default=",".join(WAYS).replace("names, nothing", "names; nothing"))
