@@ -68,6 +68,8 @@ def translated(table: ErrorTable) -> Iterator[None]:
             if isinstance(error, row.ours):
                 if isinstance(error, row.theirs):
                     raise
+                if not issubclass(row.theirs, Exception):  # a cancellation, which no handler of errors may swallow
+                    raise row.theirs(str(error)) from error
                 raise _restored(row.theirs, type(error), {**vars(error), **_worded(error, row.words)}) from error
         raise
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
+
+from pydantic import TypeAdapter
+from typing_extensions import is_typeddict
 
 from toolgrammar.core.conversation import Role
 from toolgrammar.core.conversation.message_dicts import ROLES
-from toolgrammar.core.errors import ModelError
+from toolgrammar.core.errors import ModelError, SchemaError
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema
 
@@ -20,8 +24,15 @@ def role_of(name: str) -> Role:
 
 
 def openai_tool(tool: Any) -> dict[str, Any]:
-    """Return any tool that `ToolSet` reads as an OpenAI-style dict, with callables and ``defer_loading``."""
-    (made,) = ToolSet.from_any([tool])
+    """Return any tool that `ToolSet` reads as an OpenAI-style dict, with callables and ``defer_loading``.
+
+    Raises:
+        SchemaError: it is no tool, or several.
+    """
+    found = list(ToolSet.from_any([tool]))
+    if len(found) != 1:
+        raise SchemaError(f"{tool!r} is {len(found) or 'no'} tool{'s' if found else ''}", hint="give one tool each")
+    (made,) = found
     whole = made.to_openai(live=True)
     return {**whole, "defer_loading": True} if made.deferred else whole
 
@@ -64,7 +75,9 @@ def closed(schema: Any) -> dict[str, Any] | bool:
     """
     if isinstance(schema, type):
         # Pydantic of version 2, or of the version 1 that some frameworks still take.
-        if not (hasattr(schema, "model_json_schema") or hasattr(schema, "schema")):
+        if is_dataclass(schema) or is_typeddict(schema):
+            schema = TypeAdapter(schema)
+        elif not (hasattr(schema, "model_json_schema") or hasattr(schema, "schema")):
             raise ModelError(
                 f"{schema.__name__} has no fields that a schema could be made of",
                 hint="give a Pydantic class, a dataclass, a typed dict or a JSON Schema; put a plain value in a field",

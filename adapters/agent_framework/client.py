@@ -153,7 +153,7 @@ class ToolGrammarChatClient(
         params = sampling(options)
         checked = await self._validate_options(options)
         tools = [openai_tool(tool) for tool in checked.get("tools") or ()]
-        asked = checked.get("response_format")
+        asked = _format_of(checked)
         schema = None if asked is None else _shared.closed(_shared.schema_in(asked))
         params = self._loaded.with_tools(params, tools, checked.get("tool_choice"), schema, checked.get("output_type"))
         conversation = to_messages(messages, checked.get("instructions"))
@@ -171,7 +171,17 @@ class ToolGrammarChatClient(
 def _class_of(options: Mapping[str, Any]) -> Any:
     """Return the response format, or the Pydantic class that ``output_type`` gives instead."""
     shape = options.get("output_type")
-    return shape if isinstance(shape, type(BaseModel)) else options.get("response_format")
+    if isinstance(shape, type(BaseModel)):
+        return shape
+    asked = _format_of(options)
+    # the framework reads no dataclass and no typed dict
+    return _shared.closed(asked) if isinstance(asked, type) and not isinstance(asked, type(BaseModel)) else asked
+
+
+def _format_of(options: Mapping[str, Any]) -> Any:
+    """Return the response format; None: a text answer is free."""
+    asked = options.get("response_format")
+    return None if asked == {"type": "text"} else asked
 
 
 class _Tokenizer:

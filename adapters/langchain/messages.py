@@ -6,6 +6,7 @@ Source: the message, tool and exception classes of langchain-core 1.x.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -72,8 +73,14 @@ PROVIDER = "toolgrammar"
 def openai_tool(tool: Any) -> dict[str, Any]:
     """Return any tool that LangChain or `ToolSet` reads as an OpenAI-style dict with its whole schema."""
     if is_typeddict(tool):
-        return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
-    if callable(tool) and not isinstance(tool, (type, BaseTool)) and hasattr(tool, "__name__"):
+        with suppress(TypeError):  # of Required and NotRequired, which their conversion cannot read
+            return convert_to_openai_tool(tool)  # Annotated[int, default, "description"] is theirs
+    if (
+        callable(tool)
+        and not isinstance(tool, (type, BaseTool))
+        and hasattr(tool, "__name__")
+        and tool.__name__ != "<lambda>"
+    ):
         model = create_schema_from_function(
             tool.__name__, tool, parse_docstring=True, error_on_invalid_docstring=False, include_injected=False
         )

@@ -8,6 +8,8 @@ from operator import itemgetter
 from types import UnionType
 from typing import Any, cast, get_origin
 
+from typing_extensions import is_typeddict
+
 from toolgrammar.core.errors import ModelError
 
 from .. import _shared
@@ -42,7 +44,7 @@ def asking(
         model: a chat model, with or without bound settings.
     """
     schema = _plain(schema)
-    traced = {"kwargs": {"method": method}, "schema": {"type": "object"} if schema is None else schema}
+    traced = {"kwargs": {"method": method}, "schema": _traced(schema)}
     name: str | None = None
     if strict is not None:
         kwargs = {"strict": strict, **kwargs}
@@ -81,6 +83,16 @@ def _plain(schema: Any) -> Any:
         return schema
     named = {"title": inner.get("name"), "description": inner.get("description")}
     return {**inner["schema"], **{key: value for key, value in named.items() if value is not None}}
+
+
+def _traced(schema: Any) -> Any:
+    """Return what LangChain notes of a schema: it converts it, and cannot convert every typed dict."""
+    if schema is None:
+        return {"type": "object"}
+    if not is_typeddict(schema):
+        return schema
+    function = table.openai_tool(schema)["function"]
+    return {"title": function["name"], "description": function.get("description", ""), **function["parameters"]}
 
 
 def _shown(kind: Any) -> str:

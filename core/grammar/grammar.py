@@ -159,10 +159,10 @@ class Grammar:
             UnsatisfiableSchemaError: nothing can be valid.
         """
         if hasattr(schema, "model_json_schema"):
-            from ..schema.pydantic.schema import json_schema_of
+            from ..schema.pydantic.schema import class_schema
             from ..schema.read.dated import of_today
 
-            made = json_schema_of(schema, additional_properties=bool(additional_properties), is_written=True)
+            made = class_schema(schema, additional_properties=bool(additional_properties))
             schema, plain_integers = of_today(made), True
         options = schema_compiler()[0](
             whitespace,

@@ -523,6 +523,12 @@ class Matcher:
             self._constraint, self._engine, self._state, history, pieces, is_probe=self._is_probe, live=self._live
         )
 
+    def __copy__(self) -> Matcher:
+        return self.fork()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Matcher:
+        return self.fork()
+
     def forced_bytes(self) -> bytes:
         """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == encoding.FINISHED:

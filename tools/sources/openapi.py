@@ -449,7 +449,7 @@ class _Document:
                     result[key] = value
                 else:
                     result[key] = walk(value, depth + 1, unsent if key == "allOf" else frozenset())
-            return result
+            return _told_apart(part, result)
 
         try:
             return walk(schema, 0), tuple(references)
@@ -482,6 +482,41 @@ class _Document:
                     names.add(name)
             queue += parts if isinstance(parts, list) else []
         return frozenset(names)
+
+
+def _told_apart(part: Mapping[str, Any], read: dict[str, Any]) -> dict[str, Any]:
+    """Return a union with the tags of its ``discriminator``: each alternative has the values that lead to it.
+
+    Without them the alternatives of open objects overlap, and a value that ``oneOf`` refuses, or one of no alternative,
+    is all that a model can write (OpenAPI 3.1, section 4.8.25). Names of schemas that ``mapping`` does not have are no
+    tags: documents often spell them in another way.
+
+    Args:
+        part: the union in the document.
+        read: the same as JSON Schema.
+    """
+    discriminator = part.get("discriminator")
+    if not isinstance(discriminator, Mapping):
+        return read
+    name, mapping = discriminator.get("propertyName"), discriminator.get("mapping")
+    if not isinstance(name, str) or not isinstance(mapping, Mapping):
+        return read
+    tags: dict[str, list[str]] = {}
+    for tag, target in mapping.items():
+        if isinstance(target, str):
+            tags.setdefault(target.rsplit("/", 1)[-1], []).append(str(tag))
+    for word in ("oneOf", "anyOf"):
+        options = part.get(word)
+        if isinstance(options, list):
+            references = [option.get("$ref") if isinstance(option, Mapping) else None for option in options]
+            named = [tags.get(at.rsplit("/", 1)[-1]) if isinstance(at, str) else None for at in references]
+            read[word] = [
+                option
+                if found is None
+                else {"allOf": [option, {"properties": {name: {"enum": found}}, "required": [name]}]}
+                for option, found in zip(read[word], named, strict=True)
+            ]
+    return read
 
 
 def _too_deep(pointer: str) -> LimitError:

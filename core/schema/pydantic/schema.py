@@ -20,7 +20,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaMode
 
 from ...errors import InvalidSchemaError, PatternError, UnsupportedPatternError, UnsupportedSchemaError
@@ -542,3 +542,18 @@ def json_schema_of(source: Any, *, additional_properties: bool = False, is_writt
     else:
         made = {"$schema": "http://json-schema.org/draft-07/schema#", **source.schema(by_alias=True)}
     return made
+
+
+def class_schema(source: type, *, additional_properties: bool) -> dict[str, Any]:
+    """Return `json_schema_of` a Pydantic class, as texts are written by it.
+
+    Raises:
+        InvalidSchemaError: a field has no JSON Schema.
+    """
+    try:
+        return json_schema_of(source, additional_properties=additional_properties, is_written=True)
+    except PydanticUserError as error:
+        raise InvalidSchemaError(
+            f"the class {source.__name__} has no JSON Schema: {error.message}".partition("\n")[0],
+            hint="give its fields types that JSON has",
+        ) from None

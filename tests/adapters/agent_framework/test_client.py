@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -356,3 +357,20 @@ async def test_fifty_conversations(call: Call) -> None:
         else:
             assert result.text == f"{number} done"
     assert len(asyncio.all_tasks()) == before
+
+
+@dataclass
+class Sized:
+    """A thing of some size."""
+
+    size: int
+
+
+async def test_response_formats_that_are_no_pydantic_class() -> None:
+    """OpenAI's format of a free text is free; a dataclass gives a JSON value."""
+    free = ToolGrammarChatClient(model=ScriptedModel(lambda _: "Hello there."))
+    answer = await free.get_response(HELLO, options={"response_format": {"type": "text"}, "max_tokens": 50})
+    assert answer.text == "Hello there."
+    sized = ToolGrammarChatClient(model=ScriptedModel(lambda _: '{"size": 1}'))
+    options: Any = {"response_format": Sized, "max_tokens": 50}
+    assert (await sized.get_response(HELLO, options=options)).value == {"size": 1}

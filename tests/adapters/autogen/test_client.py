@@ -324,8 +324,9 @@ async def test_cancelling_a_stream(noise: Model) -> None:
     stream = client.create_stream(HELLO, cancellation_token=token)
     assert isinstance(await stream.__anext__(), str)
     token.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError) as caught:
         assert len([piece async for piece in stream]) == 0
+    assert not isinstance(caught.value, Exception)  # no handler of errors swallows it
 
 
 async def test_cancelled_before_it_begins() -> None:

@@ -21,7 +21,7 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import StructuredTool, Tool, tool
 from pydantic import BaseModel, Field, TypeAdapter
-from typing_extensions import TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from toolgrammar.adapters.langchain import ChatToolGrammar
 from toolgrammar.adapters.langchain.messages import openai_tool, to_messages
@@ -508,3 +508,25 @@ def test_cut_answer_is_an_error(stream: bool) -> None:
     answer = joined(answer) if stream else answer
     assert isinstance(Tree.model_validate_json(answer.text), Tree)
     assert answer.response_metadata["cut"]
+
+
+class Sized(TypedDict):
+    """A thing of some size."""
+
+    name: str
+    size: NotRequired[int]
+
+
+def test_a_typed_dict_with_members_that_may_be_left_out() -> None:
+    """LangChain's own conversion raises a TypeError for it."""
+    chat = ChatToolGrammar(model=ScriptedModel(lambda _: '{"name": "z"}'), max_tokens=200)
+    assert chat.with_structured_output(Sized).invoke("x") == {"name": "z"}
+    assert openai_tool(Sized)["function"]["parameters"]["required"] == ["name"]
+
+
+@pytest.mark.parametrize("wrong", [None, [], lambda x: x])
+def test_what_is_no_tool_is_refused(wrong: Any) -> None:
+    """The error is ours, or LangChain's for a wrong request."""
+    chat = ChatToolGrammar(model=ScriptedModel(lambda _: "x"), max_tokens=200)
+    with pytest.raises(ToolGrammarError):
+        chat.bind_tools([wrong]).invoke("x")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from toolgrammar.core import Grammar, GrammarError, InvalidSchemaError
 
@@ -110,3 +111,13 @@ def test_what_is_no_schema_says_how_to_give_one(given: Any, hint: str) -> None:
     with pytest.raises(InvalidSchemaError, match="must be an object or a boolean") as caught:
         Grammar.from_json_schema(given)
     assert caught.value.hint and caught.value.hint.endswith(hint)
+
+
+def test_a_class_without_a_json_schema() -> None:
+    """Pydantic's error becomes ours."""
+
+    class Handler(BaseModel):
+        run: Callable[[int], int]
+
+    with pytest.raises(InvalidSchemaError, match="Handler has no JSON Schema"):
+        Grammar.from_json_schema(Handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 import re
@@ -212,9 +213,11 @@ def test_rollback_and_fork_restore_the_state(shape: tuple, choices: list[int]) -
         assert matcher.accept(allowed[choice % len(allowed)])
         masks.append(matcher.allowed_tokens())
     fork, last = matcher.fork(), masks[-1]
+    copies = copy.copy(matcher), copy.deepcopy(matcher)
     while len(masks) > 1:
         assert matcher.allowed_tokens() == masks.pop()
         matcher.rollback(1)
+    assert [each.allowed_tokens() for each in copies] == [last, last]
     assert matcher.allowed_tokens() == masks[0]
     assert fork.allowed_tokens() == last
     with pytest.raises(ValueError):

@@ -643,3 +643,32 @@ def test_a_component_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> No
         ("Bad0", "/$defs/Bad/properties/a/type"),
         ("Bad1", "/$defs/Bad/properties/a/type"),
     ]
+
+
+@pytest.mark.parametrize("word", ["oneOf", "anyOf"])
+@pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
+def test_a_discriminator_tells_open_alternatives_apart(word: str, version: str) -> None:
+    """Each alternative has the tags that ``mapping`` gives it, under the name or the address of its schema."""
+    base = {"type": "object", "required": ["kind"], "properties": {"kind": {"type": "string"}}}
+    dog = {"type": "object", "required": ["bark"], "properties": {"bark": {"type": "string"}}}
+    cat = {"type": "object", "properties": {"lives": {"type": "integer"}}}
+    components = {"Dog": {"allOf": [base, dog]}, "Cat": {"allOf": [base, cat]}}
+    pet = {
+        word: [{"$ref": f"#/components/schemas/{name}"} for name in components],
+        "discriminator": {"propertyName": "kind", "mapping": {"cat": "#/components/schemas/Cat", "dog": "Dog"}},
+    }
+    body = {"required": True, "content": {"application/json": {"schema": pet}}}
+    document = {
+        "openapi": version,
+        "paths": {"/pets": {"post": {"operationId": "create", "requestBody": body}}},
+        "components": {"schemas": components},
+    }
+    grammar = ToolSet(document).grammar(tool_choice="create", parallel=False)
+
+    def takes(value: Any) -> bool:
+        return grammar.matches(
+            f'<tool_call>\n{{"name": "create", "arguments": {{"body": {json.dumps(value)}}}}}\n</tool_call>'
+        )
+
+    assert takes({"kind": "dog", "bark": "w"}) and takes({"kind": "cat", "lives": 9}) and takes({"kind": "cat"})
+    assert not takes({"kind": "zebra"}) and not takes({"kind": "dog", "lives": 9}) and not takes({"kind": "dog"})
