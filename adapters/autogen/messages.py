@@ -122,7 +122,7 @@ def openai_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
             made.append(converted)
         else:
             keep = _LOST if reason.place.keyword == "$ref" else ""
-            warnings.warn(f"the tool {tool['name']!r} is left out: {reason}{keep}", stacklevel=2)
+            warnings.warn(f"the tool {tool.get('name')!r} is left out: {reason}{keep}", stacklevel=2)
     return made
 
 
@@ -136,7 +136,7 @@ def openai_tool(tool: Tool | ToolSchema) -> dict[str, Any]:
     """Return a tool or its schema as an OpenAI-style dict, from the tool's own argument type if possible."""
     if isinstance(tool, Mapping):
         return _shared.openai_tool({key: tool[key] for key in ("name", "description", "parameters") if key in tool})
-    if isinstance(tool, BaseTool) and type(tool).schema is BaseTool.schema:
+    if not hasattr(tool, "schema") or (isinstance(tool, BaseTool) and type(tool).schema is BaseTool.schema):
         return _shared.openai_tool(tool)
     return openai_tool(tool.schema)  # a tool that says itself what its schema is
 

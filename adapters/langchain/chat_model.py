@@ -168,6 +168,8 @@ class ChatToolGrammar(Saved, BaseChatModel):
         if unknown := sorted(map(str, set(values) - known)):
             settings = sorted({*_IDENTITY, *_shared.CONNECTION})
             raise ModelError(f"unknown settings {unknown}", hint=f"known are {settings}, and LangChain's own")
+        if "model" in values and "model_name" in values:
+            raise ModelError("model and model_name are one setting", hint="leave out model_name")
         connection = {name: values[name] for name in _shared.CONNECTION if name in values}
         rest = {name: value for name, value in values.items() if name not in connection}
         return {**rest, "options": _shared.loading_options(values.get("options"), connection)} if connection else rest

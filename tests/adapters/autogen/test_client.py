@@ -35,6 +35,7 @@ from toolgrammar.core import (
     Message,
     Model,
     ModelError,
+    SchemaError,
     TextPart,
     ToolCall,
     UnknownToolError,
@@ -478,3 +479,13 @@ async def test_agent_of_noise(noise: Model, seed: int) -> None:
     assert type(arguments["angle"]) is int
     assert arguments["axis"] in ("x", "y")
     assert type(arguments["fast"]) is bool
+
+
+async def test_what_is_no_tool_of_autogen() -> None:
+    """A function is a tool, as for its agents; what is none is an error of ours."""
+    client = ToolGrammarChatCompletionClient(model=ScriptedModel(lambda _: "x"), max_tokens=50)
+    assert openai_tool(turn)["function"]["name"] == "turn"  # type: ignore[arg-type]
+    with pytest.raises(SchemaError):
+        await client.create(HELLO, tools=[None])  # type: ignore[list-item]
+    with pytest.warns(UserWarning, match="is not a tool"):  # a workbench's schema is left out with a warning
+        await client.create(HELLO, tools=[{}])  # type: ignore[typeddict-item]

@@ -349,3 +349,10 @@ def test_models_are_loaded_once(noise: Model) -> None:
     seeded = ChatToolGrammar(model="embedded", options={"seed": 5})
     assert seeded.loaded.model() is seeded.loaded.model("embedded")
     assert seeded.loaded.model() is not load_model("embedded")
+
+
+def test_the_model_has_one_name() -> None:
+    """``model_name`` is another name of ``model``; both together would drop one unseen."""
+    assert ChatToolGrammar(model_name="embedded").model == "embedded"
+    with pytest.raises(ModelError, match="one setting"):
+        ChatToolGrammar(model="embedded", model_name="other")
