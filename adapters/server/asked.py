@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -254,10 +255,18 @@ def tool_kind(tool: Fields, custom: set[str] | None, also: Collection[str] = ())
 
     A tool of another type is run by its maker's own server, or known to its maker's models alone: it is declared here
     and not offered to the model, and the kind is empty.
+
+    Raises:
+        RequestError: the type is a misspelt one.
     """
     kind = tool.text("type", "function")
     if kind == "function" or (kind == "custom" and custom is not None) or kind in also:
         return str(kind)
+    known = ("function", "custom", *also)
+    meant = ["function"] if tool.has("function") else difflib.get_close_matches(str(kind), known, cutoff=0.85)
+    if meant:
+        path = tool.path("type")
+        raise RequestError(f"{path} is {kind!r}", field=path, hint=f"did you mean {meant[0]!r}?")
     tool.skip()
     return ""
 
@@ -357,9 +366,10 @@ def schema_of(fields: Fields | None) -> Any:
     if kind == "text":
         fields.end()
         return None
-    if kind == "json_object":
+    if kind == "json_object":  # llama.cpp's and others' has a schema
+        schema = closed_schema(fields) if fields.has("schema") else {"type": "object"}
         fields.end()
-        return {"type": "object"}
+        return schema
     inner = fields.inner("json_schema") or fields
     inner.ignore("name", "description")
     inner.one_of("strict", (bool,))

@@ -78,6 +78,11 @@ class Messages(Protocol):
         tools = distinct([tool for each in fields.objects("tools") if (tool := _tool(each, model)) is not None])
         choice, parallel = _choice(fields.inner("tool_choice"))
         effort, schema = _output(fields.inner("output_config"), model)
+        if fields.has("output_format"):  # its name in earlier versions
+            if schema is not None:
+                hint = "leave out output_format"
+                raise RequestError("output_format is output_config.format", field="output_format", hint=hint)
+            schema = _format(fields.inner("output_format"))
         thinking = _thinking(fields.inner("thinking"), budget)
         options = {
             **sampling(fields),
@@ -274,15 +279,20 @@ def _output(fields: Fields | None, model: Model) -> tuple[Any, Any]:
     if fields is None:
         return None, None
     effort = thinking_of(fields, "effort", model, optional=True)
-    form = fields.inner("format")
-    schema = None
-    if form is not None:
-        form.word("type", ("json_schema",))
-        form.required("schema")
-        schema = closed_schema(form)
-        form.end()
+    schema = _format(fields.inner("format"))
     fields.end()
     return effort, schema
+
+
+def _format(form: Fields | None) -> Any:
+    """Return the schema of a format; None: there is none."""
+    if form is None:
+        return None
+    form.word("type", ("json_schema",))
+    form.required("schema")
+    schema = closed_schema(form)
+    form.end()
+    return schema
 
 
 def _conversation(fields: Fields) -> tuple[tuple[Message, ...], str]:

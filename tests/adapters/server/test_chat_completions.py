@@ -103,6 +103,9 @@ def test_response_format_is_kept(noisy: openai.OpenAI) -> None:
         model="noise", messages=HELLO, response_format={"type": "json_object"}, seed=1, max_tokens=40
     )
     assert isinstance(json.loads(answer.choices[0].message.content or ""), dict)
+    form = {"type": "json_object", "schema": BOOKING}  # as llama.cpp has it
+    answer = noisy.chat.completions.create(model="noise", messages=HELLO, response_format=form, seed=1, max_tokens=120)
+    VALID.validate(json.loads(answer.choices[0].message.content or ""))
     with client(ScriptedModel(['{"name": "bell", "sizes": [1, 2]}'])) as made:
         parsed = made.chat.completions.parse(model="scripted", messages=HELLO, response_format=Part)
     assert parsed.choices[0].message.parsed == Part(name="bell", sizes=[1, 2])
@@ -402,3 +405,11 @@ def test_misspelt_keywords_of_clients_are_no_warnings(http: Callable[..., httpx.
     model = ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "f", {"a": "x"}),))] * 2)
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": [openai_tool("f", schema)]}
     assert http({"m": model}).post("/v1/chat/completions", json=body).status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["functon", "vendor"])
+def test_a_tool_of_a_misspelt_type_is_refused(noisy: openai.OpenAI, kind: str) -> None:
+    """What has a function is one: leaving it out would be a call less, unseen."""
+    tool: Any = {"type": kind, "function": {"name": "a", "parameters": {"type": "object"}}}
+    with pytest.raises(openai.BadRequestError, match="did you mean 'function'"):
+        noisy.chat.completions.create(model="noise", messages=HELLO, tools=[tool], max_tokens=5)

@@ -187,6 +187,11 @@ def test_output_follows_its_schema(noisy: anthropic.Anthropic) -> None:
     config: Any = {"format": {"type": "json_schema", "schema": BOOKING}}
     answer = noisy.messages.create(model="noise", max_tokens=120, messages=HELLO, output_config=config)
     VALID.validate(json.loads(answer.content[0].text))  # type: ignore[union-attr]
+    earlier: Any = {"output_format": config["format"]}
+    answer = noisy.messages.create(model="noise", max_tokens=120, messages=HELLO, extra_body=earlier)
+    VALID.validate(json.loads(answer.content[0].text))  # type: ignore[union-attr]
+    with pytest.raises(anthropic.BadRequestError, match="leave out output_format"):
+        noisy.messages.create(model="noise", max_tokens=9, messages=HELLO, output_config=config, extra_body=earlier)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
