@@ -78,8 +78,8 @@ def serve(
     Endpoints: the protocols, /v1/models, /health, /ready, and /metrics for Prometheus. The first lines on standard
     output say what to give to a client. Ctrl-C or SIGTERM lets running requests end.
 
-    Exit code: 0 stopped (143 by SIGTERM), 1 requests still ran after the grace, 2 a model cannot be loaded or the port is
-    taken.
+    Exit code: 0 stopped (143 by SIGTERM), 1 requests still ran after the grace, 2 a model cannot be loaded or the port
+    is taken.
     """
     from toolgrammar.adapters import _shared
     from toolgrammar.adapters.server import Limits, create_app
