@@ -42,7 +42,7 @@ def serve(
         typer.Argument(help="Addresses of models: 'smollm2', 'hf:NAME-OR-PATH', or NAME=ADDRESS."),
     ],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 takes a free one.", min=0, max=65535)] = 8000,
     api_key: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,10 +64,10 @@ def serve(
     max_waiting: Annotated[int, typer.Option(min=0, help="Maximum number of requests that wait; more get 429.")] = 256,
     max_body: Annotated[int, typer.Option(min=1, help="Maximum size of a request's body, in bytes.")] = 4 << 20,
     body_seconds: Annotated[
-        float, typer.Option(help="Seconds in which the head of a request, and its body, must arrive.")
+        float, typer.Option(help="Seconds in which the head of a request, and its body, must arrive.", min=1)
     ] = 30.0,
-    answer_seconds: Annotated[float, typer.Option(help="Seconds that one answer may take.")] = 600.0,
-    grace: Annotated[int, typer.Option(help="Seconds that running requests get at the end.")] = GRACE,
+    answer_seconds: Annotated[float, typer.Option(help="Seconds that one answer may take.", min=1)] = 600.0,
+    grace: Annotated[int, typer.Option(help="Seconds that running requests get at the end.", min=0)] = GRACE,
     log_level: Annotated[
         str,
         typer.Option(help="Log level: debug, info, warning or error; lines of JSON on stderr."),
