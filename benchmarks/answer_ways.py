@@ -5,10 +5,10 @@ after an error, under the grammar, and under the grammar with one thing changed 
 spacing, order of properties, prompt, a draft before the call, number of calls, jumps). Peers mask the logits of the
 same model for the same language (`peer_way`).
 
-A call is right as the leaderboard has it: its function is the one that is wanted, and each argument is one of the
-accepted values (``""`` accepts that it is left out); text is compared without case, spaces and punctuation. An answer
-is *valid* if it is exactly one call, whole, of a tool that was given, and its arguments satisfy the tool's schema by
-``jsonschema``.
+An answer is *valid* if it has calls, all of tools that were given, with arguments that satisfy the tool's schema by
+``jsonschema``; a call that the budget closed counts. A case without a judge of its own (`Case.check`) takes exactly one
+call, whole, and it is right as the leaderboard has it: its function is the one that is wanted, and each argument is one
+of the accepted values (``""`` accepts that it is left out); text is compared without case, spaces and punctuation.
 """
 
 from __future__ import annotations

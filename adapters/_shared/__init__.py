@@ -11,7 +11,7 @@ returns the answer in the framework's form. ``errors`` and ``to_their_message`` 
 
         def chat(self, messages, tools=(), tool_choice=None, response_format=None):
             with translated(errors):
-                schema = None if response_format is None else closed(schema_in(response_format))
+                schema = None if is_free(response_format) else closed(schema_in(response_format))
                 params = self._loaded.with_tools(self._params, [*map(openai_tool, tools)], tool_choice, schema)
                 conversation = [message_of(message) for message in messages]
                 request = Request(self._loaded.model(), conversation, params, validators_of(response_format))
@@ -52,7 +52,7 @@ from .loaded_model import (
     thinks,
 )
 from .logprobs import TELLING, TextTokens, beside, note, telling, text_tokens, vocabulary_of
-from .messages import closed, openai_tool, role_of, schema_in, tool_name
+from .messages import closed, is_free, openai_tool, role_of, schema_in, tool_name
 from .options import (
     CONNECTION,
     EFFORTS,
@@ -90,6 +90,7 @@ __all__ = [
     "generation_params",
     "guarantee",
     "image",
+    "is_free",
     "loading_options",
     "message_of",
     "missing",

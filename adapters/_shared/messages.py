@@ -42,6 +42,11 @@ def tool_name(tool: Mapping[str, Any]) -> str:
     return str(tool["function"]["name"])
 
 
+def is_free(response_format: Any) -> bool:
+    """Return True if a response format leaves a text answer free: there is none, or OpenAI's of a text."""
+    return response_format is None or response_format == {"type": "text"}
+
+
 def schema_in(response_format: Any) -> Any:
     """Return the schema in a response format of OpenAI; a class or a schema is returned as it is.
 

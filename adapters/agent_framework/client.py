@@ -181,7 +181,7 @@ def _class_of(options: Mapping[str, Any]) -> Any:
 def _format_of(options: Mapping[str, Any]) -> Any:
     """Return the response format; None: a text answer is free."""
     asked = options.get("response_format")
-    return None if asked == {"type": "text"} else asked
+    return None if _shared.is_free(asked) else asked
 
 
 class _Tokenizer:

@@ -75,7 +75,7 @@ def _in_extra(
         json_output = form
     elif form == {"type": "json_object"}:
         json_output = True
-    elif form is not None and form != {"type": "text"}:
+    elif not _shared.is_free(form):
         left["output_type"] = _shared.schema_in(form)
     return tool_choice if choice is None else choice, json_output, left
 

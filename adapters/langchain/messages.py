@@ -105,7 +105,7 @@ def response_schema(response_format: Any) -> dict[str, Any] | bool | None:
         ModelError: it is none of the forms that are known.
         SchemaError: the schema cannot be taken.
     """
-    if response_format is None or response_format == {"type": "text"}:
+    if _shared.is_free(response_format):
         return None
     if _is_tool(response_format):
         return _shared.closed(openai_tool(response_format)["function"]["parameters"])
