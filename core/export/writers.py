@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from ..errors import GrammarError, LimitError
@@ -18,6 +18,7 @@ from ..text_grammars.expressions import (
     Reference,
     Repeat,
     Sequence,
+    children,
     choice,
     sequence,
     walk,
@@ -340,16 +341,13 @@ def _substituted(root: str, rules: Mapping[str, Expression], sizes: dict[str, in
     def finished(name: str) -> Expression:
         """Return the body of a rule without references, computed once."""
         if name in opened:
-            raise GrammarError(
-                "the grammar is recursive, and has no form as a regular expression",
-                hint="export it as GBNF, EBNF or Lark",
-            )
+            raise _recursive()
         if name not in done:
             opened.add(name)
             done[name], sizes[name] = rewritten(rules[name])
             opened.discard(name)
             if sizes[name] > MAX_PATTERN:
-                raise LimitError(f"the pattern is longer than {MAX_PATTERN:,} characters", hint="export it as GBNF")
+                raise _too_long()
         return done[name]
 
     return finished(root)
@@ -359,11 +357,15 @@ def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
     """Return rules without right recursion between them, as of the states of automata: it is solved (Arden 1961).
 
     Raises:
-        LimitError: a solution is longer than `MAX_PATTERN`.
+        GrammarError: a rule refers to itself before the end of an alternative.
+        LimitError: a solution is longer than `MAX_PATTERN`, or all of them take too many steps.
     """
     rules = dict(exported.rules)
     edges = {name: [part.name for part in walk(body) if isinstance(part, Reference)] for name, body in rules.items()}
+    built = 0  # expressions, counted as trees
     for circle in circles_of(edges):
+        if any(_refers_inside(rules[name], set(circle)) for name in circle):
+            raise _recursive()
         for name in circle:
             steps, rest = _last(rules[name], name)
             if steps:
@@ -372,12 +374,41 @@ def _without_right_recursion(exported: ExportedRules) -> dict[str, Expression]:
                 if other != name:
                     ways, left = _last(rules[other], name)
                     if ways:
+                        solved = _size(rules[name]) * len(ways) + sum(map(_size, ways)) + sum(map(_size, left))
+                        built += solved
+                        if solved > MAX_PATTERN // 10 or built > MAX_PATTERN:
+                            raise _too_long()
                         rules[other] = choice(*(sequence(way, rules[name]) for way in ways), *left)
-                        if sum(1 for _ in walk(rules[other])) > MAX_PATTERN // 10:
-                            raise LimitError(
-                                f"the pattern is longer than {MAX_PATTERN:,} characters", hint="export it as GBNF"
-                            )
     return rules
+
+
+def _too_long() -> LimitError:
+    return LimitError(f"the pattern is longer than {MAX_PATTERN:,} characters", hint="export it as GBNF")
+
+
+def _recursive() -> GrammarError:
+    return GrammarError(
+        "the grammar is recursive, and has no form as a regular expression", hint="export it as GBNF, EBNF or Lark"
+    )
+
+
+def _size(expression: Expression) -> int:
+    """Return the number of parts of an expression: one that stands at several locations counts at each."""
+    return 1 + sum(map(_size, children(expression)))
+
+
+def _refers_inside(expression: Expression, names: Set[str]) -> bool:
+    """Return True if an expression refers to one of the rules, and not only at the end of its alternatives."""
+    for item in expression.items if isinstance(expression, Choice) else (expression,):
+        *before, last = item.items if isinstance(item, Sequence) and item.items else (item,)
+        if isinstance(last, Choice):
+            if _refers_inside(last, names):
+                return True
+        elif not isinstance(last, Reference):
+            before.append(last)
+        if any(isinstance(part, Reference) and part.name in names for each in before for part in walk(each)):
+            return True
+    return False
 
 
 def _last(expression: Expression, name: str) -> tuple[list[Expression], list[Expression]]:

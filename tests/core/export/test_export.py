@@ -229,6 +229,10 @@ def test_errors() -> None:
     """What is not regular has no regular expression; bytes that are no text have no form at all."""
     with pytest.raises(GrammarError, match="recursive"):
         GRAMMARS["tree"].to_regex()
+    with pytest.raises(GrammarError, match="recursive"):  # right recursion that embeds itself at the end
+        Grammar.from_gbnf('root ::= "x" b | "y"\nb ::= root "z"').to_regex()
+    with pytest.raises(LimitError, match="longer"):  # known before it is built: doing so took minutes
+        Grammar.xml(tags=["a", "b", "c"]).to_regex()
     deep = Grammar.from_gbnf(
         "root ::= r0\n" + "\n".join(f'r{n} ::= ("a" | "b" r{n + 1} "c") "d"?' for n in range(900)) + '\nr900 ::= "e"'
     )
