@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from typing import Any
 from weakref import WeakValueDictionary
 
 from toolgrammar.core.automaton.lazy_dfa import Workspace
@@ -30,6 +31,12 @@ class CallGrammars:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CallGrammars:
+        return self
+
+    def __reduce__(self) -> str | tuple[type[CallGrammars], tuple[()]]:
+        return "CALL_GRAMMARS" if self is CALL_GRAMMARS else (CallGrammars, ())
 
     def number(self, value: Hashable) -> int:
         """Return a small key for a value, a wire format say: it is hashed once, not for each tool."""
@@ -63,3 +70,23 @@ class CallGrammars:
 
 #: The cache of all tool sets that are given none.
 CALL_GRAMMARS = CallGrammars()
+
+
+class Derived:
+    """What a tool set derives from its tools, by key, made on first use. Pickled and deep copies are empty."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[Hashable, Any] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return the value of a key; of two threads that make it at once, both get the first one."""
+        with self._lock:
+            if key in self._known:
+                return self._known[key]
+        made = make()
+        with self._lock:
+            return self._known.setdefault(key, made)
+
+    def __reduce__(self) -> tuple[type[Derived], tuple[()]]:
+        return Derived, ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import Context, copy_context
 from dataclasses import replace
@@ -40,7 +39,7 @@ from toolgrammar.core.schema.read.reasoning_order import reasoning_first
 from toolgrammar.core.schema.scalars import dates
 
 from .argument_checker import ArgumentChecker
-from .call_grammars import CALL_GRAMMARS, CallGrammars
+from .call_grammars import CALL_GRAMMARS, CallGrammars, Derived
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .closed_schema import close_objects
 from .dialects import response_schema_of
@@ -132,13 +131,11 @@ class ToolSet:
         self._max_calls = max_calls
         self._strictness: dict[str, Strictness] = {self[name].name: value for name, value in (strictness or {}).items()}
         self._call_grammars = grammars
-        self._lock = threading.Lock()
+        self._derived = Derived()
         self._messages: tuple[Message, ...] | None = None
         self._names_only = False  # arguments of calls do not matter
         self._now: dict[str, Tool] | None = None
         self._context: Context | None = None
-        self._grammars: dict[Any, Grammar] = {}
-        self._checkers: dict[str, ArgumentChecker] = {}
         for name, reason in self._without_grammar():
             del self._tools[name]
             skipped.append(reason)
@@ -216,7 +213,7 @@ class ToolSet:
         if needs:
             made._messages = tuple(messages)
         else:
-            made._lock, made._grammars, made._checkers = self._lock, self._grammars, self._checkers
+            made._derived = self._derived
         made._context = copy_context()  # callables run in that of the request, whatever thread writes the answer
         return made
 
@@ -289,6 +286,9 @@ class ToolSet:
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_context": None}  # of a request, and of its thread
+
     def __repr__(self) -> str:
         return f"ToolSet({', '.join(self._tools)})"
 
@@ -359,17 +359,15 @@ class ToolSet:
         is_dated = any(tool.names_a_day for tool in turn.tools)
         day = dates.today() if is_dated else None
         key += (min_calls, max_calls, distinct, reasoning, day, other_spellings)  # type: ignore[assignment]
-        with self._lock:
-            made = self._grammars.get(key)
-        if made is None:
-            if is_dated:
-                turn = replace(turn, tools=tuple(tool.of_today() for tool in turn.tools))
-            if other_spellings and (others := OtherSpellings.beside(wire, turn.tools)).rows:
-                turn = replace(turn, other=others)
-            made = wire.with_reasoning(wire.grammar(turn), reasoning)
-            with self._lock:
-                made = self._grammars.setdefault(key, made)
-        return made
+
+        def made() -> Grammar:
+            tools = tuple(tool.of_today() for tool in turn.tools) if is_dated else turn.tools
+            other = OtherSpellings.beside(wire, tools) if other_spellings else None
+            spec = replace(turn, tools=tools, other=other if other and other.rows else turn.other)
+            return wire.with_reasoning(wire.grammar(spec), reasoning)
+
+        grammar: Grammar = self._derived.get(key, made)
+        return grammar
 
     def _turn(self, choice: str, parallel: bool, whitespace: Whitespace, schema: Any) -> TurnSpec:
         tools = tuple(self._offered().values())
@@ -816,10 +814,10 @@ class ToolSet:
     def _with(self, tools: Iterable[Tool]) -> ToolSet:
         """Return a set of some of these tools, which are not checked again."""
         made = copy.copy(self)
+        made._context = self._context
         made._tools = {tool.name: tool for tool in tools}
         made._strictness = {name: value for name, value in self._strictness.items() if name in made._tools}
-        made._lock = threading.Lock()
-        made._grammars, made._checkers, made._now = {}, {}, None
+        made._derived, made._now = Derived(), None
         return made
 
     def _without_grammar(self) -> list[tuple[str, ToolGrammarError]]:
@@ -884,13 +882,12 @@ class ToolSet:
         return replace(message.tool_calls[0], id=call.id)
 
     def _checker(self, name: str) -> ArgumentChecker:
-        with self._lock:
-            checker = self._checkers.get(name)
-            if checker is None:
-                tool = self._tools[name] if self._messages is None else self._offered().get(name, self._tools[name])
-                checker = ArgumentChecker(tool, additional_properties=self._is_open(name))
-                self._checkers[name] = checker
-            return checker
+        def made() -> ArgumentChecker:
+            tool = self._tools[name] if self._messages is None else self._offered().get(name, self._tools[name])
+            return ArgumentChecker(tool, additional_properties=self._is_open(name))
+
+        checker: ArgumentChecker = self._derived.get(name, made)
+        return checker
 
     def _is_open(self, name: str) -> bool:
         strictness = self._strictness.get(name)

@@ -529,6 +529,9 @@ class Matcher:
     def __deepcopy__(self, memo: dict[int, Any]) -> Matcher:
         return self.fork()
 
+    def __reduce__(self) -> str:
+        raise TypeError("a Matcher cannot be pickled: pickle its Grammar and its text, and advance a new matcher")
+
     def forced_bytes(self) -> bytes:
         """Return the longest bytes that every completion starts with (at most 4,096); empty if there is a choice."""
         if self._state == encoding.FINISHED:
@@ -724,6 +727,15 @@ class Constraint:
 
     def __repr__(self) -> str:
         return f"Constraint({self.vocabulary!r}, {self.byte_count():,} bytes)"
+
+    def __copy__(self) -> Constraint:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Constraint:
+        return self  # shared by all its matchers, as it is
+
+    def __reduce__(self) -> str:
+        raise TypeError("a Constraint cannot be pickled: pickle its Grammar, and call its bind(vocabulary)")
 
     @property
     def program(self) -> Program:

@@ -305,8 +305,13 @@ def test_thousands_of_tools_with_the_same_names(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_tools_can_be_copied_and_pickled() -> None:
-    """What is remembered with a tool does not hinder copies."""
-    ToolSet(POOL[:1]).grammar()
+    """What is remembered with a tool, and with a set of tools, does not hinder copies."""
+    tools = ToolSet(POOL[:1], max_calls=3)
+    grammar = tools.grammar()
+    for same in (copy.copy(tools), copy.deepcopy(tools), pickle.loads(pickle.dumps(tools))):
+        assert same == tools and same.grammar() == grammar
+        with pytest.raises(ToolGrammarError):
+            same.validate({"name": tools.names[0], "arguments": {"no such argument": 1}})
     one = POOL[0]
     assert copy.deepcopy(one) == one == pickle.loads(pickle.dumps(one))
     assert copy.deepcopy(one).identity == one.identity

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import itertools
+import pickle
 import re
 import weakref
 from functools import lru_cache
@@ -222,6 +223,15 @@ def test_rollback_and_fork_restore_the_state(shape: tuple, choices: list[int]) -
     assert fork.allowed_tokens() == last
     with pytest.raises(ValueError):
         matcher.rollback(1)
+
+
+def test_what_is_bound_is_not_pickled() -> None:
+    """A constraint is shared by its copies; what to pickle instead of one, or of a matcher, is said."""
+    constraint = Grammar.literal("a").bind(VOCABULARY)
+    assert copy.copy(constraint) is constraint is copy.deepcopy(constraint)
+    for bound in (constraint, constraint.matcher()):
+        with pytest.raises(TypeError, match="pickle its Grammar"):
+            pickle.dumps(bound)
 
 
 def test_control_tokens_are_not_text() -> None:
