@@ -327,7 +327,8 @@ class _Server:
             RequestError: it is no JSON, too large, has too many values, or does not arrive in time.
         """
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":  # others come from web pages without the browser asking us first
+        # A browser sends other types for a web page without asking us first, and says so. `curl -d` sends them, too.
+        if kind != "application/json" and any(name in request.headers for name in ("origin", "sec-fetch-site")):
             raise RequestError(
                 f"the content type is {kind!r}", hint="send 'Content-Type: application/json'", status=415
             )

@@ -211,7 +211,13 @@ def sampling(fields: Fields) -> dict[str, Any]:
     """Return the sampling options that protocols name as we do, and the extensions."""
     names = ("temperature", "top_p", "seed", *EXTENSIONS)
     numbers = {name: fields.number(name) for name in names}
-    return {**numbers, "grammar": fields.one_of("grammar", (str, dict)), **own_options(fields)}
+    return {**numbers, "seed": seed_of(numbers["seed"]), "grammar": fields.one_of("grammar", (str, dict)), **own_options(fields)}
+
+
+def seed_of(value: Any) -> Any:
+    """Return a seed as models here take it: -1 is any seed, as for llama.cpp and vLLM; 64 bits may have a sign."""
+    is_negative = isinstance(value, int) and -(2**63) <= value < 0
+    return (None if value == -1 else value % 2**64) if is_negative else value
 
 
 def own_options(fields: Fields) -> dict[str, Any]:

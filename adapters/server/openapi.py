@@ -31,7 +31,7 @@ _OWN["tools_in_prompt"] = {"enum": [*get_args(ToolsInPrompt)]}
 _SAMPLING: dict[str, Any] = {
     "toolgrammar": {"type": "object", "properties": _OWN, "additionalProperties": False},
     "temperature": {"type": "number", "minimum": 0},
-    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "top_p": {"type": "number", "minimum": 0, "maximum": 1},
     "seed": {"type": "integer"},
     "top_k": {"type": "integer", "minimum": 0},
     "min_p": {"type": "number", "minimum": 0, "maximum": 1},
@@ -268,7 +268,7 @@ _STATUSES = {
     "404": "there is no such model or response",
     "408": "the body did not arrive in time",
     "413": "the body or its schemas are too large",
-    "415": "the content type is not application/json",
+    "415": "a browser's content type is not application/json",
     "429": "too many requests wait",
     "500": "an internal error",
     "502": "the model's own server failed",

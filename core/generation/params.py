@@ -157,7 +157,7 @@ class GenerateParams:
     Attributes:
         max_tokens: token budget of the output; None: the rest of the context window (at most 2,048).
         temperature: 0 is greedy.
-        top_p: keep the smallest set of tokens with this much probability.
+        top_p: keep the smallest set of tokens with this much probability; 0: the most likely one.
         top_k: keep this many tokens; 0 keeps all.
         min_p: drop tokens below this share of the most likely one's probability.
         repetition_penalty: divides the positive logits, and multiplies the others, of tokens in the prompt or the

@@ -60,7 +60,7 @@ def _is_thinking(value: Any) -> bool:
 RANGES: Ranges = {
     "max_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "a whole number from 1, or None"),
     "temperature": (lambda value: is_number(value) and value >= 0, "a number from 0 (greedy)"),
-    "top_p": (lambda value: is_number(value) and 0 < value <= 1, "a number above 0, at most 1"),
+    "top_p": (lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "top_k": (lambda value: is_whole(value) and value >= 0, "a whole number from 0 (keeps all)"),
     "min_p": (lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "repetition_penalty": (lambda value: is_number(value) and value > 0, "more than 0; 1 changes nothing"),

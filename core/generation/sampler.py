@@ -170,12 +170,14 @@ def kept(
         params: the options.
 
     Law: sort by descending weight, then position; keep the first ``top_k``; of these, the shortest prefix with at least
-    ``top_p`` of their weight; of these, the positions with at least ``min_p`` of the greatest weight.
+    ``top_p`` of their weight, and at least one; of these, the positions with at least ``min_p`` of the greatest weight.
     """
     keep: npt.NDArray[np.bool_] | None = None
     if 0 < params.top_k < len(scaled):
         keep = _greatest(scaled, params.top_k)
-    if params.top_p < 1.0:
+    if params.top_p == 0:
+        keep = _greatest(scaled, 1)
+    elif params.top_p < 1.0:
         keep = _nucleus(scaled, weights if keep is None else weights * keep, params.top_p)
     if params.min_p > 0.0:
         likely: npt.NDArray[np.bool_] = weights >= params.min_p

@@ -30,7 +30,7 @@ from toolgrammar.core.conversation import (
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
-from ..asked import Asked, Served, closed_schema, own_options, require_images, thinking_of, tools_of
+from ..asked import Asked, Served, closed_schema, own_options, require_images, seed_of, thinking_of, tools_of
 from ..failures import Failure
 from ..fields import Fields, RequestError
 from .base import Protocol, StreamWriter, line
@@ -241,6 +241,7 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 def _sampling(fields: Fields, model: Model) -> dict[str, Any]:
     options: dict[str, Any] = {ours: fields.number(theirs) for theirs, ours in _OPTIONS.items()}
+    options["seed"] = seed_of(options["seed"])
     budget = fields.whole("num_predict")
     options["max_tokens"] = None if budget in (-1, -2) else budget
     options["stop"] = fields.one_of("stop", (str, list))

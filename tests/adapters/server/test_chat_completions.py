@@ -172,6 +172,21 @@ def test_responses_have_the_types_of_the_sdk(noise: Model, http: Callable[..., h
             assert len(calls) == len(choice.message.tool_calls or ())
 
 
+def test_edges_of_sampling(noise: Model, http: Callable[..., httpx.Client]) -> None:
+    """``top_p: 0`` is the most likely token; a negative seed is a seed, but for -1, which is any."""
+    plain = http({"noise": noise})
+
+    def answer(**options: Any) -> str:
+        asked = {"model": "noise", "messages": HELLO, "max_tokens": 20, "temperature": 1.3, **options}
+        return str(plain.post("/v1/chat/completions", json=asked).json()["choices"][0]["message"]["content"])
+
+    assert answer(top_p=0) == answer(temperature=0)
+    assert answer(seed=-5) == answer(seed=-5) != answer(seed=5)
+    assert len({answer(seed=-1) for _ in range(4)}) > 1
+    ollama = {"model": "noise", "messages": HELLO, "stream": False, "options": {"num_predict": 20, "seed": -1}}
+    assert plain.post("/api/chat", json=ollama).status_code == 200
+
+
 def test_reasoning_comes_apart(thinking: Model) -> None:
     """Reasoning is in a field of its own, whole and streamed."""
     with client(thinking) as made:
@@ -209,7 +224,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"guided_json": {}}, "guided_json"),
     ({"temperature": "hot"}, "temperature"),
     ({"temperature": -1}, "temperature"),
-    ({"top_p": 0}, "top_p"),
+    ({"top_p": -0.1}, "top_p"),
+    ({"seed": -(2**64)}, "seed"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"max_tokens": True}, "max_tokens"),
     ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens"),

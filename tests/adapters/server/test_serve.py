@@ -139,8 +139,9 @@ def test_a_fault_client(server: Running) -> None:
     status = re.compile(rb"^HTTP/1.1 (\d+)")
     cases = [
         (b"\x00\xff garbage \r\n\r\n", b"400"),
-        (post(b"", "Content-Length: 0"), b"415"),
-        (post(b"{}", "Content-Type: text/plain", "Content-Length: 2"), b"415"),
+        (post(b"", "Content-Length: 0"), b"400"),
+        (post(b"{}", "Content-Type: text/plain", "Origin: null", "Content-Length: 2"), b"415"),
+        (post(b"{}", "Sec-Fetch-Site: cross-site", "Content-Length: 2"), b"415"),
         (post(b"nothing", json_type, "Content-Length: 7"), b"400"),
         (post(b'{"a": NaN}', json_type, "Content-Length: 10"), b"400"),
         (post(b"\xff\xfe{}", json_type, "Content-Length: 4"), b"400"),

@@ -24,7 +24,7 @@ def law(params: GenerateParams) -> dict[int, float]:
     total = sum(weights.values())
     kept, mass = {}, 0.0
     for token in ranked:
-        if mass >= params.top_p:
+        if kept and mass >= params.top_p:
             break
         kept[token] = weights[token] / total
         mass += kept[token]
@@ -42,6 +42,7 @@ def law(params: GenerateParams) -> dict[int, float]:
         GenerateParams(temperature=1.0, top_p=0.8, seed=4),
         GenerateParams(temperature=1.0, min_p=0.3, seed=5),
         GenerateParams(temperature=2.0, top_k=3, top_p=0.9, min_p=0.2, seed=6),
+        GenerateParams(temperature=1.0, top_p=0, seed=7),
     ],
     ids=str,
 )
@@ -81,7 +82,7 @@ def sorted_cut(weights: list[float], params: GenerateParams) -> set[int]:
     total = fsum(weights[place] for place in ranked)
     found = set()
     for count, place in enumerate(ranked):
-        if params.top_p < 1.0 and fsum(weights[each] for each in ranked[:count]) >= params.top_p * total:
+        if count and params.top_p < 1.0 and fsum(weights[each] for each in ranked[:count]) >= params.top_p * total:
             break
         if weights[place] >= params.min_p * weights[ranked[0]]:
             found.add(place)
@@ -111,6 +112,7 @@ def test_what_is_kept_is_what_sorting_keeps(shape: str, few: int, monkeypatch: p
     for top_k, top_p, min_p in [
         (0, 0.5, 0.0), (0, 0.95, 0.0), (0, 1e-6, 0.0), (0, 0.999999, 0.0), (1, 1.0, 0.0), (40, 1.0, 0.0),
         (899, 1.0, 0.0), (2000, 0.7, 0.0), (0, 1.0, 0.05), (0, 1.0, 1.0), (0, 1.0, 1e-9), (300, 0.3, 0.01),
+        (0, 0.0, 0.0), (40, 0.0, 0.0),
     ]:  # fmt: skip
         params = GenerateParams(temperature=1.0, top_k=top_k, top_p=top_p, min_p=min_p)
         scaled = SHAPES[shape](random)
