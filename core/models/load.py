@@ -130,7 +130,8 @@ def _address_meant(uri: str) -> str:
     if re.fullmatch(r"latest|[\w.-]*\d[\w.-]*", rest):  # a name and a tag, as Ollama has them
         return f"a model of Ollama is 'gguf:ollama/{uri}' (in this process) or 'ollama:{uri}' (on its server)"
     names = ("smollm2", "needle", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
-    remote = ("openai:MODEL@http://HOST:PORT/v1", "anthropic:MODEL", "gemini:MODEL", "bedrock:MODEL")
+    own = {"openai": "openai:MODEL@http://HOST:PORT/v1"}
+    remote = (own.get(scheme, f"{scheme}:MODEL") for scheme in SERVERS)
     known = ", ".join(map(repr, (*names, "mlx:NAME-OR-PATH", *remote)))
     return f"known ones: {known}"
 

@@ -258,9 +258,12 @@ class Responses(Protocol):
         held = _held(asked)
         told = _shared.text_tokens(asked.details["vocabulary"], answer.tokens, answer.text) or []
         thoughts, seals = answer.message.reasoning, asked.details["seals"]
+        is_cut = answer.finish_reason == "length" and not answer.tool_calls
+        last = "incomplete" if is_cut else "completed"
+        status = "completed" if answer.text else last
         output = [
-            *([_reasoning(openai_form.new_id("rs_"), thoughts, seals=seals)] if thoughts else []),
-            *([_text(openai_form.new_id("msg_"), answer.text, logprobs=told)] if answer.text else []),
+            *([_reasoning(openai_form.new_id("rs_"), thoughts, status, seals=seals)] if thoughts else []),
+            *([_text(openai_form.new_id("msg_"), answer.text, last, told)] if answer.text else []),
             *(
                 _call(openai_form.new_id("fc_"), call, asked.details)
                 for call in answer.tool_calls
@@ -753,7 +756,7 @@ class _Events(StreamWriter):
             yield self._inner("response.function_call_arguments.done", **done)
             yield from self._done(item)
         elif isinstance(event, Finish):
-            yield from self._close()
+            yield from self._close("incomplete" if event.reason == "length" else "completed")
             message = self._built.message()
             cut = _shared.cut_places(message, event.cut)
             response = {**self._head, **_end(event.reason, event.usage, self._output)}
@@ -811,7 +814,7 @@ class _Events(StreamWriter):
         yield self._inner("response.custom_tool_call_input.done", input=item["input"])
         yield from self._done(item)
 
-    def _close(self) -> Iterable[str]:
+    def _close(self, status: str = "completed") -> Iterable[str]:
         """End the open item of text, if there is one."""
         if self._kind not in ("reasoning", "message"):
             return
@@ -820,9 +823,9 @@ class _Events(StreamWriter):
         yield self._inner(word, content_index=0, text=self._text, **({"logprobs": self._told} if is_text else {}))
         yield self._inner("response.content_part.done", content_index=0, part=self._part())
         yield from self._done(
-            _text(self._id, self._text, logprobs=self._told)
+            _text(self._id, self._text, status, logprobs=self._told)
             if is_text
-            else _reasoning(self._id, self._text, seals=self._asked.details["seals"])
+            else _reasoning(self._id, self._text, status, seals=self._asked.details["seals"])
         )
 
     def _done(self, item: dict[str, Any]) -> Iterable[str]:

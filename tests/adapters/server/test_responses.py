@@ -151,6 +151,10 @@ def test_responses_have_the_types_of_the_sdk(
                 deltas[event.item_id] = deltas.get(event.item_id, "") + event.delta
         texts = [item.arguments if item.type == "function_call" else item.content[0].text for item in last.output]
         assert list(deltas.values()) == texts
+        assert [item.status for item in last.output] == [item.status for item in whole.output]
+        if whole.output[-1].type != "function_call":  # a call that the budget closed is whole
+            assert whole.output[-1].status == whole.status
+        assert {item.status for item in whole.output[:-1]} <= {"completed"}
         if name == "cut":
             assert whole.status == "incomplete" and last.toolgrammar["cut"]
             with pytest.raises(ValueError, match="Extra data"):
