@@ -211,7 +211,12 @@ def sampling(fields: Fields) -> dict[str, Any]:
     """Return the sampling options that protocols name as we do, and the extensions."""
     names = ("temperature", "top_p", "seed", *EXTENSIONS)
     numbers = {name: fields.number(name) for name in names}
-    return {**numbers, "seed": seed_of(numbers["seed"]), "grammar": fields.one_of("grammar", (str, dict)), **own_options(fields)}
+    return {
+        **numbers,
+        "seed": seed_of(numbers["seed"]),
+        "grammar": fields.one_of("grammar", (str, dict)),
+        **own_options(fields),
+    }
 
 
 def seed_of(value: Any) -> Any:

@@ -50,6 +50,19 @@ _CONSTRAINTS: Mapping[str, str] = {
 }
 
 
+#: Unknown fields that describe a result of a tool. A schema in another one is a constraint that would be lost.
+_OF_RESULTS = frozenset({"output_schema", "outputSchema", "output", "outputs", "response", "returns", "result"})
+_SCHEMA_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+_SCHEMA_KEYWORDS = frozenset({"properties", "$ref", "$defs", "anyOf", "oneOf", "allOf", "enum"})
+
+
+def _is_schema(value: Any) -> bool:
+    """Return True if a value of an unknown field looks like a JSON Schema."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    is_typed = isinstance(kind, str) and kind in _SCHEMA_TYPES
+    return is_typed or (isinstance(value, dict) and not _SCHEMA_KEYWORDS.isdisjoint(value))
+
+
 class RequestError(ToolGrammarError, code="request"):
     """A field of a request is wrong, unknown, or asks for what the server cannot do.
 
@@ -234,8 +247,8 @@ class Fields:
         """Take the fields that are left, which the server does not know: they have no effect, and are named as such.
 
         Raises:
-            RequestError: one of them is a constraint in another server's words, or nearly the name of a known field, or
-                the request has more than `MAX_UNKNOWN` of different names.
+            RequestError: one of them is a constraint in another server's words, or a schema, or nearly the name of a
+                known field, or the request has more than `MAX_UNKNOWN` of different names.
         """
         if not self._left:
             return
@@ -243,6 +256,9 @@ class Fields:
         for name in self._left:
             if name in _CONSTRAINTS and self._path in ("", "options"):
                 self._refuse_unknown(name, _CONSTRAINTS[name])
+            is_history = self._path.startswith(("messages[", "input["))
+            if not is_history and name not in _OF_RESULTS and _is_schema(self._left[name]):
+                self._refuse_unknown(name, _SCHEMA)
             if (name, known) in self._unknown:
                 continue
             if len(self._unknown) == MAX_UNKNOWN:

@@ -292,3 +292,32 @@ def test_a_search_of_the_clients_own_tools_names_what_it_found(http: Callable[..
     answer = http({"m": model}).post("/v1/messages", json=body)
     assert answer.status_code == 200, answer.text
     assert model.requests[-1][-1].text == "mcp__files__read"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("chat/completions", {**CHAT, "response_format": {"type": "json_object", "shema": BOOKING}}, "response_format.shema"),
+        ("chat/completions", {**CHAT, "answer_form": BOOKING}, "answer_form"),
+        (
+            "chat/completions",
+            {**CHAT, "tools": [{"type": "function", "function": {"name": "f"}, "input_schema": BOOKING}]},
+            "tools[0].input_schema",
+        ),
+        ("responses", {**RESPONSES, "tools": [{"type": "function", "name": "f", "args": BOOKING}]}, "tools[0].args"),
+        ("responses", {**RESPONSES, "text": {"shape": {"anyOf": [BOOKING]}}}, "text.shape"),
+        ("messages", {**MESSAGES, "tools": [{"name": "f", "input_schema": BOOKING, "more": BOOKING}]}, "tools[0].more"),
+    ],
+)  # fmt: skip
+def test_a_schema_in_an_unknown_field_is_an_error(
+    http: Callable[..., httpx.Client], path: str, body: dict[str, Any], field: str
+) -> None:
+    """A constraint is not lost; a schema of results constrains nothing, and neither does one in the history."""
+    client = http({"m": ScriptedModel(["x"])})
+    answer = client.post(f"/v1/{path}", json={"model": "m", **body})
+    assert answer.status_code == 400 and field in answer.text and "not known" in answer.text
+    told = {"type": "function", "function": {"name": "f", "output_schema": BOOKING}}
+    said = [{"role": "user", "content": "x", "made_by": BOOKING}]
+    assert (
+        client.post("/v1/chat/completions", json={"model": "m", "messages": said, "tools": [told]}).status_code == 200
+    )
