@@ -498,6 +498,11 @@ def test_the_constructor_takes_whatever_from_any_takes() -> None:
     assert ToolSet(None) == ToolSet() == ToolSet([])
     with pytest.raises(SchemaError, match="cannot make a tool of a value of the type int"):
         ToolSet(5)
+    with pytest.raises(SchemaError, match="NoneType"):  # what a function without a value gave
+        ToolSet([find, None])
+    for kind in (int | None, int | str, list[int], Callable[[], int]):
+        with pytest.raises(SchemaError, match="cannot make a tool of the type"):
+            ToolSet([kind])
 
 
 def test_any_is_required() -> None:

@@ -36,7 +36,7 @@ def tools_from_any(source: Any, *, skip: bool = False) -> ToolList:
     """
     tools: list[Tool] = []
     skipped: list[ToolGrammarError] = []
-    waiting = [source]
+    waiting = [] if source is None else [source]
     opened: dict[int, Any] = {}
     while waiting:
         part = waiting.pop()
@@ -72,9 +72,7 @@ def _read(source: Any) -> list[Tool] | _Parts:
 
 
 def _tool(source: Any) -> list[Tool] | None:
-    """Return a tool itself, and no tools for None."""
-    if source is None:
-        return []
+    """Return a tool itself."""
     return [source] if isinstance(source, Tool) else None
 
 

@@ -41,14 +41,14 @@ from .docstrings import read_docstring
 from .typed_dicts import readable
 
 _UNPACK = (typing_extensions.Unpack, getattr(typing, "Unpack", typing_extensions.Unpack))
-_REQUIRED = (
-    typing_extensions.Required,
-    getattr(typing, "Required", typing_extensions.Required),
-    typing_extensions.NotRequired,
-    getattr(typing, "NotRequired", typing_extensions.NotRequired),
+_REQUIRED, _NOT_REQUIRED, _READ_ONLY = (
+    (own := getattr(typing_extensions, name), getattr(typing, name, own))
+    for name in ("Required", "NotRequired", "ReadOnly")
 )
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _ABSENT: Any = object()
+#: Modules of the origins of types that have no fields: ``Optional[int]``, ``list[int]``, ``Callable[[], int]``.
+_OF_TYPES = ("typing", "typing_extensions", "types", "builtins", "collections", "collections.abc")
 
 
 class ArgumentsJsonSchema(PydanticJsonSchema):
@@ -116,7 +116,14 @@ def tool_from_function(
 
 
 def recognise(source: Any) -> list[Tool] | None:
-    """Return the tool that a callable is, None for anything else."""
+    """Return the tool that a callable is, None for anything else.
+
+    Raises:
+        SchemaError: it is a type such as ``Optional[int]``, which can be called, and is no function.
+    """
+    origin = typing.get_origin(source)
+    if origin is not None and getattr(origin, "__module__", "typing") in _OF_TYPES:
+        raise SchemaError(f"cannot make a tool of the type {source}", hint="pass a function or a class with fields")
     return [tool_from_function(source)] if callable(source) else None
 
 
@@ -259,8 +266,8 @@ def _unpacked(cls: Any, tool: str) -> dict[str, inspect.Parameter]:
     for key, hint in hints.items():
         required = key in cls.__required_keys__
         # Said in a postponed annotation, the class itself did not notice it.
-        while (origin := typing_extensions.get_origin(hint)) in _REQUIRED:
-            required = origin in _REQUIRED[:2]
+        while (origin := typing_extensions.get_origin(hint)) in (*_REQUIRED, *_NOT_REQUIRED, *_READ_ONLY):
+            required = origin in _REQUIRED or (required and origin in _READ_ONLY)
             (hint,) = typing_extensions.get_args(hint)
         # What is left out is not passed on: the default only makes it optional.
         result[key] = _optional(key, readable(hint), inspect.Parameter.empty if required else _ABSENT)

@@ -13,6 +13,7 @@ from ..keywords.objects import undeclared
 from ..lower.lowering import Lowering
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, Shape, map_subschemas, subschemas
 from ..read.located import Located
+from ..scalars.numbers import MAX_DIGITS
 
 #: Maximum number of smaller schemas that are tried to find the contradicting keywords.
 MAX_TRIALS = 40
@@ -188,6 +189,9 @@ class _Search:
         if needed.get("type") == "integer" and self._is_proved_empty(located, {**needed, "type": "number"}):
             needed["type"] = "number"
         shown = _shown(schema, needed)
+        if any(map(_is_beyond_digits, needed.values())):
+            most = f"numbers are written with at most {MAX_DIGITS} digits before the point and {MAX_DIGITS} after it"
+            return self._error(f"{' and '.join(shown)}: {most}", "give another bound, or leave it out", located)
         if len(shown) == 1:
             keyword = next(word for word in needed if word != "type" or len(needed) == 1)
             return self._error(f"{shown[0]} allows no value", f"change or remove {keyword}", located, keyword)
@@ -264,6 +268,12 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
         else:
             changed[keyword] = value
     return changed
+
+
+def _is_beyond_digits(value: Any) -> bool:
+    """Return True for a bound that no number near it meets, because it would be too long."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and value != 0 and not 10**-MAX_DIGITS <= abs(value) < 10**MAX_DIGITS
 
 
 def _shown(schema: Mapping[str, Any], needed: Mapping[str, Any]) -> list[str]:

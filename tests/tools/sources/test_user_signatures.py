@@ -168,7 +168,8 @@ def test_descriptions_in_annotations() -> None:
 class Options(TypedDict, total=False):
     """Options."""
 
-    loud: typing_extensions.Required[bool]
+    loud: typing_extensions.Required[typing_extensions.ReadOnly[bool]]
+    fast: typing_extensions.ReadOnly[bool]
     times: Annotated[int, Field(ge=1, description="How often.")]
 
 
