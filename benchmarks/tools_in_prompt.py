@@ -22,7 +22,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,8 @@ def main() -> int:
     parser.add_argument("--tools", default="0,10,100,1000", help="numbers of tools beside the request's own")
     parser.add_argument("--ways", default=",".join(WAYS).replace("names, nothing", "names; nothing"))
     parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
+    parser.add_argument("--known", action="store_true", help="only the requests that the sheets have for all cells")
+    parser.add_argument("--name", default=None, help="the model's name in the results")
     parser.add_argument("--keep", default=None, metavar="NAME", help="write benchmarks/results/NAME.json and .md")
     options = parser.parse_args()
     loading = {"prefix_cache": options.prefix_cache << 20}
@@ -167,14 +169,23 @@ def main() -> int:
     counts = [int(count) for count in options.tools.split(",")]
     ways = [way.replace(";", ",") for way in options.ways.split(",")]
     cells: dict[tuple[int, str], list[Sheet]] = {(count, way): [] for count in counts for way in ways}
+    if options.known:
+        found = {
+            cell: {key[3]: one for key, one in sheets.items() if key[:3] == key_of(options, *cell)} for cell in cells
+        }
+        long = {cell for cell, answers in found.items() if any("overflow" in one for one in answers.values())}
+        ids = [case.id for case, _ in chosen if all(case.id in found[cell] for cell in cells if cell not in long)]
+        answered = {
+            cell: [*found[cell].values()] if cell in long else [found[cell][id] for id in ids] for cell in cells
+        }
+        return kept(options, len(ids), answered)
     others = {count: distractors(count) for count in counts}
     with load_model(options.model, **loading) as model:
-        window = model.context_window
         for number, (case, messages) in enumerate(chosen, 1):  # all ways of a request together: a stopped run has pairs
             for (count, way), answers in cells.items():
                 if answers and "overflow" in answers[-1]:
                     continue  # the prompts of the other requests have the same distractors
-                key = (options.model, str(count), way, case.id)
+                key = (*key_of(options, count, way), case.id)
                 if key not in sheets:
                     sheets[key] = answer(model, case, messages, others[count], way)
                     if options.sheets is not None:
@@ -182,8 +193,19 @@ def main() -> int:
                             file.write(json.dumps([key, sheets[key]]) + "\n")
                 answers.append(sheets[key])
             print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
+    return kept(options, len(chosen), cells)
+
+
+def key_of(options: argparse.Namespace, count: int, way: str) -> tuple[str, ...]:
+    """Return what the keys of a cell's answers have in common."""
+    return options.model, str(count), way
+
+
+def kept(options: argparse.Namespace, asked: int, cells: Mapping[tuple[int, str], Sequence[Sheet]]) -> int:
+    """Show the table, and keep it if it is asked for."""
     rows = [summary(count, way, answers) for (count, way), answers in cells.items()]
-    report = {"model": options.model.rpartition("/")[2], "context": window, "requests": len(chosen), "cells": rows}
+    name = options.name or options.model.rpartition("/")[2]
+    report = {"model": name, "context": options.context, "requests": asked, "cells": rows}
     show(options.keep or "tools_in_prompt", report, table_of(report), keep=options.keep is not None)
     return 0
 
