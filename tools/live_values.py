@@ -9,7 +9,9 @@ from typing import Any
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Message, ToolCall
 from toolgrammar.core.conversation.bound import of_conversation
 from toolgrammar.core.dependent.live import Reading, read_open
-from toolgrammar.core.errors import LiveValuesError, Place
+from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
+from toolgrammar.core.grammar import Grammar
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS, GRAMMAR
 
 from .formats import FormatParser, WireFormat
 from .tool import Tool
@@ -67,10 +69,17 @@ class CallReader:
         return None, []
 
 
-def has_no_value(parameters: Any) -> list[str]:
-    """Return the required parameters that no value satisfies, as `of_conversation` left them."""
+def has_no_value(parameters: Any, messages: Sequence[Message]) -> list[str]:
+    """Return the required parameters that no value of a conversation satisfies."""
     properties = parameters.get("properties", {})
-    return [name for name in parameters.get("required", ()) if _is_false(properties.get(name, True))]
+    named = {key: parameters[key] for key in ("$schema", "$defs", "definitions") if key in parameters}
+    found = []
+    for name in parameters.get("required", ()):
+        schema = properties.get(name, True)
+        bound = of_conversation(schema, messages)
+        if bound is not schema and not _has_value(bound) and (_is_false(bound) or _is_empty(bound, named)):
+            found.append(name)
+    return found
 
 
 def _is_false(schema: Any) -> bool:
@@ -84,9 +93,32 @@ def _is_false(schema: Any) -> bool:
     return bool(alternatives) and all(map(_is_false, alternatives or ()))
 
 
+def _has_value(schema: Any) -> bool:
+    """Return True if a schema is one of values or copies of a conversation, as `of_conversation` wrote it, with nothing
+    beside that may exclude all of them."""
+    if not isinstance(schema, Mapping):
+        return False
+    alternatives, parts = schema.get("anyOf"), schema.get("allOf", ({},))
+    beside = schema.keys() - ANNOTATIONS - {"type"}
+    if beside == {"anyOf"} and isinstance(alternatives, list):
+        return any(map(_has_value, alternatives))
+    return beside <= {"enum"} or (beside == {"allOf"} and len(parts) == 1 and GRAMMAR in parts[0])
+
+
+def _is_empty(schema: Any, named: Mapping[str, Any]) -> bool:
+    """Return True if no value satisfies a schema, with the definitions that it may refer to."""
+    try:
+        Grammar.from_json_schema({**named, **schema}).check()
+    except UnsatisfiableSchemaError:
+        return True
+    except ToolGrammarError:
+        return False  # the grammar of the whole tool has the error
+    return False
+
+
 def not_offered(tools: Sequence[Tool], messages: Sequence[Message]) -> LiveValuesError:
     """Return the error for a demanded call of one of some tools, none of which has its values in a conversation."""
-    parameter = next(iter(has_no_value(of_conversation(tools[0].parameters, messages))), None)
+    parameter = next(iter(has_no_value(tools[0].parameters, messages)), None)
     said = "no tool can be called" if len(tools) > 1 else "the tool cannot be called"
     return LiveValuesError(
         f"{said}: the conversation has no value for a required parameter",

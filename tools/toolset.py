@@ -225,9 +225,9 @@ class ToolSet:
                 if not tool.needs_conversation:
                     found[tool.name] = tool
                     continue
-                bound = tool.changed(parameters=of_conversation(tool.parameters, self._messages or ()))
-                if not has_no_value(bound.parameters):
-                    found[tool.name] = bound
+                messages = self._messages or ()
+                if not has_no_value(tool.parameters, messages):
+                    found[tool.name] = tool.changed(parameters=of_conversation(tool.parameters, messages))
             self._now = found
         return self._now
 

@@ -130,7 +130,7 @@ def copied_texts(messages: Sequence[Message], source: str) -> list[str]:
     """Return the texts that may be copied, the latest first."""
     texts, left = [], MAX_COPIED
     for message in reversed(messages):
-        if message.role in _roles(source) and message.text:
+        if message.role in _roles(source) and message.text.strip():
             texts.append(message.text[-left:])
             left -= len(texts[-1])
             if left <= 0:

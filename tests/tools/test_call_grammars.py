@@ -304,6 +304,19 @@ def test_thousands_of_tools_with_the_same_names(monkeypatch: pytest.MonkeyPatch)
     assert compared < 10 * count
 
 
+def many_of(word: str, times: int = 2, /, *more: str) -> str:
+    """Repeat a word."""
+    return " ".join([word] * times + [*more])
+
+
+def test_tools_of_functions_can_be_copied_and_pickled() -> None:
+    """Their calls run with arguments of the function's own types."""
+    tools = ToolSet([many_of, Tool("other", "", {"type": "object"})])
+    call = {"name": "many_of", "arguments": {"word": "a", "more": ["b"]}}
+    for same in (copy.deepcopy(tools), pickle.loads(pickle.dumps(tools))):
+        assert same == tools and same.run([call])[0].content == "a a b"
+
+
 def test_tools_can_be_copied_and_pickled() -> None:
     """What is remembered with a tool, and with a set of tools, does not hinder copies."""
     tools = ToolSet(POOL[:1], max_calls=3)

@@ -404,3 +404,39 @@ def test_clients_cannot_name_callables_of_a_server() -> None:
         ScriptedModel([Message("assistant", "", tool_calls=(ToolCall("1", "f", {"a": "x"}),))]).generate(
             "x", tools=tools, tool_choice="f", max_tokens=200
         )
+
+
+ID = {"type": "string", "x-copied": "user", "pattern": r"^\S*[0-9]\S*$"}
+SEEN_ID = {"type": "string", "x-seen": "order_id"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "is_offered"),
+    [
+        (ID, "Send it to Ann.", False),
+        (ID, "Send it to U-7.", True),
+        (ID, " \n", False),
+        ({"type": "string", "x-copied": "user"}, " \n", False),
+        ({**ID, "maxLength": 2}, "Send it to U-7.", False),
+        ({"anyOf": [SEEN_ID, ID]}, "Send it to Ann.", False),
+        ({"anyOf": [SEEN_ID, ID]}, "Send it to U-7.", True),
+        ({"anyOf": [SEEN_ID, ID, {"$ref": "#/$defs/nobody"}]}, "Send it to Ann.", True),
+        ({"allOf": [ID, {"pattern": "^Z"}], "description": "Whose."}, "Send it to U-7.", False),
+    ],
+)
+def test_a_tool_without_a_value_that_its_constraints_allow_is_not_offered(
+    schema: dict[str, Any], said: str, is_offered: bool
+) -> None:
+    """No copy of the conversation satisfies the other constraints: the tool is left out, and the others stay."""
+    defs = {"nobody": {"const": "nobody"}}
+    parameters = {"type": "object", "properties": {"to": schema}, "required": ["to"], "$defs": defs}
+    tools = ToolSet([Tool("send", "", parameters), Tool("ping", "", {"type": "object"})])
+    bound = tools.in_conversation([Message("user", said)])
+    for choice in ("auto", "required"):
+        grammar = bound.grammar(tool_choice=choice)
+        assert grammar.matches('<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>')
+    if is_offered:
+        bound.require_offered("send")
+    else:
+        with pytest.raises(LiveValuesError, match="the conversation has no value"):
+            bound.require_offered("send")

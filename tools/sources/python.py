@@ -24,7 +24,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import typing_extensions
@@ -111,7 +111,7 @@ def tool_from_function(
         description=description if description is not None else documentation.description,
         parameters=schema,
         function=function,
-        binder=functools.partial(_bind, model, parameters, signature, name),
+        binder=_Binder(function, name, model, parameters, signature),
     )
 
 
@@ -357,42 +357,56 @@ def _culprit(parameters: Mapping[str, inspect.Parameter]) -> str | None:
     return None
 
 
-def _bind(
-    model: type[BaseModel],
-    parameters: Mapping[str, inspect.Parameter],
-    signature: inspect.Signature,
-    tool: str,
-    arguments: Mapping[str, Any],
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return decoded arguments as positional and keyword arguments of the function's own types; defaults stay the
-    function's."""
-    rest = _of_kind(signature, inspect.Parameter.VAR_POSITIONAL)
-    more = _of_kind(signature, inspect.Parameter.VAR_KEYWORD)
-    given = dict(arguments)
-    if more in parameters:
-        named = [info.alias for name, info in model.model_fields.items() if info.alias != more]
-        given = {key: given[key] for key in named if key in given}
-        given[more] = {key: value for key, value in arguments.items() if key not in given}
-    try:
-        value = model.model_validate_json(json.dumps(given))
-    except ValidationError as error:
-        raise arguments_error(error, tool, more if more in parameters else None) from error
-    except Exception as error:  # types may have code of their own for this
-        raise not_built(error, tool) from error
-    values = {
-        name: getattr(value, f"p{i}")
-        for i, (name, parameter) in enumerate(parameters.items())
-        # To Python, `= Field(3)` is a default of the type FieldInfo; what it means is known only here.
-        if f"p{i}" in value.model_fields_set or parameter.default is parameter.empty or _is_field(parameter.default)
-    }
-    others = values.pop(rest, None) or ()
-    further = values.pop(more, None) or {}
-    ordered = [one for one in signature.parameters.values() if one.kind in _POSITIONAL]
-    # All before one that has no name must be given by position, if need be with their defaults.
-    nameless = [i for i, one in enumerate(ordered, 1) if one.kind is one.POSITIONAL_ONLY and one.name in values]
-    count = len(ordered) if others else max(nameless, default=0)
-    positional = [values.pop(one.name) if one.name in values else one.default for one in ordered[:count]]
-    return [*positional, *others], {**values, **further}
+@dataclass(frozen=True, eq=False)
+class _Binder:
+    """Decodes the arguments of a function's calls, by a model of its parameters. A pickled one is made again."""
+
+    function: Callable[..., Any]
+    tool: str
+    model: type[BaseModel]
+    parameters: Mapping[str, inspect.Parameter]
+    signature: inspect.Signature
+
+    def __call__(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return decoded arguments as positional and keyword arguments of the function's own types; defaults stay the
+        function's."""
+        rest = _of_kind(self.signature, inspect.Parameter.VAR_POSITIONAL)
+        more = _of_kind(self.signature, inspect.Parameter.VAR_KEYWORD)
+        given = dict(arguments)
+        if more in self.parameters:
+            named = [info.alias for name, info in self.model.model_fields.items() if info.alias != more]
+            given = {key: given[key] for key in named if key in given}
+            given[more] = {key: value for key, value in arguments.items() if key not in given}
+        try:
+            value = self.model.model_validate_json(json.dumps(given))
+        except ValidationError as error:
+            raise arguments_error(error, self.tool, more if more in self.parameters else None) from error
+        except Exception as error:  # types may have code of their own for this
+            raise not_built(error, self.tool) from error
+        values = {
+            name: getattr(value, f"p{i}")
+            for i, (name, parameter) in enumerate(self.parameters.items())
+            # To Python, `= Field(3)` is a default of the type FieldInfo; what it means is known only here.
+            if f"p{i}" in value.model_fields_set or parameter.default is parameter.empty or _is_field(parameter.default)
+        }
+        others = values.pop(rest, None) or ()
+        further = values.pop(more, None) or {}
+        ordered = [one for one in self.signature.parameters.values() if one.kind in _POSITIONAL]
+        # All before one that has no name must be given by position, if need be with their defaults.
+        nameless = [i for i, one in enumerate(ordered, 1) if one.kind is one.POSITIONAL_ONLY and one.name in values]
+        count = len(ordered) if others else max(nameless, default=0)
+        positional = [values.pop(one.name) if one.name in values else one.default for one in ordered[:count]]
+        return [*positional, *others], {**values, **further}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Binder:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Callable[..., Any], str]]:
+        return _binder_of, (self.function, self.tool)
+
+
+def _binder_of(function: Callable[..., Any], name: str) -> Any:
+    return tool_from_function(function, name=name).binder
 
 
 def _is_field(default: Any) -> bool:
