@@ -230,7 +230,9 @@ def _upper_count(check: Check, located: Located, keyword: str, value: Any) -> No
 
 
 def _bound(check: Check, located: Located, keyword: str, value: Any) -> None:
-    if is_readable(check, located, keyword, value) and not -inf < value < inf:
+    if type(value) is bool and not keyword.startswith("exclusive"):  # flags in Draft 4
+        misfit(check, located, keyword, value, "a number")
+    elif is_readable(check, located, keyword, value) and not -inf < value < inf:
         check.invalid(located, keyword, f"{keyword} must be a finite number")
 
 

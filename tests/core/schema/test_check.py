@@ -112,6 +112,7 @@ def test_hint_for_an_unknown_type(name: str, hint: str) -> None:
         ({"uniqueItems": None}, "uniqueItems must be true or false, not null"),
         ({"pattern": 1.5}, "pattern must be a string, not a number"),
         ({"minimum": "1"}, "minimum must be a number, not a string"),
+        ({"minimum": True}, "minimum must be a number, not a boolean"),
         ({"enum": {"a", "b"}}, "enum must be an array, not set"),
     ],
 )
