@@ -8,7 +8,7 @@ posts). Up to a call that has an id, the calls are those of BFCL's answers, so t
 conversation. Then the model writes that call, greedily, and the simulator says if the ids exist:
 
 - ``free``: an id is any text (or number) of its type;
-- ``seen``: an id was in the result of a tool (``x-seen``), or is a word with a digit or an underscore in a message of
+- ``seen``: an id was in the result of a tool or an argument of a successful call (``x-seen``), or is a word with a digit or an underscore in a message of
   the user (``x-copied`` with a pattern; for numbers, those of the messages). If there is none, the call is not offered.
 
 Symbols of shares are no ids here: models know them from elsewhere.
@@ -165,14 +165,14 @@ def tool_of(point: Point, *, seen: bool) -> Tool:
     properties = dict(tool.parameters["properties"])
     for name, schema in properties.items():
         if name in IDS:
-            properties[name] = in_conversation(schema, IDS[name], point.messages)
+            properties[name] = in_conversation(schema, name, point.messages)
     return tool.changed(parameters={**tool.parameters, "properties": properties})
 
 
-def in_conversation(schema: dict[str, Any], kind: Id, messages: Sequence[Message]) -> dict[str, Any]:
-    """Return the schema of an id of results, or of the user's messages."""
+def in_conversation(schema: dict[str, Any], name: str, messages: Sequence[Message]) -> dict[str, Any]:
+    """Return the schema of an id of results, of earlier calls, or of the user's messages."""
     plain = {"type": schema.get("type", "string")}
-    options = [{**plain, "x-seen": key} for key in kind.seen]
+    options = [{**plain, "x-seen": key} for key in (*IDS[name].seen, {"key": name, "calls": True})]
     if plain["type"] == "string":
         options.append({**plain, "x-copied": "user", "pattern": ID_TEXT})
     else:

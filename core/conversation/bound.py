@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ..errors import InvalidSchemaError
@@ -41,14 +42,17 @@ class Seen:
         key: the name of the member. With dots, the names of those around it too: ``"orders.id"`` is the ``id`` in the
             member ``orders``, or in one of its items.
         tool: only results of the tool of this name count.
+        calls: arguments under the key count too, of earlier calls whose results are there and no errors.
     """
 
     key: str
     tool: str | None = None
+    calls: bool = False
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
         """Return the JSON Schema of an annotated type."""
-        return {**handler(core_schema), SEEN: self.key if self.tool is None else {"key": self.key, "tool": self.tool}}
+        more = {name: value for name, value in (("tool", self.tool), ("calls", self.calls)) if value}
+        return {**handler(core_schema), SEEN: {"key": self.key, **more} if more else self.key}
 
 
 @dataclass(frozen=True)
@@ -107,8 +111,9 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
         more: list[Any] = []
         if SEEN in inner:
             said = inner[SEEN]
-            key, tool = (said, None) if isinstance(said, str) else (said["key"], said.get("tool"))
-            values = _of_type(seen_values(messages, key, tool), made.get("type"))
+            said = {"key": said} if isinstance(said, str) else said
+            found = seen_values(messages, said["key"], said.get("tool"), calls=said.get("calls") is True)
+            values = _of_type(found, made.get("type"))
             if values and "enum" not in made:
                 made["enum"] = values
             else:
@@ -162,20 +167,26 @@ def _chunks(text: str, unit: str) -> list[str]:
 # -- values that were seen ---------------------------------------------------------------------------------------------
 
 
-def seen_values(messages: Sequence[Message], key: str, tool: str | None = None) -> list[Any]:
-    """Return the values that tools returned under a key in a conversation, each once, the latest result first.
+def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, *, calls: bool = False) -> list[Any]:
+    """Return the values that tools returned under a key in a conversation, each once, the latest result first; with
+    ``calls``, those of the arguments of successful calls too.
 
     Whole numbers and texts of digits count as both, so that the type of a parameter chooses.
     """
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     path = key.split(".")
     found: dict[tuple[type, Any], Any] = {}
+    succeeded: set[str | None] = set()
     for message in reversed(messages):
-        if message.role != "tool" or message.is_error:
-            continue
-        if tool is not None and tool not in (message.name, names.get(message.tool_call_id or "")):
-            continue
-        for value in _values(message.text, path):
+        values: list[Iterator[Any]] = []
+        if message.role == "tool" and not message.is_error:
+            succeeded.add(message.tool_call_id)
+            if tool is None or tool in (message.name, names.get(message.tool_call_id or "")):
+                values.append(_values(message.text, path))
+        for call in message.tool_calls if calls else ():
+            if call.id in succeeded and tool in (None, call.name):
+                values.append(_under(dict(call.arguments), path, ()))
+        for value in chain.from_iterable(values):
             for each in (value, *_other_form(value)):
                 found.setdefault((type(each), each), each)
             if len(found) >= MAX_SEEN:

@@ -73,8 +73,10 @@ def is_at_member(pointer: str) -> bool:
 def _check_seen(check: Check, located: Located, keyword: str, value: Any) -> None:
     said = {"key": value} if isinstance(value, str) else value
     is_formed = isinstance(said, Mapping) and isinstance(said.get("key"), str) and said["key"] != ""
-    if not is_formed or set(said) - {"key", "tool"} or not isinstance(said.get("tool", ""), str):
-        check.invalid(located, keyword, f"{keyword} names no key", 'write "order_id", or {"key": ..., "tool": ...}')
+    is_formed = is_formed and isinstance(said.get("tool", ""), str) and isinstance(said.get("calls", False), bool)
+    if not is_formed or set(said) - {"key", "tool", "calls"}:
+        hint = 'write "order_id", or {"key": ..., "tool": ..., "calls": true}'
+        check.invalid(located, keyword, f"{keyword} names no key", hint)
     else:
         _unresolved(check, located, keyword)
 

@@ -3,15 +3,17 @@
 import itertools
 import json
 import re
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from toolgrammar.core import (
     Copied,
     Grammar,
     InvalidSchemaError,
     Message,
+    Seen,
     ToolCall,
     UnsupportedSchemaError,
     of_conversation,
@@ -72,6 +74,28 @@ def test_only_results_count() -> None:
     assert seen_values(messages, "order_id", "list_orders") == ["N", "O"]
 
 
+def test_arguments_of_calls_that_did_not_fail_count_if_asked() -> None:
+    """Neither those of a failed call, nor of one without a result yet; with a tool, only its own calls."""
+    inner = {"to": {"user_id": 7}, "all": [{"user_id": "U-8"}]}
+    messages = [
+        Message("assistant", "", tool_calls=(ToolCall("c1", "send", {"user_id": "U-1"}), ToolCall("c2", "see", inner))),
+        result("sent", "c1"),
+        result('{"user_id": "U-2"}', "c2"),
+        Message("assistant", "", tool_calls=(ToolCall("c3", "send", {"user_id": "bad"}),)),
+        result("no such user", "c3", is_error=True),
+        Message("assistant", "", tool_calls=(ToolCall("c4", "send", {"user_id": "open"}),)),
+    ]
+    assert seen_values(messages, "user_id") == ["U-2"]
+    assert seen_values(messages, "user_id", calls=True) == ["U-2", "U-1", 7, "7", "U-8"]
+    assert seen_values(messages, "user_id", "send", calls=True) == ["U-1"]
+    member = TypeAdapter(Annotated[str, Seen("user_id", calls=True)]).json_schema()
+    assert member["x-seen"] == {"key": "user_id", "calls": True}
+    grammar = Grammar.from_json_schema(of_conversation(member, messages))
+    assert [one for one in ("U-1", "U-2", "7", "bad", "open", "send") if grammar.matches(json.dumps(one))] == [
+        *("U-1", "U-2", "7"),
+    ]
+
+
 def test_a_schema_of_a_conversation() -> None:
     """Seen values are an enum beside the rest of the schema; without any, the schema has no value."""
     member = {"type": "string", "description": "An order.", "x-seen": {"key": "order_id", "tool": "f"}}
@@ -123,7 +147,13 @@ def test_outside_of_a_conversation_the_keywords_are_refused() -> None:
     for schema in ({"x-seen": "id"}, {"x-copied": "user"}):
         with pytest.raises(UnsupportedSchemaError, match="outside of a conversation"):
             Grammar.from_json_schema(schema)
-    for malformed in ({"x-seen": ""}, {"x-seen": {"tool": "f"}}, {"x-copied": "me"}, {"x-copied": {"unit": "words"}}):
+    for malformed in (
+        {"x-seen": ""},
+        {"x-seen": {"tool": "f"}},
+        {"x-seen": {"key": "a", "calls": 1}},
+        {"x-copied": "me"},
+        {"x-copied": {"unit": "words"}},
+    ):
         with pytest.raises(InvalidSchemaError):
             Grammar.from_json_schema(malformed)
     with pytest.raises(InvalidSchemaError, match="unit='word'"):
