@@ -8,8 +8,9 @@ posts). Up to a call that has an id, the calls are those of BFCL's answers, so t
 conversation. Then the model writes that call, greedily, and the simulator says if the ids exist:
 
 - ``free``: an id is any text (or number) of its type;
-- ``seen``: an id was in the result of a tool or an argument of a successful call (``x-seen``), or is a word with a digit or an underscore in a message of
-  the user (``x-copied`` with a pattern; for numbers, those of the messages). If there is none, the call is not offered.
+- ``seen``: an id was in the result of a tool or an argument of a successful call (``x-seen``), or is a word with a
+  digit or an underscore in a message of the user (``x-copied`` with a pattern; for numbers, those of the messages). If
+  there is none, the call is not offered.
 
 Symbols of shares are no ids here: models know them from elsewhere.
 """

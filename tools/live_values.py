@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Message, ToolCall
-from toolgrammar.core.conversation.bound import of_conversation
+from toolgrammar.core.conversation.bound import needs_conversation, of_conversation
 from toolgrammar.core.dependent.live import Reading, read_open
 from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
-from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS, GRAMMAR
 
-from .formats import FormatParser, WireFormat
+from .formats import FormatParser, TurnSpec, WireFormat
 from .tool import Tool
 
 
@@ -69,17 +68,33 @@ class CallReader:
         return None, []
 
 
-def has_no_value(parameters: Any, messages: Sequence[Message]) -> list[str]:
-    """Return the required parameters that no value of a conversation satisfies."""
+def has_value(tool: Tool, bound: Tool, turn: TurnSpec) -> bool:
+    """Return True unless a tool cannot be called because of a conversation.
+
+    Args:
+        tool: the tool.
+        bound: the same with the values of the conversation (`of_conversation`).
+        turn: how its schema is read. The grammar of its arguments is kept, and is a part of that of its calls.
+    """
+    if _without_values(bound.parameters):
+        return False
+    form = turn.grammars.number(has_value)
+    for each in (bound, tool.readable):
+        dated = each.of_today()
+        try:
+            turn.part(dated, form, partial(turn.arguments, dated))
+        except UnsatisfiableSchemaError:
+            continue
+        except ToolGrammarError:
+            return True  # the grammar of its calls has the error
+        return each is bound
+    return True  # it contradicts itself, which is an error
+
+
+def _without_values(parameters: Any) -> list[str]:
+    """Return the required parameters for which `of_conversation` left no value."""
     properties = parameters.get("properties", {})
-    named = {key: parameters[key] for key in ("$schema", "$defs", "definitions") if key in parameters}
-    found = []
-    for name in parameters.get("required", ()):
-        schema = properties.get(name, True)
-        bound = of_conversation(schema, messages)
-        if bound is not schema and not _has_value(bound) and (_is_false(bound) or _is_empty(bound, named)):
-            found.append(name)
-    return found
+    return [name for name in parameters.get("required", ()) if _is_false(properties.get(name, True))]
 
 
 def _is_false(schema: Any) -> bool:
@@ -93,32 +108,12 @@ def _is_false(schema: Any) -> bool:
     return bool(alternatives) and all(map(_is_false, alternatives or ()))
 
 
-def _has_value(schema: Any) -> bool:
-    """Return True if a schema is one of values or copies of a conversation, as `of_conversation` wrote it, with nothing
-    beside that may exclude all of them."""
-    if not isinstance(schema, Mapping):
-        return False
-    alternatives, parts = schema.get("anyOf"), schema.get("allOf", ({},))
-    beside = schema.keys() - ANNOTATIONS - {"type"}
-    if beside == {"anyOf"} and isinstance(alternatives, list):
-        return any(map(_has_value, alternatives))
-    return beside <= {"enum"} or (beside == {"allOf"} and len(parts) == 1 and GRAMMAR in parts[0])
-
-
-def _is_empty(schema: Any, named: Mapping[str, Any]) -> bool:
-    """Return True if no value satisfies a schema, with the definitions that it may refer to."""
-    try:
-        Grammar.from_json_schema({**named, **schema}).check()
-    except UnsatisfiableSchemaError:
-        return True
-    except ToolGrammarError:
-        return False  # the grammar of the whole tool has the error
-    return False
-
-
 def not_offered(tools: Sequence[Tool], messages: Sequence[Message]) -> LiveValuesError:
     """Return the error for a demanded call of one of some tools, none of which has its values in a conversation."""
-    parameter = next(iter(has_no_value(tools[0].parameters, messages)), None)
+    parameters = tools[0].parameters
+    properties = parameters.get("properties", {})
+    needed = [name for name in parameters.get("required", ()) if needs_conversation(properties.get(name))]
+    parameter = next(iter((*_without_values(of_conversation(parameters, messages)), *needed)), None)
     said = "no tool can be called" if len(tools) > 1 else "the tool cannot be called"
     return LiveValuesError(
         f"{said}: the conversation has no value for a required parameter",

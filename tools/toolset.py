@@ -62,7 +62,7 @@ from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
-from .live_values import CallReader, ending_of, has_no_value, not_offered
+from .live_values import CallReader, ending_of, has_value, not_offered
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
@@ -225,9 +225,9 @@ class ToolSet:
                 if not tool.needs_conversation:
                     found[tool.name] = tool
                     continue
-                messages = self._messages or ()
-                if not has_no_value(tool.parameters, messages):
-                    found[tool.name] = tool.changed(parameters=of_conversation(tool.parameters, messages))
+                bound = tool.changed(parameters=of_conversation(tool.parameters, self._messages or ()))
+                if has_value(tool, bound, self._reading()):
+                    found[tool.name] = bound
             self._now = found
         return self._now
 
@@ -377,16 +377,7 @@ class ToolSet:
             raise ToolGrammarError("a tool call is required, but there are no tools", hint="give at least one tool")
         self.require_offered(choice)
         most = self._max_calls if parallel else 1
-        turn = TurnSpec(
-            tools,
-            min_calls=0,
-            max_calls=most,
-            response_schema=schema,
-            whitespace=whitespace,
-            additional_properties=self._additional_properties,
-            strictness=self._strictness,
-            grammars=self._call_grammars,
-        )
+        turn = self._reading(tools, max_calls=most, response_schema=schema, whitespace=whitespace)
         if choice == "none" or not tools:
             return replace(turn, tools=(), max_calls=0)
         if choice == "required":
@@ -394,6 +385,11 @@ class ToolSet:
         if choice == "auto":
             return turn
         return replace(turn, tools=(self._offered()[choice],), min_calls=1, max_calls=1, text=False)
+
+    def _reading(self, tools: tuple[Tool, ...] = (), **fields: Any) -> TurnSpec:
+        """Return a turn with some tools, whose schemas are read as this set reads them."""
+        fields |= {"additional_properties": self._additional_properties, "strictness": self._strictness}
+        return TurnSpec(tools, grammars=self._call_grammars, **fields)
 
     @staticmethod
     def _counted(turn: TurnSpec, least: int | None, most: int | None, distinct: bool) -> TurnSpec:

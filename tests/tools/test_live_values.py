@@ -22,6 +22,7 @@ from toolgrammar.core import (
     Message,
     Model,
     ToolCall,
+    UnsatisfiableSchemaError,
     Values,
     given,
     load_model,
@@ -422,13 +423,21 @@ SEEN_ID = {"type": "string", "x-seen": "order_id"}
         ({"anyOf": [SEEN_ID, ID]}, "Send it to U-7.", True),
         ({"anyOf": [SEEN_ID, ID, {"$ref": "#/$defs/nobody"}]}, "Send it to Ann.", True),
         ({"allOf": [ID, {"pattern": "^Z"}], "description": "Whose."}, "Send it to U-7.", False),
+        ({"$ref": "#/$defs/order"}, "Send it to U-7.", False),
+        ({"anyOf": [SEEN_ID, {"$ref": "#/$defs/id"}]}, "Send it to Ann.", False),
+        ({"anyOf": [SEEN_ID, {"$ref": "#/$defs/id"}]}, "Send it to U-7.", True),
+        ({"anyOf": [ID, {"$ref": "#/$defs/nobody"}], "$defs": {"nobody": False}}, "Send it to Ann.", True),
+        ({"type": "array", "items": ID}, "Send it to Ann.", True),
+        ({"type": "array", "items": ID, "minItems": 1}, "Send it to Ann.", False),
+        ({"type": "boolean", "x-seen": "order_id"}, "Send it to Ann.", False),
     ],
 )
 def test_a_tool_without_a_value_that_its_constraints_allow_is_not_offered(
     schema: dict[str, Any], said: str, is_offered: bool
 ) -> None:
     """No copy of the conversation satisfies the other constraints: the tool is left out, and the others stay."""
-    defs = {"nobody": {"const": "nobody"}}
+    order = {"type": "object", "properties": {"id": SEEN_ID}, "required": ["id"]}
+    defs = {"nobody": {"const": "nobody"}, "id": ID, "order": order}
     parameters = {"type": "object", "properties": {"to": schema}, "required": ["to"], "$defs": defs}
     tools = ToolSet([Tool("send", "", parameters), Tool("ping", "", {"type": "object"})])
     bound = tools.in_conversation([Message("user", said)])
@@ -440,3 +449,12 @@ def test_a_tool_without_a_value_that_its_constraints_allow_is_not_offered(
     else:
         with pytest.raises(LiveValuesError, match="the conversation has no value"):
             bound.require_offered("send")
+
+
+def test_a_tool_that_contradicts_itself_is_an_error() -> None:
+    """What no conversation could mend is told."""
+    number = {"type": "integer", "minimum": 5, "maximum": 3}
+    parameters = {"type": "object", "properties": {"to": ID, "n": number}, "required": ["to", "n"]}
+    for said in ("Send it to Ann.", "Send it to U-7."):
+        with pytest.raises(UnsatisfiableSchemaError, match="minimum 5 and maximum 3"):
+            ToolSet([Tool("send", "", parameters)]).in_conversation([Message("user", said)]).grammar()
