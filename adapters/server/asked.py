@@ -220,9 +220,9 @@ def sampling(fields: Fields) -> dict[str, Any]:
 
 
 def seed_of(value: Any) -> Any:
-    """Return a seed as models here take it: -1 is any seed, as for llama.cpp and vLLM; 64 bits may have a sign."""
+    """Return a seed as models here take it: -1 is any, as for llama.cpp and vLLM; other negative ones are seeds."""
     is_negative = isinstance(value, int) and -(2**63) <= value < 0
-    return (None if value == -1 else value % 2**64) if is_negative else value
+    return (None if value == -1 else value % 2**63) if is_negative else value
 
 
 def own_options(fields: Fields) -> dict[str, Any]:
@@ -253,11 +253,12 @@ def tools_of(fields: Fields, model: Model, custom: set[str] | None = None) -> li
         inner = tool.inner(kind)
         assert inner is not None
         deferred = is_deferred(tool, model)
+        lacks_schema = kind == "function" and not inner.has("parameters")
         made = function_tool if kind == "function" else custom_tool
         tools.append(made(inner, deferred=deferred))
         if kind == "custom" and custom is not None:
             custom.add(_shared.tool_name(tools[-1]))
-        tool.end()
+        tool.end(lacks_schema=lacks_schema)
     return distinct(tools)
 
 
@@ -351,7 +352,7 @@ def function_tool(function: Fields, schema: str = "parameters", *, deferred: boo
         tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
     if deferred:
         tool["defer_loading"] = True
-    function.end()
+    function.end(lacks_schema=parameters is None)
     return tool
 
 
@@ -374,12 +375,15 @@ def schema_of(fields: Fields | None) -> Any:
     if fields is None:
         return None
     kind = fields.word("type", ("text", "json_object", "json_schema"))
+    if kind != "json_schema":
+        fields.refuse("json_schema", hint="give the type json_schema")
     if kind == "text":
-        fields.end()
+        fields.end(lacks_schema=True)
         return None
     if kind == "json_object":  # llama.cpp's and others' has a schema
-        schema = closed_schema(fields) if fields.has("schema") else {"type": "object"}
-        fields.end()
+        has_schema = fields.has("schema")
+        schema = closed_schema(fields) if has_schema else {"type": "object"}
+        fields.end(lacks_schema=not has_schema)
         return schema
     inner = fields.inner("json_schema") or fields
     inner.ignore("name", "description")

@@ -50,14 +50,16 @@ _CONSTRAINTS: Mapping[str, str] = {
 }
 
 
-#: Unknown fields that describe a result of a tool. A schema in another one is a constraint that would be lost.
-_OF_RESULTS = frozenset({"output_schema", "outputSchema", "output", "outputs", "response", "returns", "result"})
+#: Unknown fields that describe the result of a tool, or are notes, whatever their values look like.
+_NOT_OF_ARGUMENTS = ("return", "output", "response", "result", "meta", "annotation")
 _SCHEMA_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _SCHEMA_KEYWORDS = frozenset({"properties", "$ref", "$defs", "anyOf", "oneOf", "allOf", "enum"})
 
 
-def _is_schema(value: Any) -> bool:
-    """Return True if a value of an unknown field looks like a JSON Schema."""
+def _is_schema(name: str, value: Any) -> bool:
+    """Return True if an unknown field looks like the JSON Schema of arguments or of an answer."""
+    if name.lstrip("_").lower().startswith(_NOT_OF_ARGUMENTS):
+        return False
     kind = value.get("type") if isinstance(value, dict) else None
     is_typed = isinstance(kind, str) and kind in _SCHEMA_TYPES
     return is_typed or (isinstance(value, dict) and not _SCHEMA_KEYWORDS.isdisjoint(value))
@@ -243,12 +245,15 @@ class Fields:
         self.unused.append(self._path)
         self._left.clear()
 
-    def end(self) -> None:
+    def end(self, *, lacks_schema: bool = False) -> None:
         """Take the fields that are left, which the server does not know: they have no effect, and are named as such.
 
+        Args:
+            lacks_schema: the object may have a schema, and has none: one in an unknown field was meant.
+
         Raises:
-            RequestError: one of them is a constraint in another server's words, or a schema, or nearly the name of a
-                known field, or the request has more than `MAX_UNKNOWN` of different names.
+            RequestError: one of them is a constraint in another server's words, or a schema that was meant, or nearly
+                the name of a known field, or the request has more than `MAX_UNKNOWN` of different names.
         """
         if not self._left:
             return
@@ -256,8 +261,7 @@ class Fields:
         for name in self._left:
             if name in _CONSTRAINTS and self._path in ("", "options"):
                 self._refuse_unknown(name, _CONSTRAINTS[name])
-            is_history = self._path.startswith(("messages[", "input["))
-            if not is_history and name not in _OF_RESULTS and _is_schema(self._left[name]):
+            if lacks_schema and _is_schema(name, self._left[name]):
                 self._refuse_unknown(name, _SCHEMA)
             if (name, known) in self._unknown:
                 continue

@@ -7,7 +7,8 @@ import re
 import threading
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, Literal, NewType, TypeVar
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError
@@ -470,6 +471,17 @@ def test_patterns_of_functions_and_classes_are_read_as_pydantic_reads_them() -> 
         assert caught.value.place.keyword == "pattern"
 
 
+Item = TypeVar("Item")
+
+
+@dataclass
+class Pair(Generic[Item]):
+    """Two of a kind."""
+
+    first: Item
+    second: Item
+
+
 def test_the_constructor_takes_whatever_from_any_takes() -> None:
     """A `ToolSet` is made of a function, a class, a dict, a module or a list of these; what is no tool is named."""
 
@@ -500,7 +512,7 @@ def test_the_constructor_takes_whatever_from_any_takes() -> None:
         ToolSet(5)
     with pytest.raises(SchemaError, match="NoneType"):  # what a function without a value gave
         ToolSet([find, None])
-    for kind in (int | None, int | str, list[int], Callable[[], int]):
+    for kind in (int | None, int | str, list[int], Callable[[], int], Pair[int], Literal, NewType("Id", int)):
         with pytest.raises(SchemaError, match="cannot make a tool of the type"):
             ToolSet([kind])
 

@@ -47,8 +47,6 @@ _REQUIRED, _NOT_REQUIRED, _READ_ONLY = (
 )
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _ABSENT: Any = object()
-#: Modules of the origins of types that have no fields: ``Optional[int]``, ``list[int]``, ``Callable[[], int]``.
-_OF_TYPES = ("typing", "typing_extensions", "types", "builtins", "collections", "collections.abc")
 
 
 class ArgumentsJsonSchema(PydanticJsonSchema):
@@ -119,11 +117,11 @@ def recognise(source: Any) -> list[Tool] | None:
     """Return the tool that a callable is, None for anything else.
 
     Raises:
-        SchemaError: it is a type such as ``Optional[int]``, which can be called, and is no function.
+        SchemaError: it is a type such as ``Optional[int]`` or ``Box[int]``, which can be called, and is no function.
     """
-    origin = typing.get_origin(source)
-    if origin is not None and getattr(origin, "__module__", "typing") in _OF_TYPES:
-        raise SchemaError(f"cannot make a tool of the type {source}", hint="pass a function or a class with fields")
+    if typing.get_origin(source) is not None or type(source).__module__ in ("typing", "typing_extensions"):
+        hint = "pass a function, or a class with fields; of generic ones only Pydantic models are read"
+        raise SchemaError(f"cannot make a tool of the type {source}", hint=hint)
     return [tool_from_function(source)] if callable(source) else None
 
 

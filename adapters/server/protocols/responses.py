@@ -202,7 +202,7 @@ class Responses(Protocol):
         text.not_offered("verbosity", "medium")
         form = text.take("format")
         schema = schema_of(None if form is None else text.within(form, text.path("format")))
-        text.end()
+        text.end(lacks_schema=form is None)
         reasoning = fields.inner("reasoning") or Fields({})
         thinking = thinking_of(reasoning, "effort", model, optional=True)
         reasoning.not_offered("summary", "auto")

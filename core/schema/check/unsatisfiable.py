@@ -189,9 +189,12 @@ class _Search:
         if needed.get("type") == "integer" and self._is_proved_empty(located, {**needed, "type": "number"}):
             needed["type"] = "number"
         shown = _shown(schema, needed)
-        if any(map(_is_beyond_digits, needed.values())):
+        if not needed.keys() - {"type", *BOUNDS} and any(map(_is_beyond_digits, needed.values())):
             most = f"numbers are written with at most {MAX_DIGITS} digits before the point and {MAX_DIGITS} after it"
-            return self._error(f"{' and '.join(shown)}: {most}", "give another bound, or leave it out", located)
+            keyword = next(word for word in needed if word != "type")
+            return self._error(
+                f"{' and '.join(shown)}: {most}", "give another bound, or leave it out", located, keyword
+            )
         if len(shown) == 1:
             keyword = next(word for word in needed if word != "type" or len(needed) == 1)
             return self._error(f"{shown[0]} allows no value", f"change or remove {keyword}", located, keyword)
@@ -268,6 +271,10 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
         else:
             changed[keyword] = value
     return changed
+
+
+#: Keywords that bound numbers.
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 def _is_beyond_digits(value: Any) -> bool:

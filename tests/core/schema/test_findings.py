@@ -27,6 +27,8 @@ HOST = {"type": "string", "format": "hostname"}
         ({"enum": []}, "enum [] allows no value", ""),
         ({"type": "number", "minimum": 1e308}, "minimum 1e+308: numbers are written with at most 30 digits", ""),
         ({"type": "integer", "minimum": 10**31}, "at most 30 digits", ""),
+        ({"type": "string", "const": 1e308}, "contradict each other", ""),
+        ({"type": "integer", "multipleOf": 10**31, "minimum": 1, "maximum": 5}, "contradict each other", ""),
         ({"type": "string", "enum": [1, 2]}, 'type "string" and enum [1, 2]', ""),
         ({"type": "string", "pattern": "^(?!)", "title": "t"}, 'pattern "^(?!)" allows no value', ""),
         ({"type": "object", "properties": {"a": {"type": "string", "minLength": 3, "maxLength": 1, "title": "a"}},
