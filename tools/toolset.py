@@ -10,6 +10,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, Literal
 
+from typing_extensions import Self
+
 from toolgrammar.core.basics.logs import logger_of
 from toolgrammar.core.basics.options import Whitespace, require_word
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
@@ -285,6 +287,11 @@ class ToolSet:
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__ |= self.__dict__
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_context": None}  # of a request, and of its thread
@@ -810,7 +817,6 @@ class ToolSet:
     def _with(self, tools: Iterable[Tool]) -> ToolSet:
         """Return a set of some of these tools, which are not checked again."""
         made = copy.copy(self)
-        made._context = self._context
         made._tools = {tool.name: tool for tool in tools}
         made._strictness = {name: value for name, value in self._strictness.items() if name in made._tools}
         made._derived, made._now = Derived(), None
