@@ -314,7 +314,7 @@ def test_tools_of_functions_can_be_copied_and_pickled() -> None:
     tools = ToolSet([many_of, Tool("other", "", {"type": "object"})])
     call = {"name": "many_of", "arguments": {"word": "a", "more": ["b"]}}
     for same in (copy.deepcopy(tools), pickle.loads(pickle.dumps(tools))):
-        assert same == tools and same.run([call])[0].content == "a a b"
+        assert same == tools and same.call(call) == "a a b"
 
 
 def test_tools_can_be_copied_and_pickled() -> None:

@@ -456,5 +456,5 @@ def test_a_tool_that_contradicts_itself_is_an_error() -> None:
     number = {"type": "integer", "minimum": 5, "maximum": 3}
     parameters = {"type": "object", "properties": {"to": ID, "n": number}, "required": ["to", "n"]}
     for said in ("Send it to Ann.", "Send it to U-7."):
-        with pytest.raises(UnsatisfiableSchemaError, match="minimum 5 and maximum 3"):
+        with pytest.raises(UnsatisfiableSchemaError, match="the tool can never be called"):
             ToolSet([Tool("send", "", parameters)]).in_conversation([Message("user", said)]).grammar()
