@@ -357,7 +357,7 @@ def sureness(report: Result) -> str:
 
 def seen_ids(report: Result) -> str:
     """Calls with ids that do not exist in BFCL's simulators, and calls with the right ids."""
-    said = {"free": "any text or number", "seen": "`Seen` in results, or in a message of the user"}
+    said = {"free": "any text or number", "seen": "`Seen` in results and calls, or in a message of the user"}
     rows = []
     for way in report["ways"]:
         shares = [interval(way[name], way["asked"]) for name in ("invented", "right")]
