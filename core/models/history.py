@@ -514,10 +514,11 @@ def _attempts(
 def with_declarations(
     messages: Sequence[Message], tools: ToolInterface, brief: Collection[str], called: Sequence[str]
 ) -> list[Message]:
-    """Return a conversation with the declaration of each brief tool before its first call: at the end of the message
-    before that turn.
+    """Return a conversation with the declaration of each brief tool before its first call: in the message before that
+    turn, at the beginning of a user's and at the end of another.
 
-    So the prompt of the next turn begins with the tokens that the model has read.
+    So the prompt of the next turn begins with the tokens that the model has read. Behind the user's words, small models
+    copied defaults and examples of the declaration into the call (``benchmarks/tools_in_prompt.py``).
 
     Args:
         messages: the conversation.
@@ -547,8 +548,11 @@ def with_declarations(
 
 
 def _with_text(message: Message, text: str) -> Message:
-    """Return a message with a paragraph at its end."""
+    """Return a message with one more paragraph: at the beginning of a user's, at the end of another."""
     parts = message.content
+    if message.role == "user":
+        before = f"{text}\n\n{parts}" if isinstance(parts, str) else (TextPart(f"{text}\n\n"), *parts)
+        return replace(message, content=before)
     content = (f"{parts}\n\n{text}" if parts else text) if isinstance(parts, str) else (*parts, TextPart(f"\n\n{text}"))
     return replace(message, content=content)
 

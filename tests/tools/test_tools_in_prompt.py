@@ -53,7 +53,7 @@ TOOLS = ToolSet([WEATHER, WEATHER_OF_DAY, PING])
 
 def declared(*tools: Tool) -> str:
     """What stands in the prompt before the first call of some tools, told apart from what makes it."""
-    return "\n\nDeclaration of the function to call:\n" + "\n".join(
+    texts = (
         json.dumps(
             {
                 key: value
@@ -68,6 +68,7 @@ def declared(*tools: Tool) -> str:
         )
         for tool in tools
     )
+    return "\n".join(("Declaration of the function to call:", *texts, "", ""))
 
 
 class Recorded:
@@ -204,7 +205,7 @@ def test_a_declaration_is_read_before_the_arguments() -> None:
     answer = LocalModel(backend).generate("Hi", tools=TOOLS, tools_in_prompt="names")
     assert answer.raw == text
     names = f"{NAMES_PROMPT}\nuser: Hi\nassistant: "
-    given = f"{NAMES_PROMPT}\nuser: Hi{declared(WEATHER)}\nassistant: "
+    given = f"{NAMES_PROMPT}\nuser: {declared(WEATHER)}Hi\nassistant: "
     at = backend.reads.index(f'{given}Yes.\n<tool_call>\n{{"name": "weather", "arguments": {{"city": "')
     assert backend.reads[at - 1] == f'{names}Yes.\n<tool_call>\n{{"name": "weather'
     assert all(read.startswith(names) for read in backend.reads[:at])
@@ -223,7 +224,7 @@ def test_each_declaration_is_inserted_once() -> None:
     answer = LocalModel(backend).generate("Hi", tools=TOOLS, tools_in_prompt="names")
     assert [one.name for one in answer.tool_calls] == ["weather", "weather_of_day", "weather", "ping"]
     assert backend.crops == 3
-    begins = [f"{NAMES_PROMPT}\nuser: Hi{told}\nassistant: " for told in (
+    begins = [f"{NAMES_PROMPT}\nuser: {told}Hi\nassistant: " for told in (
         "", declared(WEATHER), declared(WEATHER, WEATHER_OF_DAY), declared(WEATHER, WEATHER_OF_DAY, PING)
     )]  # fmt: skip
     order = [next(number for number, begin in enumerate(begins) if read.startswith(begin)) for read in backend.reads]
@@ -235,7 +236,7 @@ def test_a_name_that_is_fixed_is_declared_from_the_beginning() -> None:
     backend = Recorded(wanted(call("weather", city="R")))
     LocalModel(backend).generate("Hi", tools=TOOLS, tools_in_prompt="names", tool_choice="weather")
     assert backend.crops == 0
-    assert all(read.startswith(f"{NAMES_PROMPT}\nuser: Hi{declared(WEATHER)}\nassistant: ") for read in backend.reads)
+    assert all(read.startswith(f"{NAMES_PROMPT}\nuser: {declared(WEATHER)}Hi\nassistant: ") for read in backend.reads)
 
 
 @pytest.mark.parametrize("choice", ["none", "auto"])
@@ -310,7 +311,7 @@ def test_only_deferred_tools_are_brief_by_default() -> None:
     backend = Recorded(wanted(call("weather_of_day", day=3)))
     LocalModel(backend).generate("Hi", tools=tools)
     assert backend.reads[0].startswith(f"{prompt}\nuser: Hi\nassistant: ")
-    assert backend.reads[-1].startswith(f"{prompt}\nuser: Hi{declared(WEATHER_OF_DAY)}\nassistant: ")
+    assert backend.reads[-1].startswith(f"{prompt}\nuser: {declared(WEATHER_OF_DAY)}Hi\nassistant: ")
 
 
 def test_auto_goes_by_the_size_of_the_declarations() -> None:
@@ -338,7 +339,7 @@ def test_a_declaration_does_not_count_as_output() -> None:
 def test_a_declaration_that_does_not_fit_is_an_error_that_names_it() -> None:
     """The error has the tool, the size and the window; with a little more room the answer is closed validly."""
     text = call("weather", city="R" * 400)
-    whole = len(f"{NAMES_PROMPT}\nuser: Hi{declared(WEATHER)}\nassistant: ")
+    whole = len(f"{NAMES_PROMPT}\nuser: {declared(WEATHER)}Hi\nassistant: ")
     least = len(call("weather", city=""))
     options: Any = {"tools": TOOLS, "tools_in_prompt": "names", "tool_choice": "required"}
     with pytest.raises(ContextOverflowError, match=rf"description of 'weather' the prompt has {whole} tokens"):
@@ -389,11 +390,15 @@ def answers_of(backend: Recorded, prompt_of: Callable[[str], str]) -> Iterator[t
     return follow(b"", 1.0)
 
 
+#: A prompt for which noise gives each answer at least 0.5%, so that the counts can be compared.
+SAID = "And,"
+
+
 def prompt_with_declaration(text: str) -> str:
     """Return the prompt under which the token after a text is to be chosen."""
     name = next((tool for tool in CHOICES if f'{{"name": "{tool.name}"' in text), None)
     brief = CHOICES.prompt("hermes", brief=CHOICES.names)
-    return f"{brief}\nuser: Hi{'' if name is None else declared(name)}\nassistant: "
+    return f"{brief}\nuser: {'' if name is None else declared(name)}{SAID}\nassistant: "
 
 
 @pytest.mark.parametrize("batched", [False, True])
@@ -413,7 +418,7 @@ def test_the_rest_is_distributed_as_given_the_declaration(batched: bool) -> None
     draws = 600
     many = [GenerateParams(**{**vars(params), "seed": seed}) for seed in range(draws)]
     counts = dict.fromkeys(law, 0)
-    for answer in model.generate_batch(["Hi"] * draws, many):
+    for answer in model.generate_batch([SAID] * draws, many):
         counts[answer.raw] += 1
         told = sum(token.logprob or 0.0 for token in answer.tokens)
         assert np.exp(told) == pytest.approx(law[answer.raw], rel=1e-4)
