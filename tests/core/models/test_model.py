@@ -429,7 +429,7 @@ def test_json_mode_true_is_any_json() -> None:
 WRONG_VALUES: dict[str, list[Any]] = {
     "max_tokens": [0, 1.5, "9", True],
     "temperature": [-1, "0.5", float("nan"), float("inf"), None],
-    "top_p": [0, 2, "1"],
+    "top_p": [-0.5, 2, "1"],
     "top_k": [-1, 1.5],
     "min_p": [-0.1, 2],
     "repetition_penalty": [0, "1"],
