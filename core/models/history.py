@@ -549,11 +549,17 @@ def with_declarations(
 
 def _with_text(message: Message, text: str) -> Message:
     """Return a message with one more paragraph: at the beginning of a user's, at the end of another."""
-    parts = message.content
     if message.role == "user":
-        before = f"{text}\n\n{parts}" if isinstance(parts, str) else (TextPart(f"{text}\n\n"), *parts)
-        return replace(message, content=before)
+        return _begun(message, text)
+    parts = message.content
     content = (f"{parts}\n\n{text}" if parts else text) if isinstance(parts, str) else (*parts, TextPart(f"\n\n{text}"))
+    return replace(message, content=content)
+
+
+def _begun(message: Message, text: str) -> Message:
+    """Return a message with one more paragraph at its beginning."""
+    parts = message.content
+    content = f"{text}\n\n{parts}" if isinstance(parts, str) else (TextPart(f"{text}\n\n"), *parts)
     return replace(message, content=content)
 
 
@@ -570,9 +576,7 @@ def _without_system(messages: list[Message]) -> list[Message]:
     text, rest = messages[0].text, messages[1:]
     if not rest or rest[0].role != "user":
         return [Message("user", text), *rest]
-    parts = rest[0].content
-    more = f"{text}\n\n{parts}" if isinstance(parts, str) else (TextPart(f"{text}\n\n"), *parts)
-    return [replace(rest[0], content=more), *rest[1:]]
+    return [_begun(rest[0], text), *rest[1:]]
 
 
 def _simple(tool: Mapping[str, Any]) -> dict[str, Any]:

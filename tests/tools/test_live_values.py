@@ -452,7 +452,7 @@ def test_a_tool_without_a_value_that_its_constraints_allow_is_not_offered(
 
 
 def test_a_tool_that_contradicts_itself_is_an_error() -> None:
-    """What no conversation could mend is told."""
+    """A schema without a value in any conversation raises `UnsatisfiableSchemaError`; the tool is not left out."""
     number = {"type": "integer", "minimum": 5, "maximum": 3}
     parameters = {"type": "object", "properties": {"to": ID, "n": number}, "required": ["to", "n"]}
     for said in ("Send it to Ann.", "Send it to U-7."):

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import Place, ToolGrammarError, UnsatisfiableSchemaError
 from ...language.nodes import Nodes
+from ..keywords.numbers import NUMBER_BOUNDS
 from ..keywords.objects import undeclared
 from ..lower.lowering import Lowering
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, Shape, map_subschemas, subschemas
@@ -189,7 +190,7 @@ class _Search:
         if needed.get("type") == "integer" and self._is_proved_empty(located, {**needed, "type": "number"}):
             needed["type"] = "number"
         shown = _shown(schema, needed)
-        if not needed.keys() - {"type", *BOUNDS} and any(map(_is_beyond_digits, needed.values())):
+        if not needed.keys() - {"type", *NUMBER_BOUNDS} and any(map(_is_beyond_digits, needed.values())):
             most = f"numbers are written with at most {MAX_DIGITS} digits before the point and {MAX_DIGITS} after it"
             keyword = next(word for word in needed if word != "type")
             return self._error(
@@ -271,10 +272,6 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
         else:
             changed[keyword] = value
     return changed
-
-
-#: Keywords that bound numbers.
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 def _is_beyond_digits(value: Any) -> bool:

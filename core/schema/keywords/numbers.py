@@ -18,7 +18,7 @@ from .shapes import CHECKS, is_readable
 from .values import MAX_INTEGER
 
 #: By keyword: True if it is a lower bound, and the flag that excludes the bound itself (draft 4).
-_BOUNDS = {
+NUMBER_BOUNDS = {
     "minimum": (True, "exclusiveMinimum"),
     "exclusiveMinimum": (True, None),
     "maximum": (False, "exclusiveMaximum"),
@@ -39,7 +39,7 @@ _SMALL = 10**15
 
 def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Decimal, bool]]:
     """Yield the bounds of numbers: True for a lower one, its value, and True if that value is excluded."""
-    for keyword in _BOUNDS:
+    for keyword in NUMBER_BOUNDS:
         if keyword in schema:
             yield from _bound(schema, keyword)
 
@@ -47,7 +47,7 @@ def bounds_of(schema: Mapping[str, Any]) -> Iterator[tuple[bool, Decimal, bool]]
 def _bound(schema: Mapping[str, Any], keyword: str) -> Iterator[tuple[bool, Decimal, bool]]:
     """Yield the bound of a keyword; nothing if it is a flag."""
     value = schema[keyword]
-    is_lower, flag = _BOUNDS[keyword]
+    is_lower, flag = NUMBER_BOUNDS[keyword]
     if flag is not None:
         yield is_lower, exact(value), schema.get(flag) is True
     elif not isinstance(value, bool):
@@ -127,7 +127,7 @@ def number_witness(schema: Mapping[str, Any], witness: Witness) -> list[Any] | N
 READ_FOR_NUMBER = frozenset({"minimum", "maximum"})
 
 ROWS = (
-    *map(_bound_row, _BOUNDS),
+    *map(_bound_row, NUMBER_BOUNDS),
     Keyword(
         "multipleOf",
         Shape.STEP,
