@@ -32,10 +32,10 @@ from .basics.json_pointer import to_pointer
 from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError
 from .grammar import Grammar
 from .language.terms import Terms
+from .language.value_key import value_key
 from .regex.compile import regex_term
 from .regex.parser import parse_with_groups
 from .regex.printer import to_python
-from .schema.lower.value_key import value_key
 from .schema.read.keywords import GRAMMAR, KEYWORDS, Keyword
 from .schema.scalars import dates
 from .schema.scalars.bounded_formats import BOUNDED

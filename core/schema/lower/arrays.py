@@ -12,6 +12,7 @@ from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError, Place
+from ...language.value_key import value_key, value_of_key
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
 from ..read.located import Located
 from .array_items import (
@@ -24,7 +25,6 @@ from .array_items import (
     ways_to_count,
 )
 from .context import GoalNodes, Supply, placed
-from .value_key import value_key, value_of_key
 
 #: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200

@@ -12,6 +12,7 @@ from ...language.images import json_escaped
 from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
+from ...language.value_key import value_key, value_of_key
 from ...text_grammars.strings import StringGrammar
 from ..keywords.any_value import INTEGERS, types_of
 from ..keywords.row import Join
@@ -56,7 +57,6 @@ from .context import Supply, placed
 from .merged_objects import MergedObjects
 from .nested_arguments import NestedArguments
 from .objects import ObjectLowering, spelled_name
-from .value_key import value_key, value_of_key
 from .values import Values
 
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
@@ -326,9 +326,9 @@ class Lowering:
         """Return a key that is equal for formulas that are known to be equivalent."""
         return self.normaliser.contradictions.meaning(formula)
 
-    def constant(self, value: Any) -> Formula:
-        """Return the formula of one value."""
-        return self.normaliser.constant(value)
+    def constant(self, *values: Any) -> Formula:
+        """Return the formula of one of some values."""
+        return self.normaliser.constant(*values)
 
     def allowed(self, branch: Conjunction) -> list[Any]:
         """Return the values that an alternative lists and that satisfy the rest of it."""

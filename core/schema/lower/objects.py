@@ -14,13 +14,13 @@ from ...dependent.written import Written
 from ...errors import LimitError, LiveValuesError, Place
 from ...language.json_text import escaped
 from ...language.node_kinds import ALL, LITERAL, RESERVED
+from ...language.value_key import value_key, value_of_key
 from ..normal.conjunction import Goal, Objects
 from ..read.live import with_answers
 from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
 from .object_plan import UNKNOWN, ObjectPlan, has_marks
-from .value_key import value_key, value_of_key
 
 _NONE: frozenset[str] = frozenset()
 

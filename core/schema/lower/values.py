@@ -14,12 +14,12 @@ from json.encoder import encode_basestring_ascii
 from math import ceil, floor
 
 from ...language.queries import is_cofinite, listing
+from ...language.value_key import value_key
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, is_among
 from ..scalars.numbers import least_common, listed_multiples
 from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
 from .context import GoalNodes, Supply
 from .merged_objects import Meets, MergedObjects
-from .value_key import value_key
 
 #: Maximum number of steps when the arrays or objects of one alternative are enumerated.
 MAX_STEPS = 4_000
