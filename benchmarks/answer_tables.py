@@ -366,6 +366,15 @@ def seen_ids(report: Result) -> str:
     return table((report["model"], *columns), rows)
 
 
+def bfcl_multi_turn(report: Result) -> str:
+    """Turns of BFCL's conversations, by its own checker."""
+    rows = []
+    for way, counts in report["ways"].items():
+        ended = interval(counts["ended"], counts["requests"])
+        rows.append([way, counts["requests"], share(counts), ended, counts["calls"], counts["repeated"]])
+    return table((report["model"], "turns", "right", "ended", "calls", "repeated calls"), rows)
+
+
 def tools_in_prompt(report: Result) -> str:
     """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""
     columns = (

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from math import prod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import LimitError, Place
+from ...language.value_key import value_key
 from ..normal.conjunction import (
     EVERY,
     TYPES,
@@ -120,8 +121,8 @@ def _values(facts: Facts, value: Any) -> None:
 
 
 def _not_values(schemas: Schemas, located: Located) -> Iterator[Formula]:
-    """Yield the formula of values that ``enum`` or ``const`` does not list: scalars are excluded by value, each array
-    or object by one difference."""
+    """Yield the formula of values that ``enum`` or ``const`` does not list: scalars are excluded by value, arrays and
+    objects by what differs (`_others`)."""
     values = schemas.values(located) or ()
     if schemas.asserts(located, "type"):
         types, integer = types_of(located.schema)
@@ -134,12 +135,17 @@ def _not_values(schemas: Schemas, located: Located) -> Iterator[Formula]:
             hint="leave out not (or oneOf), or list fewer values",
             place=Place(pointer=located.pointer, keyword="enum"),
         )
-    options = [_differences(schemas, value) for value in others]
-    join: Callable[[list[Conjunction]], Formula] = either
-    if prod(map(len, options)) > MAX_PRODUCT:
-        join = together
     denied = Conjunction(not_values=scalars)
-    yield AllOf((denied, *map(join, options))) if options else denied
+    if not others:
+        yield denied
+        return
+    listed: dict[str, dict[str, Mapping[Any, Any]]] = {}
+    for value in others:
+        listed.setdefault(type_of(value), {})[value_key(value)] = _items(value)
+    options: list[Formula] = [fact(set(TYPES) - listed.keys())]
+    for kind, different in listed.items():
+        options += _others(schemas, _COMPOUNDS[kind], list(different.values()))
+    yield AllOf((denied, either(options)))
 
 
 def _not_constant(schemas: Schemas, located: Located) -> Iterator[Formula]:
@@ -165,22 +171,75 @@ def _is_fraction(value: Any) -> bool:
     return isinstance(value, float) and not value.is_integer()
 
 
-def _differences(schemas: Schemas, value: Any) -> list[Conjunction]:
-    """Return the alternatives of "another value than this array or object"."""
-    kind = type_of(value)
-    if kind == "array":
-        options = [fact(set(TYPES) - {"array"}), fact("array", arrays=Arrays(least=len(value) + 1))]
-        if value:
-            options.append(fact("array", arrays=Arrays(most=len(value) - 1)))
-        for index, item in enumerate(value):
-            other = Contains(negated(schemas.constant(item)), index, index + 1)
-            options.append(fact("array", arrays=Arrays(contains=(other,))))
-        return options
-    # An object with fewer members lacks one of these.
-    options = [fact(set(TYPES) - {"object"}), fact("object", objects=Objects(least=len(value) + 1))]
-    for name, item in value.items():
-        options.append(fact("object", objects=Objects(absent=frozenset((name,)))))
-        options.append(fact("object", objects=Objects(exists=(Exists(negated(schemas.constant(item)), name),))))
+@dataclass(frozen=True)
+class _Compound:
+    """Facts of arrays (their keys are positions) or objects (names).
+
+    Attributes:
+        has: a key is there, and its value satisfies a formula.
+        lacks: a key is not there.
+        has_more: there are more keys than a number.
+        lacking: of some keys, those of which one lacks if any of them does.
+    """
+
+    has: Callable[[Any, Formula], Conjunction]
+    lacks: Callable[[Any], Conjunction]
+    has_more: Callable[[int], Conjunction]
+    lacking: Callable[[Iterable[Any]], Iterable[Any]]
+
+
+_COMPOUNDS = {
+    "array": _Compound(
+        lambda at, formula: fact("array", arrays=Arrays(contains=(Contains(formula, at, at + 1),))),
+        lambda at: fact("array", arrays=Arrays(most=at)),
+        lambda count: fact("array", arrays=Arrays(least=count + 1)),
+        lambda keys: [max(keys)] if keys else [],
+    ),
+    "object": _Compound(
+        lambda name, formula: fact("object", objects=Objects(exists=(Exists(formula, name),))),
+        lambda name: fact("object", objects=Objects(absent=frozenset((name,)))),
+        lambda count: fact("object", objects=Objects(least=count + 1)),
+        lambda keys: keys,
+    ),
+}
+
+
+def _items(value: Any) -> dict[Any, Any]:
+    """Return the values of an array by their positions, or the members of an object."""
+    return value if isinstance(value, dict) else dict(enumerate(value))
+
+
+def _others(schemas: Schemas, kind: _Compound, listed: Sequence[Mapping[Any, Any]], known: int = 0) -> list[Formula]:
+    """Return the alternatives of "an array (or object) that is none of these".
+
+    They are those of a decision tree: a node looks at one key, and its branches are the key's absence, each of its
+    listed values, and any other value. Their number grows with the listed values; "differs from the first, and from
+    the second, ..." would have the product of all sizes.
+
+    Args:
+        schemas: the schemas.
+        kind: facts of arrays, or of objects.
+        listed: at least one, all different, without the keys at which the tree has found the listed value.
+        known: the number of these keys.
+    """
+    if len(listed) == 1:
+        (one,) = listed
+        differ = [kind.has_more(known + len(one)), *map(kind.lacks, kind.lacking(one))]
+        differ += [kind.has(key, negated(schemas.constant(value))) for key, value in one.items()]
+        return [*differ] if len(differ) <= MAX_PRODUCT else [together(differ)]
+    keys = {key: [value_key(one[key]) if key in one else "" for one in listed] for one in listed for key in one}
+    key = min(keys, key=lambda key: max(Counter(keys[key]).values()))  # the smallest largest branch: a shallow tree
+    groups: dict[str, list[Mapping[Any, Any]]] = {}
+    for one, value in zip(listed, keys[key], strict=True):
+        groups.setdefault(value, []).append(one)
+    lacking = groups.pop("", None)
+    options: list[Formula] = [kind.has(key, negated(schemas.constant(*(group[0][key] for group in groups.values()))))]
+    lacks = kind.lacks(key)
+    options.append(lacks if lacking is None else AllOf((lacks, either(_others(schemas, kind, lacking, known)))))
+    for group in groups.values():
+        rest = [{other: value for other, value in one.items() if other != key} for one in group]
+        same = kind.has(key, schemas.constant(group[0][key]))
+        options.append(AllOf((same, either(_others(schemas, kind, rest, known + 1)))))
     return options
 
 

@@ -125,8 +125,8 @@ class Assertions(Protocol):
     def array_part(self, located: Located) -> ArrayPart:
         """Return the schemas of items by position."""
 
-    def constant(self, value: Any) -> Formula:
-        """Return the formula of one value."""
+    def constant(self, *values: Any) -> Formula:
+        """Return the formula of one of some values."""
 
     def matches(self, pattern: str, name: str) -> bool:
         """Return True if a pattern matches some part of a name."""

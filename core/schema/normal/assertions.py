@@ -117,12 +117,12 @@ class Assertions:
             part = self._arrays[located] = array_part(self, located)
         return part
 
-    def constant(self, value: Any) -> Formula:
-        """Return the formula of one value, in a keyword that every draft has: Draft 4 lacks ``const``."""
-        text = json.dumps(value, sort_keys=True)
+    def constant(self, *values: Any) -> Formula:
+        """Return the formula of one of some values, in a keyword that every draft has: Draft 4 lacks ``const``."""
+        text = json.dumps(values, sort_keys=True)
         formula = self._constants.get(text)
         if formula is None:
-            formula = self._constants[text] = SignedSchema(Located({"enum": (value,)}))
+            formula = self._constants[text] = SignedSchema(Located({"enum": values}))
         return formula
 
 

@@ -142,3 +142,30 @@ def test_random_negations() -> None:
             assert set(texts) <= set(valid(whole)), whole
             assert texts == valid(whole) or "uniqueItems" in json.dumps(schema), whole
     assert written > 60 and refused < 0.1 * written, (written, refused)
+
+
+@pytest.mark.parametrize("size", [2, 5, 20, 80])
+def test_many_listed_values(size: int) -> None:
+    """Arrays and objects that are excluded, alone and beside other keywords: what is left is what is not listed."""
+    draw = random.Random(size)
+    for _ in range(4):
+        listed = draw.sample(UNIVERSE, min(size, len(UNIVERSE)))
+        for whole in (
+            {"not": {"enum": listed}},
+            {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}, "not": {"enum": listed}},
+            {"properties": {"a": {"not": {"enum": listed}}}, "items": {"not": {"enum": listed}}},
+        ):
+            assert accepted(whole) == valid(whole), whole
+
+
+def test_listed_values_do_not_multiply() -> None:
+    """200 objects of four members, and 200 arrays, are excluded; the product of their differences is astronomical."""
+    objects = [{"a": number, "b": {"c": [number, "x"]}, "d": number % 7, "e": "same"} for number in range(200)]
+    arrays = [[number, [number % 5], "same"] for number in range(200)]
+    grammar = Grammar.from_json_schema({"not": {"enum": [*objects, *arrays]}}, property_order="any")
+    for value in (*objects[::20], *arrays[::20]):
+        assert not grammar.matches(json.dumps(value))
+    near = {**objects[60], "d": 0.5}
+    for value in (near, {**objects[60], "f": None}, {**objects[60], "b": {"c": [61, "x"]}}, [7, [2], "same", 1], []):
+        assert grammar.matches(json.dumps(value))
+    assert not grammar.matches(json.dumps(objects[60]).replace("60", "6e1", 1))

@@ -1,0 +1,207 @@
+"""Turns of BFCL's conversations, played in its simulated systems and judged by its own checker.
+
+    pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
+    PYTHONPATH=bfcl python benchmarks/bfcl_multi_turn.py --model gguf:PATH --sheets FILE [--turns 100] [--keep]
+
+A conversation of ``multi_turn_base`` has several turns: the user says something, and the model calls functions and
+reads their results until it answers without a call. Here each turn is played by itself, greedily: the turns before it
+are those of BFCL's answers. It is *right* if BFCL's checker says so: the systems are in the state of its answer, and
+each result of its answer was seen. A turn *ends* if the model answers without a call within ``--most-steps`` answers.
+
+The ways are free text whose calls `ToolSet.parse` reads, and the grammar of ``tool_choice="auto"``.
+
+Each turn is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on. Conversations with longer
+prompts than ``--most-prompt`` are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from answer_tables import bfcl_multi_turn as table_of
+from answer_ways import Bench, Free, spent
+from results_io import show
+from seen_ids import call_of, functions, lines
+
+from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
+from toolgrammar.tools import ToolSet
+
+Sheet = dict[str, Any]
+FREE = "free text, parsed"
+WAYS = (FREE, "grammar")
+COUNTED = ("right", "ended", "steps", "calls", "repeated", "tokens")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn.
+
+    Attributes:
+        entry: the conversation, as BFCL has it.
+        number: of the turn, from 0.
+        messages: the conversation up to what the user says in it.
+        answers: the calls of BFCL's answers, as Python, for each turn up to this one.
+        tools: the functions of the systems.
+    """
+
+    entry: dict[str, Any]
+    number: int
+    messages: list[Message]
+    answers: list[list[str]]
+    tools: ToolSet
+
+    @property
+    def name(self) -> str:
+        """The conversation, and the number of the turn."""
+        return f"{self.entry['id']}:{self.number}"
+
+    def run(self, calls: Sequence[str], player: str) -> list[str]:
+        """Return the results of calls in the systems of a player, which keep their states."""
+        from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_utils import execute_multi_turn_func_call
+
+        entry = self.entry
+        arguments = (list(calls), entry["initial_config"], entry["involved_classes"], player, entry["id"])
+        found: list[str] = execute_multi_turn_func_call(*arguments)[0]
+        return found
+
+    def is_right(self, steps: list[list[str]], player: str) -> bool:
+        """Return what BFCL's checker says of the calls of each step of this turn, after its own answers of those
+        before."""
+        from bfcl_eval.eval_checker.multi_turn_eval.multi_turn_checker import multi_turn_checker
+
+        played = [[calls] for calls in self.answers[:-1]] + [steps]
+        found = multi_turn_checker(played, self.answers, self.entry, "multi_turn_base", player)
+        return bool(found["valid"])
+
+
+def as_python(call: ToolCall) -> str:
+    """Return a call as BFCL executes it."""
+    return f"{call.name}({', '.join(f'{name}={value!r}' for name, value in call.arguments.items())})"
+
+
+def turns(package: Path) -> Iterator[list[Turn]]:
+    """Yield the turns of each conversation, in a random order of conversations that is always the same."""
+    constants = importlib.import_module("bfcl_eval.constants.executable_backend_config")
+    entries = list(lines(package, "BFCL_v4_multi_turn_base.json"))
+    answers = {one["id"]: one["ground_truth"] for one in lines(package, "possible_answer/BFCL_v4_multi_turn_base.json")}
+    random.Random(0).shuffle(entries)
+    for entry in entries:
+        described = functions(package, entry["involved_classes"], constants.MULTI_TURN_FUNC_DOC_FILE_MAPPING)
+        left_out = entry.get("excluded_function", ())
+        tools = ToolSet.from_any([one for name, one in described.items() if name not in left_out])
+        messages: list[Message] = []
+        found = []
+        for number, said in enumerate(entry["question"]):
+            messages += [Message(one["role"], one["content"]) for one in said]
+            done = answers[entry["id"]][: number + 1]
+            turn = Turn(entry, number, list(messages), done, tools)
+            found.append(turn)
+            for index, (text, result) in enumerate(zip(done[-1], turn.run(done[-1], "history"), strict=True)):
+                name, arguments = call_of(text, described)
+                identity = f"call{number:02}{index:02}x"
+                messages.append(Message("assistant", "", tool_calls=(ToolCall(identity, name, arguments),)))
+                messages.append(Message("tool", result, tool_call_id=identity, name=name))
+        yield found
+
+
+def play(bench: Bench, turn: Turn, way: str, most_steps: int) -> Sheet:
+    """Return what a turn is worth that a model plays."""
+    player = f"{way}:{turn.number}"
+    for calls in turn.answers[:-1]:
+        turn.run(calls, player)
+    messages, steps, seen = list(turn.messages), [], set()
+    sheet: Sheet = dict.fromkeys(COUNTED, 0)
+    is_free = way == FREE
+    while len(steps) < most_steps:
+        answer = bench.write(messages, Free(turn.tools) if is_free else turn.tools)
+        calls: Sequence[ToolCall] = answer.tool_calls
+        if is_free:
+            read, error = bench.read(answer.text, turn.tools)
+            calls = () if error else read
+        sheet["tokens"] += spent(answer)["tokens"]
+        sheet["text"] = answer.raw
+        if not calls:
+            sheet["ended"] = 1
+            break
+        texts = [as_python(call) for call in calls]
+        steps.append(texts)
+        sheet["calls"] += len(texts)
+        sheet["repeated"] += sum(text in seen for text in texts)
+        seen |= set(texts)
+        messages.append(Message("assistant", "", tool_calls=tuple(calls)))
+        for call, result in zip(calls, turn.run(texts, player), strict=True):
+            messages.append(Message("tool", result, tool_call_id=call.id, name=call.name))
+    sheet |= {"steps": len(steps), "played": steps, "right": int(turn.is_right(steps, f"{player}:checked"))}
+    return sheet
+
+
+def summary(sheets: dict[tuple[str, ...], Sheet], model: str) -> dict[str, Any]:
+    """Return the rows of the ways, over the turns that were played in every way."""
+    names = [{name for of, way, name in sheets if (of, way) == (model, each)} for each in WAYS]
+    common = set.intersection(*names)
+    rows = {}
+    for way in WAYS:
+        mine = [sheets[model, way, name] for name in common]
+        rows[way] = {"requests": len(mine), **{name: sum(one[name] for one in mine) for name in COUNTED}}
+    return {"model": model, "conversations": len({name.partition(":")[0] for name in common}), "ways": rows}
+
+
+def main() -> int:
+    """Play turns, or show those that were played."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="as load_model takes it; none: only show the sheets")
+    parser.add_argument("--name", required=True, help="the model's name in the results")
+    parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--most-prompt", type=int, default=4_000, help="in tokens")
+    parser.add_argument("--most-steps", type=int, default=10, help="answers in a turn")
+    parser.add_argument("--max-tokens", type=int, default=200)
+    parser.add_argument("--sheets", type=Path, required=True, help="keep each turn in this file, and go on from it")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/bfcl_multi_turn")
+    options = parser.parse_args()
+    sheets: dict[tuple[str, ...], Sheet] = {}
+    if options.sheets.exists():
+        sheets = {tuple(key): sheet for key, sheet in map(json.loads, options.sheets.read_text().splitlines())}
+    if options.model:
+        run(options, sheets)
+    report = {"most_steps": options.most_steps, **summary(sheets, options.name)}
+    show("bfcl_multi_turn", report, table_of(report), keep=options.keep)
+    return 0
+
+
+def run(options: argparse.Namespace, sheets: dict[tuple[str, ...], Sheet]) -> None:
+    """Play the turns that are missing, and keep each."""
+    package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
+    model = load_model(options.model)
+    bench = Bench(model, options.max_tokens, {"tool_choice": "auto"})
+    count = 0
+    for conversation in turns(package):
+        last = conversation[-1]
+        if model.count_tokens(last.messages, last.tools) > options.most_prompt:
+            continue
+        for turn in conversation:
+            count += 1
+            for way in WAYS:
+                key = (options.name, way, turn.name)
+                if key in sheets:
+                    continue
+                try:
+                    sheets[key] = play(bench, turn, way, options.most_steps)
+                except ToolGrammarError as error:
+                    sheets[key] = {**dict.fromkeys(COUNTED, 0), "error": f"{type(error).__name__}: {error}"}
+                with options.sheets.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([key, sheets[key]]) + "\n")
+        print(f"{count} of {options.turns} turns", file=sys.stderr, flush=True)
+        if count >= options.turns:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())
