@@ -17,6 +17,7 @@ from toolgrammar.core import (
     DaysFromToday,
     Grammar,
     InvalidArgumentsError,
+    InvalidSchemaError,
     LiveValues,
     LiveValuesError,
     Message,
@@ -458,3 +459,16 @@ def test_a_tool_that_contradicts_itself_is_an_error() -> None:
     for said in ("Send it to Ann.", "Send it to U-7."):
         with pytest.raises(UnsatisfiableSchemaError, match="the tool can never be called"):
             ToolSet([Tool("send", "", parameters)]).in_conversation([Message("user", said)]).grammar()
+
+
+@pytest.mark.parametrize("after", [("ticket",), ("project", "ticket")])
+def test_values_that_read_each_other_are_an_error(after: tuple[str, ...]) -> None:
+    """A cycle of ``after`` is named."""
+    properties = {
+        "project": {"type": "string", "x-values": {"source": "projects", "after": ["ticket"]}},
+        "ticket": {"type": "string", "x-values": {"source": "tickets", "after": list(after)}},
+    }
+    with pytest.raises(InvalidSchemaError, match="reads 'ticket'.*leave one of them out"):
+        Tool("close", "", {"type": "object", "properties": properties})
+    inner = {"type": "object", "properties": {"end": {"x-values": {"source": "ends", "after": ["ticket"]}}}}
+    assert Tool("close", "", {"type": "object", "properties": {"ticket": inner}})  # of an object around it

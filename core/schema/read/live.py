@@ -5,11 +5,13 @@ from __future__ import annotations
 import marshal
 from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from ...basics.json_pointer import escape
 from ...dependent.live import KEYWORD as KEYWORD
 from ...dependent.live import Mark, Values, registered, values_of
+from ...errors import InvalidSchemaError, Place
 from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
 from .keywords import map_schemas
@@ -102,7 +104,11 @@ def places_of(schema: Any, keywords: Sequence[str], at: str = "") -> Iterator[st
 
 
 def in_order(schema: Any) -> Any:
-    """Return a schema with live values in which each property stands after those that they read."""
+    """Return a schema with live values in which each property stands after those that they read.
+
+    Raises:
+        InvalidSchemaError: the values of properties of one object read each other.
+    """
 
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
         """Return one object schema with its properties in the new order: depth first, each after those it reads."""
@@ -111,11 +117,13 @@ def in_order(schema: Any) -> Any:
             return inner
         names = list(properties)
         reads = {name: _reads(properties[name]) for name in names}
+        _refuse_cycles({name: _reads_itself(properties[name]) for name in names})
         done: dict[str, Any] = {}
         waiting: list[str] = []
 
         def place(name: str) -> None:
-            """Append a property after the properties that it reads; one in a cycle is left to the outer call."""
+            """Append a property after the properties that it reads, also below it; one in a cycle (properties whose
+            members read each other) is left to the outer call."""
             if name in done or name in waiting:
                 return
             waiting.append(name)
@@ -139,14 +147,32 @@ def _reads(schema: Any) -> list[str]:
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping):
-            value = part.get(KEYWORD)
-            after = value.get("after") if isinstance(value, Mapping) else None
-            if isinstance(after, (list, tuple)):  # anything else is refused where keywords are checked
-                found += [name for name in after if isinstance(name, str)]
+            found += _reads_itself(part)
             waiting += part.values()
         elif isinstance(part, (list, tuple)):
             waiting += part
     return found
+
+
+def _reads_itself(schema: Any) -> list[str]:
+    """Return the names that the live values of a schema read, without those of its subschemas."""
+    value = schema.get(KEYWORD) if isinstance(schema, Mapping) else None
+    after = value.get("after") if isinstance(value, Mapping) else None
+    # anything else is refused where keywords are checked
+    return [name for name in after if isinstance(name, str)] if isinstance(after, (list, tuple)) else []
+
+
+def _refuse_cycles(reads: Mapping[str, Sequence[str]]) -> None:
+    """Raise an error if properties read each other."""
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        raise InvalidSchemaError(
+            " reads ".join(map(repr, cycle)),
+            hint="leave one of them out of `after`: a value is asked for when those that it reads are written",
+            place=Place(keyword=KEYWORD),
+        ) from None
 
 
 def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
