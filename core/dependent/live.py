@@ -17,16 +17,22 @@ import inspect
 import json
 import secrets
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..basics.annotated import with_keyword
 from ..basics.event_loop import EventLoop
+from ..basics.logs import logger_of
+from ..basics.pauses import pause
 from ..errors import InvalidSchemaError, LimitError, LiveValuesError, Place
 from ..language.json_text import dump_json
 from ..language.node_kinds import CONTROL
@@ -40,6 +46,9 @@ KEYWORD = "x-values"
 #: Default time in seconds that a callable may take, and default length in bytes for which a budget keeps room.
 TIMEOUT, LONGEST = 10.0, 64
 
+#: Maximum time in seconds between two checks if the request is cancelled, or its time over.
+_CHECK_SECONDS = 0.05
+
 #: The arguments that models do not see, of the present context.
 _GIVEN: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
     "toolgrammar_given", default=MappingProxyType({})
@@ -47,6 +56,8 @@ _GIVEN: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
 
 #: Maximum number of texts of one answer for which the values are memoised.
 MAX_TEXTS = 1_024
+
+_LOG = logger_of("models")
 
 _LOOP = EventLoop()
 
@@ -72,6 +83,8 @@ class Values:
     after: Sequence[str] | None = None
     timeout: float = TIMEOUT
     longest: int = LONGEST
+    #: A name in ``after`` that is neither a parameter nor given is an error; else the callable says what it means.
+    is_strict: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not callable(self.ask):
@@ -106,7 +119,7 @@ class Values:
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
         """Return the JSON Schema of an annotated type."""
-        return {**handler(core_schema), KEYWORD: self.mark(self.name)}
+        return with_keyword(handler(core_schema), KEYWORD, self.mark(self.name))
 
 
 #: The objects that have a name, as long as they are alive.
@@ -183,12 +196,14 @@ class Mark:
         after: the names that it reads.
         longest: see `Values`.
         member: the name of the member.
+        given: those of ``after`` that are no members, so that the program gives them (`given`).
     """
 
     source: str
     after: tuple[str, ...]
     longest: int
     member: str
+    given: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, value: Any, member: str, before: Sequence[str]) -> Mark:
@@ -197,7 +212,8 @@ class Mark:
         if isinstance(value, str):
             value = {"source": value}
         after = value.get("after")
-        return cls(value["source"], tuple(before if after is None else after), value.get("longest", LONGEST), member)
+        names = tuple(before if after is None else after)
+        return cls(value["source"], names, value.get("longest", LONGEST), member, tuple(value.get("given", ())))
 
     def read(self, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return the values of the names that it reads in the open objects, innermost first: the nearest of each."""
@@ -253,6 +269,7 @@ class LiveValues:
     def __post_init__(self) -> None:
         self._by_text: dict[tuple[Mark, bytes], Answer] = {}
         self._by_call: dict[object, Answer] = {}
+        self._warned: set[Place] = set()
         self._lock = threading.Lock()
         self._context = contextvars.copy_context() if self.context is None else self.context
         self._given = self._context.get(_GIVEN, {})
@@ -268,6 +285,13 @@ class LiveValues:
         if found is None and not before.is_plan:
             raise Unasked(self, mark, text, ahead)
         return found
+
+    def warn(self, mark: Mark, answers: Sequence[Answer]) -> None:
+        """Log, once, that an optional member cannot be written although callables give values."""
+        place = Place(tool=answers[0].tool, parameter=mark.member)
+        if place not in self._warned and any(answer.schema is not None for answer in answers):
+            self._warned.add(place)
+            _LOG.warning("%s is left out: of the values that its callable gives, the schema allows none", place)
 
     def answer(self, mark: Mark, text: bytes, controls: Sequence[str], ahead: str) -> None:
         """Ask for the values after a text, and memoise them."""
@@ -293,6 +317,14 @@ class LiveValues:
             )
             return Answer(error=error)
         values = values_of(source)
+        absent = next((name for name in mark.given if name not in self._given), None)
+        if absent is not None and values.is_strict:
+            error = LiveValuesError(
+                f"the values of a parameter depend on {absent!r}, which is no parameter, and is not given",
+                hint=f"write the name as the schema has it, or give it: with given({absent}=...)",
+                place=place,
+            )
+            return Answer(error=error)
         key = (tool, mark.source, mark.member, dump_json(call))
         with self._lock:
             found = self._by_call.get(key)
@@ -306,34 +338,47 @@ class LiveValues:
     def _asked(self, values: Values, after: Sequence[str], call: dict[str, Any], place: Place) -> Answer:
         """Ask a callable."""
         tool = place.tool
+        seen = {**{name: self._given[name] for name in after if name in self._given}, **call}
+        found, error = _within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
+        if error is None:
+            try:
+                return _answer(found, tool)
+            except Exception as wrong:
+                error = wrong
         written = f"after {dump_json(call)}" if call else "without other arguments"
-        try:
-            seen = {**{name: self._given[name] for name in after if name in self._given}, **call}
-            found = _within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
-            if isinstance(found, Mapping):
-                return Answer(_interned(found), is_list=False, tool=tool)
-            if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
-                raise TypeError(f"it returned {type(found).__name__}, not an iterable of values or a JSON Schema")
-            return Answer(_listed(list(found)), tool=tool)
-        except Exception as error:
-            if isinstance(error, (TimeoutError, FutureTimeout)):
-                message = f"the values were not there within {values.timeout:g} s, {written}"
-                hint = "raise Values(timeout=...), or make the callable faster"
-            else:
-                shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-                message = f"the callable that gives the values failed, {written}: {shown[:500]}"
-                hint = "let it return a list of JSON values; an argument that it reads must be in Values(after=...)"
-            failure = LiveValuesError(message, hint=hint, place=place)
-            failure.__cause__ = error
-            return Answer(error=failure)
+        if isinstance(error, (TimeoutError, FutureTimeout)):
+            message = f"the values were not there within {values.timeout:g} s, {written}"
+            hint = "raise Values(timeout=...), or make the callable faster"
+        else:
+            shown = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            message = f"the callable that gives the values failed, {written}: {shown[:500]}"
+            hint = "let it return a list of JSON values; an argument that it reads must be in Values(after=...)"
+        failure = LiveValuesError(message, hint=hint, place=place)
+        failure.__cause__ = error
+        return Answer(error=failure)
 
 
-def no_values(mark: Mark, tool: str | None) -> LiveValuesError:
-    """Return the error for a required member without any value."""
+def no_values(mark: Mark, answers: Sequence[Answer]) -> LiveValuesError:
+    """Return the error for a required member without any value.
+
+    Args:
+        mark: its mark, or the first one.
+        answers: what its callables answered.
+    """
+    place = Place(tool=answers[0].tool, parameter=mark.member)
+    listed = [answer.schema["enum"] for answer in answers if answer.is_list and answer.schema is not None]
+    if listed and len(listed) == len(answers):
+        shown = json.dumps(listed[0][0], ensure_ascii=False)[:100]
+        return LiveValuesError(
+            f"the callable gives {sum(map(len, listed))} values, and none is one that the schema allows; the first "
+            f"is {shown}",
+            hint="let it return values of the parameter's type (Values on the items of a list are those of one item)",
+            place=place,
+        )
     return LiveValuesError(
         "there is no value for a required parameter",
         hint="make the parameter optional, or offer the tool only while there are values",
-        place=Place(tool=tool, parameter=mark.member),
+        place=place,
     )
 
 
@@ -357,42 +402,56 @@ def _call(ask: Callable[..., Any], call: dict[str, Any]) -> Any:
     return ask() if takes_none else ask(dict(call))
 
 
-def _within(ask: Callable[[], Any], timeout: float) -> Any:
-    """Return the result of a callable, awaited if it is an awaitable.
+def _within(ask: Callable[[], Any], timeout: float) -> tuple[Any, BaseException | None]:
+    """Return the result of a callable, awaited if it is an awaitable, and the error that it raised; a TimeoutError if
+    it takes longer. An ordinary function then goes on in its thread, and its result is dropped.
 
     Raises:
-        TimeoutError: it takes longer. An ordinary function goes on in its thread, and its result is dropped.
+        CancelledError: the request was cancelled meanwhile.
+        GenerationTimeoutError: the time of the whole answer is over.
     """
-    done = threading.Event()
-    found: list[Any] = []
-    failed: list[BaseException] = []
+    end = time.monotonic() + timeout
+    asked: Future[Any] = Future()
 
     def run() -> None:
         try:
-            found.append(ask())
+            result = ask()
+            asked.set_result(result if inspect.isawaitable(result) else _plain(result))
         except BaseException as error:  # passed to the waiting side
-            failed.append(error)
-        finally:
-            done.set()
+            asked.set_exception(error)
+
+    def over(future: Future[Any]) -> bool:
+        """Wait; return True if the time is over."""
+        while not wait_for([future], max(min(end - time.monotonic(), _CHECK_SECONDS), 0)).done:
+            pause()
+            if time.monotonic() >= end:
+                return True
+        return False
 
     threading.Thread(target=run, name="toolgrammar-values", daemon=True).start()
-    if not done.wait(timeout):
-        raise TimeoutError
-    if failed:
-        raise failed[0]
-    result = found[0]
-    if inspect.isawaitable(result):
-        future = _LOOP.submit(_awaited(result))
-        try:
-            return future.result(timeout)
-        except FutureTimeout:
-            future.cancel()
-            raise
-    return result
+    if over(asked):
+        return None, TimeoutError()
+    if asked.exception() is None and inspect.isawaitable(asked.result()):
+        asked = _LOOP.submit(_awaited(asked.result()))
+        if over(asked):
+            asked.cancel()
+            return None, TimeoutError()
+    error = asked.exception()
+    return (asked.result(), None) if error is None else (None, error)
 
 
 async def _awaited(result: Awaitable[Any]) -> Any:
-    return await result
+    return _plain(await result)
+
+
+def _plain(found: Any) -> Any:
+    """Return what a callable returned: a JSON Schema, or its values as a list. A generator runs here, within the time
+    that the callable has."""
+    if isinstance(found, Mapping):
+        return found
+    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+        raise TypeError(f"it returned {type(found).__name__}, not an iterable of values or a JSON Schema")
+    return list(found)
 
 
 # -- interned answers --------------------------------------------------------------------------------------------------
@@ -409,12 +468,20 @@ _SCHEMAS_LOCK = threading.Lock()
 
 
 def _interned(schema: Mapping[str, Any]) -> _Schema:
-    key = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    key = json.dumps(schema, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    key.encode()  # a lone surrogate is no text of JSON
     with _SCHEMAS_LOCK:
         found = _SCHEMAS.get(key)
         if found is None:
             found = _SCHEMAS[key] = _Schema(json.loads(key))
         return found
+
+
+def _answer(found: Any, tool: str | None) -> Answer:
+    """Return the answer of what a callable returned: see `_plain`."""
+    if isinstance(found, Mapping):
+        return Answer(_interned(found), is_list=False, tool=tool)
+    return Answer(_listed(found), tool=tool)
 
 
 def _listed(values: list[Any]) -> dict[str, Any] | None:

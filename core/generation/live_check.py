@@ -9,7 +9,7 @@ from typing import Any
 from ..basics.json_pointer import escape
 from ..dependent.live import LiveValues
 from ..errors import InvalidArgumentsError, Place
-from ..schema.read.live import has_values, marks_of, with_answers
+from ..schema.read.live import has_values, marks_of, require_schema, with_answers
 from ..validation import Validator
 
 
@@ -37,6 +37,7 @@ def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = N
             answer = live.of_call(tool, mark, mark.read(objects))
             if answer.error is not None:
                 raise answer.error
+            require_schema(answer, mark)
             answers[steps] = False if answer.schema is None else answer.schema
         if answers:
             validator = Validator({**definitions, "allOf": [with_answers(member, answers)]}, formats=True)

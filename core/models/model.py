@@ -190,11 +190,14 @@ class Model(Decides, ABC):
         """
         return _events(self._items(request_of(prompt, params, options, live=True)))
 
-    async def astream(
+    def astream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
     ) -> AsyncIterator[Event]:
         """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
-        request = request_of(prompt, params, options, live=True)
+        # Here, not at the first item: callables of live values see what is `given` where this is called.
+        return self._aevents(request_of(prompt, params, options, live=True))
+
+    async def _aevents(self, request: Request) -> AsyncIterator[Event]:
         async with aclosing(self._aitems(request)) as items:
             async for item in items:
                 if not isinstance(item, Generation):

@@ -11,8 +11,11 @@ from typing import Any
 from ..dependent.live import Values
 from .scalars import dates
 
-#: A date, and a date with a time and perhaps its offset.
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?)?")
+#: A date, a time, or a date with a time; a time may have an offset.
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d|(?:\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d(?::\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?")
+
+#: What may follow a date in any format of dates and times: nothing, or a time. A plain string has no format.
+_AFTER_DATE = r"^.{10}(?:[Tt _][0-9:.,]+ ?(?:[Zz]|[+-][0-9:]+)?)?$"
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,17 @@ class _Bound:
             return {}
         if isinstance(other, (int, float)) and not isinstance(other, bool):
             return {"minimum" if self.is_least else "maximum": other}
-        match = _DATE.fullmatch(other) if isinstance(other, str) else None
+        match = _MOMENT.fullmatch(other) if isinstance(other, str) else None
         if match is None:
-            raise TypeError(f"{other!r} is neither a number nor a date")
+            raise TypeError(f"{other!r} is neither a number nor a date or time")
         zone = match[1] or ""
         local = other.removesuffix(zone)
         bounded = dates.at_least if self.is_least else dates.at_most
         patterns = [bounded(local).replace(".", "[.]")]
-        if len(local) > len("2026-01-01"):  # times are compared in the same offset only
-            patterns.append(f"{re.escape(zone)}$" if zone else "[Tt ][0-9:.]*$")
+        if ":" not in local:
+            patterns.append(_AFTER_DATE)
+        else:  # times are compared in the same offset only
+            patterns.append(f"{re.escape(zone)}$" if zone else f"{'[Tt ]' if '-' in local else '^'}[0-9:.]*$")
             if not self.is_least:  # a fraction, or seconds, would be above; the second without its fraction is below
                 patterns.append(f"^(?!{re.escape(local)}[.:0-9])")
                 patterns[0] += f"|^{re.escape(local.partition('.')[0])}{re.escape(zone)}$"
@@ -51,8 +56,10 @@ class AtLeast(Values):
     out or null, there is no bound.
 
     Args:
-        name: the other argument, which is written first.
+        name: the other argument, which is written first, or one that is `given`.
     """
+
+    is_strict = True
 
     def __init__(self, name: str) -> None:
         super().__init__(_Bound(name, True), (name,))
@@ -62,8 +69,10 @@ class AtMost(Values):
     """A number, date or time that is not above another argument; see `AtLeast`.
 
     Args:
-        name: the other argument, which is written first.
+        name: the other argument, which is written first, or one that is `given`.
     """
+
+    is_strict = True
 
     def __init__(self, name: str) -> None:
         super().__init__(_Bound(name, False), (name,))
@@ -80,7 +89,7 @@ class _Days:
         today = datetime.date.today()
         last = None if self.last is None else today + datetime.timedelta(days=self.last)
         patterns = dates.between(today + datetime.timedelta(days=self.first), last)
-        return {"allOf": [{"pattern": pattern} for pattern in patterns]}
+        return {"allOf": [{"pattern": pattern} for pattern in (*patterns, _AFTER_DATE)]}
 
 
 class DaysFromToday(Values):

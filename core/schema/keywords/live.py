@@ -34,14 +34,16 @@ def _check(check: Check, located: Located, keyword: str, value: Any) -> None:
     if not isinstance(said, Mapping):
         misfit(check, located, keyword, value, "the name of a source, or an object", f"write {_EXAMPLE}")
         return
-    after, longest = said.get("after", []), said.get("longest", 1)
+    after, longest, given = said.get("after", []), said.get("longest", 1), said.get("given", [])
     wrong = None
-    if unknown := sorted(map(str, set(said) - {"source", "after", "longest"})):
+    if unknown := sorted(map(str, set(said) - {"source", "after", "longest", "given"})):
         wrong = f"has an unknown member {unknown[0]!r}"
     elif not isinstance(said.get("source"), str):
         wrong = "does not name its source"
     elif not (isinstance(after, (list, tuple)) and are_names(after)):
         wrong = "has an 'after' that is not a list of names"
+    elif not (isinstance(given, (list, tuple)) and are_names(given)):
+        wrong = "has a 'given' that is not a list of names"
     elif type(longest) is not int or longest < 1:
         wrong = "has a 'longest' that is not a positive whole number"
     if wrong:
@@ -70,23 +72,29 @@ def is_at_member(pointer: str) -> bool:
     return False
 
 
-def _check_seen(check: Check, located: Located, keyword: str, value: Any) -> None:
-    said = {"key": value} if isinstance(value, str) else value
-    is_formed = isinstance(said, Mapping) and isinstance(said.get("key"), str) and said["key"] != ""
-    is_formed = is_formed and isinstance(said.get("tool", ""), str) and isinstance(said.get("calls", False), bool)
-    if not is_formed or set(said) - {"key", "tool", "calls"}:
-        hint = 'write "order_id", or {"key": ..., "tool": ..., "calls": true}'
-        check.invalid(located, keyword, f"{keyword} names no key", hint)
-    else:
-        _unresolved(check, located, keyword)
-
-
-def _check_copied(check: Check, located: Located, keyword: str, value: Any) -> None:
+def wrong_mark(keyword: str, value: Any) -> tuple[str, str] | None:
+    """Return what is wrong with a value of `SEEN` or `COPIED`, and a hint; None: it is well-formed."""
+    is_formed: bool
+    if keyword == SEEN:
+        said = {"key": value} if isinstance(value, str) else value
+        is_formed = isinstance(said, Mapping) and isinstance(said.get("key"), str) and all(said["key"].split("."))
+        is_formed = is_formed and isinstance(said.get("tool", ""), str) and isinstance(said.get("calls", False), bool)
+        if not is_formed or set(said) - {"key", "tool", "calls"}:
+            return f"{keyword} names no key", 'write "order_id", or {"key": ..., "tool": ..., "calls": true}'
+        return None
     said = {"source": value} if isinstance(value, str) else value
     is_formed = isinstance(said, Mapping) and said.get("source") in SOURCES and said.get("unit", "words") in UNITS
     if not is_formed or set(said) - {"source", "unit"}:
         hint = f'write one of {", ".join(SOURCES)}, or {{"source": ..., "unit": one of {", ".join(UNITS)}}}'
-        check.invalid(located, keyword, f"{keyword} names no source", hint)
+        return f"{keyword} names no source", hint
+    return None
+
+
+def _check_bound(check: Check, located: Located, keyword: str, value: Any) -> None:
+    """Note a malformed value of `SEEN` or `COPIED`, and one that no conversation has replaced."""
+    wrong = wrong_mark(keyword, value)
+    if wrong is not None:
+        check.invalid(located, keyword, *wrong)
     else:
         _unresolved(check, located, keyword)
 
@@ -99,7 +107,7 @@ def _unresolved(check: Check, located: Located, keyword: str) -> None:
 
 
 ROWS = (
-    Keyword(SEEN, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check_seen),
-    Keyword(COPIED, Shape.OWN, Role.LIVE, "string", holds=Holds.UNKNOWN, check=_check_copied),
+    Keyword(SEEN, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check_bound),
+    Keyword(COPIED, Shape.OWN, Role.LIVE, "string", holds=Holds.UNKNOWN, check=_check_bound),
     Keyword(KEYWORD, Shape.OWN, Role.LIVE, holds=Holds.UNKNOWN, check=_check),
 )

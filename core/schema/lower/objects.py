@@ -16,7 +16,7 @@ from ...language.json_text import escaped
 from ...language.node_kinds import ALL, LITERAL, RESERVED
 from ...language.value_key import value_key, value_of_key
 from ..normal.conjunction import Goal, Objects
-from ..read.live import with_answers
+from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
@@ -499,8 +499,9 @@ class ObjectLowering:
             node = self._answered(plan, state, number, rest, known)
             if node != self.nodes.EMPTY:
                 return node
-            error = before.live.missing = no_values(marks[0][2], known[0].tool)
+            error = before.live.missing = no_values(marks[0][2], known)
             if not required and not before.is_plan:
+                before.live.warn(marks[0][2], known)
                 return node
         if before.is_plan:  # a text that is only measured
             return self.planned(live)
@@ -519,14 +520,13 @@ class ObjectLowering:
         self, plan: ObjectPlan, state: _State, number: int, rest: Callable[[int], int], answers: list[Answer]
     ) -> int:
         """Return the rest of an object from a member with live values on, with the answers of their callables."""
-        schemas = [answer.schema for answer in answers]
-        if any(schema is None for schema in schemas):
-            return self.nodes.EMPTY
+        schemas: list[Any] = [False if answer.schema is None else answer.schema for answer in answers]
         key = (number, state, *map(id, schemas))
         known = plan.answered.get(key)
         if known is None:
             goal = plan.goal(number)
             for answer, (_, _, mark) in zip(answers, plan.marks_of(number), strict=True):
+                require_schema(answer, mark)
                 if not answer.is_list and (problem := self.lowering.problem(answer.schema)) is not None:
                     raise LiveValuesError(
                         f"the schema of the values cannot be enforced: {problem.message}",

@@ -10,11 +10,11 @@ from typing import Any
 
 from ...basics.json_pointer import escape
 from ...dependent.live import KEYWORD as KEYWORD
-from ...dependent.live import Mark, Values, registered, values_of
-from ...errors import InvalidSchemaError, Place
+from ...dependent.live import Answer, Mark, Values, registered, values_of
+from ...errors import InvalidSchemaError, LiveValuesError, Place
 from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
-from .keywords import map_schemas
+from .keywords import KEYWORDS, map_schemas
 
 #: The keywords that a program or a conversation gives a meaning.
 LIVE = (KEYWORD, SEEN, COPIED)
@@ -71,6 +71,16 @@ def marks_of(schema: Any, member: str, before: Sequence[str]) -> Iterator[tuple[
                     yield (keyword, *steps), mark
 
 
+def require_schema(answer: Answer, mark: Mark) -> None:
+    """Raise a LiveValuesError if a callable returned a mapping that is no JSON Schema: one of values, say."""
+    if not answer.is_list and answer.schema and KEYWORDS.keys().isdisjoint(answer.schema):
+        raise LiveValuesError(
+            f"the callable returned a mapping without a keyword of JSON Schema: {list(answer.schema)[:3]}",
+            hint="return a list of values, such as list(mapping)",
+            place=Place(tool=answer.tool, parameter=mark.member),
+        )
+
+
 def with_answers(schema: Any, answers: Mapping[Steps, Any]) -> Any:
     """Return the schema of a member in which the values at some steps must satisfy other schemas too."""
     if () in answers:
@@ -104,7 +114,8 @@ def places_of(schema: Any, keywords: Sequence[str], at: str = "") -> Iterator[st
 
 
 def in_order(schema: Any) -> Any:
-    """Return a schema with live values in which each property stands after those that they read.
+    """Return a schema with live values in which each property stands after those that they read, and the marks say
+    which names are no properties (`Mark.given`).
 
     Raises:
         InvalidSchemaError: the values of properties of one object read each other.
@@ -112,6 +123,9 @@ def in_order(schema: Any) -> Any:
 
     def ordered(inner: dict[str, Any]) -> dict[str, Any]:
         """Return one object schema with its properties in the new order: depth first, each after those it reads."""
+        given = [name for name in _reads_itself(inner) if name not in members]
+        if given:
+            inner = {**inner, KEYWORD: {**inner[KEYWORD], "given": given}}
         properties = inner.get("properties")
         if not isinstance(properties, Mapping):
             return inner
@@ -137,7 +151,21 @@ def in_order(schema: Any) -> Any:
             place(name)
         return inner if list(done) == names else {**inner, "properties": done}
 
+    members = set(_members(schema))
     return map_schemas(schema, ordered)
+
+
+def _members(schema: Any) -> Iterator[str]:
+    """Yield the names of all properties in a schema."""
+    if isinstance(schema, (list, tuple)):
+        for part in schema:
+            yield from _members(part)
+    elif isinstance(schema, Mapping):
+        properties = schema.get("properties")
+        if isinstance(properties, Mapping):
+            yield from properties
+        for part in schema.values():
+            yield from _members(part)
 
 
 def _reads(schema: Any) -> list[str]:
