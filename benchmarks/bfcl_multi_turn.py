@@ -8,7 +8,8 @@ reads their results until it answers without a call. Here each turn is played by
 are those of BFCL's answers. It is *right* if BFCL's checker says so: the systems are in the state of its answer, and
 each result of its answer was seen. A turn *ends* if the model answers without a call within ``--most-steps`` answers.
 
-The ways are free text whose calls `ToolSet.parse` reads, and the grammar of ``tool_choice="auto"``.
+The ways are free text whose calls `ToolSet.parse` reads (none, if one is not valid), and the grammar of
+``tool_choice="auto"``.
 
 Each turn is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on. Conversations with longer
 prompts than ``--most-prompt`` are left out.

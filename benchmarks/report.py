@@ -19,6 +19,7 @@ from pathlib import Path
 
 from answer_tables import (
     bfcl_calls,
+    bfcl_multi_turn,
     bfcl_v4,
     decisions_table,
     engine_steps,
@@ -112,6 +113,7 @@ TABLES: dict[str, Callable[[Result], str]] = {
     "tools_in_prompt": below_machine(tools_in_prompt),
     "bfcl_v4": below_machine(bfcl_v4),
     "bfcl_calls": below_machine(bfcl_calls),
+    "bfcl_multi_turn": below_machine(bfcl_multi_turn),
     "needle_suites": below_machine(needle_suites),
     "engine_steps": below_machine(engine_steps),
     "sglang_engine": below_machine(sglang_engine),
