@@ -15,7 +15,7 @@ from typing import Any
 
 from toolgrammar.core import Vocabulary
 from toolgrammar.core.basics.options import ENVELOPE_VERSION
-from toolgrammar.core.conversation.bound import needs_conversation, of_conversation
+from toolgrammar.core.conversation.bound import needs_conversation, of_conversation, require_formed
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
@@ -133,6 +133,9 @@ def in_conversation(
     tool_set = ToolSet.from_any(list(tools))
     if not any(tool.needs_conversation for tool in tool_set) and not needs_conversation(schema):
         return list(tools), schema
+    for tool in tool_set:
+        require_formed(tool.parameters, tool.name)
+    require_formed(schema)
     turns = [_shared.message_of(message) for message in messages]
     bound = tool_set.in_conversation(turns)
     bound.require_offered(_shared.tool_choice(choice, bound.names)[0])

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from ..errors import InvalidSchemaError
-from ..schema.keywords.live import COPIED, SEEN, SOURCES, UNITS
-from ..schema.read.keywords import GRAMMAR, map_schemas
+from ..basics.annotated import with_keyword
+from ..basics.json_pointer import to_pointer
+from ..errors import InvalidSchemaError, Place
+from ..schema.keywords.live import COPIED, SEEN, SOURCES, UNITS, wrong_mark
+from ..schema.keywords.values import MAX_INTEGER
+from ..schema.read.keywords import GRAMMAR, KEYWORDS, every_schema, map_schemas, subschemas
 from ..schema.read.live import has_keyword
-from .messages import Message
+from .messages import Message, ToolCall
 
 #: Maximum number of values of one key that count as seen, and of characters of text that may be copied: the latest.
 MAX_SEEN, MAX_COPIED = 20_000, 200_000
+
+#: Maximum number of texts that one message is for copies, if lone surrogates part it: the latest.
+MAX_PARTS = 1_000
 
 #: A JSON value in a text begins with one of these.
 _OPENING = re.compile(r"[{\[]")
@@ -30,12 +37,34 @@ _DECODER = json.JSONDecoder()
 #: A word, with the marks inside of it (an id, a date, an address), white space, or another mark.
 _WORDS = re.compile(r"\w+(?:[^\w\s]\w+)*|\s+|[^\w\s]")
 
+#: Halves of characters, which no text in UTF-8 has.
+_SURROGATES = re.compile(r"[\ud800-\udfff]+")
+
+#: A quoted value in a text, by its quote. An apostrophe before a letter is no quote.
+_QUOTED = {
+    '"': re.compile(r'"((?:[^"\\\n]|\\.)*)"'),
+    "'": re.compile(r"'((?:[^'\\\n]|\\.|'(?=\w))*)'"),
+    "`": re.compile(r"`([^`\n]*)`"),
+}
+
+#: What may end a value without quotes: white space, markup, the end of a quotation around it, a bracket, and a mark
+#: before another pair (``a=1,b=2``).
+_ENDS = re.compile(r"""[\s<>()\[\]{}#,;|&]|(?<!["'`*])["'`*]+(?=[\s.,;:!?)\]}|<]|\Z)""")
+_CLOSING = {")": "(", "]": "[", "}": "{"}
+_NEXT = {"=": re.compile(r"[,;|&][\w.-]+="), ":": re.compile(r"[,;|][\w.-]+:")}
+
+#: How such a value begins, and an address, which has pairs itself.
+_BEGIN, _ADDRESS = re.compile(r"[\w/~.@+-]"), re.compile(r"(?:\w+:/)?/")
+
+#: What ends a sentence, and marks around a value.
+_TRAILING = ".,;:!?|*\"'`"
+
 
 @dataclass(frozen=True)
 class Seen:
     """Values that a tool returned in the conversation: ``Annotated[str, Seen("order_id")]``.
 
-    Results are read as JSON, also inside of other text; a result without JSON is searched for ``order_id: ...`` and
+    Results are read as JSON, also inside of other text; the text around JSON is searched for ``order_id: ...`` and
     ``order_id=...``. Results of failed calls do not count.
 
     Args:
@@ -52,7 +81,7 @@ class Seen:
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
         """Return the JSON Schema of an annotated type."""
         more = {name: value for name, value in (("tool", self.tool), ("calls", self.calls)) if value}
-        return {**handler(core_schema), SEEN: {"key": self.key, **more} if more else self.key}
+        return with_keyword(handler(core_schema), SEEN, {"key": self.key, **more} if more else self.key)
 
 
 @dataclass(frozen=True)
@@ -75,7 +104,7 @@ class Copied:
 
     def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> Any:
         """Return the JSON Schema of an annotated type."""
-        return {**handler(core_schema), COPIED: {"source": self.source, "unit": self.unit}}
+        return with_keyword(handler(core_schema), COPIED, {"source": self.source, "unit": self.unit})
 
     def find(self, text: str, messages: Sequence[Message]) -> list[tuple[int, int]]:
         """Return the places of a text in a conversation: the index of a message, and the index of the character in its
@@ -98,14 +127,21 @@ def needs_conversation(schema: Any) -> bool:
 
 
 def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
-    """Return a schema with the values and texts of a conversation; the same object if it needs none."""
+    """Return a schema with the values and texts of a conversation; the same object if it needs none.
+
+    A malformed ``x-seen`` or ``x-copied`` is left, and refused where keywords are checked.
+    """
     if not needs_conversation(schema):
         return schema
+    # A tool with a malformed keyword must come as far as that check, whatever the conversation lacks; a plain False
+    # would say that it is not offered.
+    is_malformed = any(wrong_mark(*mark) for part in every_schema(schema) for mark in _marks(part))
+    nothing: Any = {"not": {}} if is_malformed else False
 
     def bound(inner: dict[str, Any]) -> Any:
         """Replace ``x-seen`` and ``x-copied`` in one subschema by the values or texts of the conversation; False: there
         are none."""
-        if SEEN not in inner and COPIED not in inner:
+        if not _marks(inner) or any(wrong_mark(*mark) for mark in _marks(inner)):
             return inner
         made = {key: value for key, value in inner.items() if key not in (SEEN, COPIED)}
         more: list[Any] = []
@@ -123,7 +159,7 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
             source, unit = (said, "words") if isinstance(said, str) else (said["source"], said.get("unit", "words"))
             more.append(_copies(copied_texts(messages, source), unit))
         if False in more:
-            return False
+            return nothing
         if not more:
             return made
         return {**made, "allOf": [*made.get("allOf", ()), *more]} if made else {"allOf": more}
@@ -131,16 +167,45 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
     return map_schemas(schema, bound)
 
 
+def _marks(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(keyword, schema[keyword]) for keyword in (SEEN, COPIED) if keyword in schema]
+
+
+def require_formed(schema: Any, tool: str | None = None) -> None:
+    """Raise an error for a malformed ``x-seen`` or ``x-copied``, for callers that write no grammar of the schema.
+
+    Args:
+        schema: a schema.
+        tool: whose parameters it describes.
+
+    Raises:
+        InvalidSchemaError: with the place in the schema.
+    """
+    waiting = [(schema, "")]
+    while waiting:
+        part, pointer = waiting.pop()
+        for keyword, value in part.items() if isinstance(part, Mapping) else ():
+            wrong = wrong_mark(keyword, value) if keyword in (SEEN, COPIED) else None
+            if wrong is not None:
+                raise InvalidSchemaError(wrong[0], hint=wrong[1], place=Place(pointer, keyword, tool))
+            if keyword in KEYWORDS:
+                waiting += [(inner, pointer + to_pointer((keyword, *to))) for to, inner in subschemas(keyword, value)]
+
+
 def copied_texts(messages: Sequence[Message], source: str) -> list[str]:
-    """Return the texts that may be copied, the latest first."""
-    texts, left = [], MAX_COPIED
+    """Return the texts that may be copied, the latest first, each once. A lone surrogate ends a text, since no copy has
+    one."""
+    texts: dict[str, None] = {}
+    left = MAX_COPIED
     for message in reversed(messages):
         if message.role in _roles(source) and message.text.strip():
-            texts.append(message.text[-left:])
-            left -= len(texts[-1])
+            text = message.text[-left:]
+            parts = [part for part in _SURROGATES.split(text) if part.strip()]
+            texts |= dict.fromkeys(reversed(parts[-MAX_PARTS:]))
+            left -= len(text)
             if left <= 0:
                 break
-    return texts
+    return list(texts)
 
 
 def _copies(texts: Sequence[str], unit: str) -> Any:
@@ -173,18 +238,19 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, 
 
     Whole numbers and texts of digits count as both, so that the type of a parameter chooses.
     """
-    names = {call.id: call.name for message in messages for call in message.tool_calls}
     path = key.split(".")
     found: dict[tuple[type, Any], Any] = {}
-    succeeded: set[str | None] = set()
-    for message in reversed(messages):
+    answered = _answered(messages)
+    succeeded = {answered[index] for index in answered if not messages[index].is_error}
+    for index in reversed(range(len(messages))):
+        message = messages[index]
         values: list[Iterator[Any]] = []
         if message.role == "tool" and not message.is_error:
-            succeeded.add(message.tool_call_id)
-            if tool is None or tool in (message.name, names.get(message.tool_call_id or "")):
+            call = _call_at(messages, answered.get(index))
+            if tool is None or tool in (message.name, call and call.name):
                 values.append(_values(message.text, path))
-        for call in message.tool_calls if calls else ():
-            if call.id in succeeded and tool in (None, call.name):
+        for number, call in enumerate(message.tool_calls if calls else ()):
+            if (index, number) in succeeded and tool in (None, call.name):
                 values.append(_under(dict(call.arguments), path, ()))
         for value in chain.from_iterable(values):
             for each in (value, *_other_form(value)):
@@ -192,6 +258,46 @@ def seen_values(messages: Sequence[Message], key: str, tool: str | None = None, 
             if len(found) >= MAX_SEEN:
                 return list(found.values())
     return list(found.values())
+
+
+def _answered(messages: Sequence[Message]) -> dict[int, tuple[int, int]]:
+    """Return the call that each result belongs to: the index of its message, and its index there, by the index of the
+    result's message.
+
+    Ids may come again in later turns, so a result belongs to the nearest earlier call with its id that has no result
+    yet; another result for an id, to the one before. A result without an id belongs to the first call of its name in
+    the last turn with calls, or without a name to the first call there, of those without a result.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    done: set[tuple[int, int]] = set()
+    latest: dict[str, tuple[int, int]] = {}
+    # Calls that may have no result yet, the next one last.
+    by_id: dict[str, list[tuple[int, int]]] = {}
+    by_name: dict[str | None, list[tuple[int, int]]] = {}
+    for index, message in enumerate(messages):
+        if message.tool_calls:
+            by_name = {}
+            for number, call in reversed(list(enumerate(message.tool_calls))):
+                by_id.setdefault(call.id, []).append((index, number))
+                by_name.setdefault(call.name, []).append((index, number))
+                by_name.setdefault(None, []).append((index, number))
+        if message.role != "tool":
+            continue
+        identity = message.tool_call_id
+        waiting = by_id.get(identity, []) if identity else by_name.get(message.name or None, [])
+        while waiting and waiting[-1] in done:
+            waiting.pop()
+        call_at = waiting.pop() if waiting else latest.get(identity or "")
+        if call_at is not None:
+            found[index] = call_at
+            done.add(call_at)
+            if identity:
+                latest[identity] = call_at
+    return found
+
+
+def _call_at(messages: Sequence[Message], place: tuple[int, int] | None) -> ToolCall | None:
+    return None if place is None else messages[place[0]].tool_calls[place[1]]
 
 
 def _of_type(values: list[Any], name: Any) -> list[Any]:
@@ -211,30 +317,107 @@ def _other_form(value: Any) -> tuple[Any, ...]:
 
 def _values(text: str, path: Sequence[str]) -> Iterator[Any]:
     """Yield the values under a path in the text of a result."""
+    if text.lstrip().startswith('"'):  # a text as JSON: what it holds may be JSON again
+        try:
+            said = json.loads(text)
+        except ValueError:
+            said = text
+        text = said if isinstance(said, str) else text
     documents = list(documents_in(text))
-    for document in documents:
+    for _, _, document in documents:
         yield from _under(document, path, ())
-    if not documents:
-        name = re.escape(path[-1])
-        for match in re.finditer(
-            rf"(?<![\w-]){name}[\"'`*]*\s*(?::|=|\bis\b|#)\s*[\"'`*]*([\w][\w.:/@+-]*)", text, re.I
-        ):
-            yield match[1].rstrip(".:,")
+    yield from _named(text, path[-1], [(begin, end) for begin, end, _ in documents])
 
 
-def documents_in(text: str) -> Iterator[Any]:
-    """Yield the JSON values (objects and arrays) in a text; Python's notation of them too."""
+def _named(text: str, name: str, documents: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yield the values that stand after a name and a separator in a text, outside of its JSON documents.
+
+    Args:
+        text: the text.
+        name: the name, in any case.
+        documents: the places of the documents, in order.
+    """
+    pattern = re.compile(rf"(?<![\w-]){re.escape(name)}([\"'`*]*)\s*(:|=|\bis\b|#)\**\s*\**", re.I)
+    later = iter((*documents, (len(text) + 1, len(text) + 1)))
+    begin, end = next(later)
+    without: dict[str, int] = {}  # up to where no such quote ends a value
+    at = 0
+    while (head := pattern.search(text, at)) is not None:
+        while end <= head.start():
+            begin, end = next(later)
+        if begin <= head.start():
+            at = end
+            continue
+        at = head.end()
+        quote = text[at : at + 1]
+        value = ""
+        if quote in _QUOTED:  # without its closing quote, a value may be cut
+            match = _QUOTED[quote].match(text, at) if at >= without.get(quote, 0) else None
+            if match is not None:
+                value, at = _unquoted(match, is_json=head[1].startswith('"')), match.end()
+            elif at >= without.get(quote, 0):
+                line = text.find("\n", at)
+                without[quote] = len(text) if line < 0 else line
+        elif _BEGIN.match(quote):
+            is_in_query = text[max(head.start() - 1, 0) : head.start()] in ("?", "&")
+            value, at = _bare(text, at, "query" if is_in_query else head[2])
+        if value.strip() and not _SURROGATES.search(value):
+            yield value
+
+
+def _unquoted(match: re.Match[str], is_json: bool) -> str:
+    """Return a value without its quotes; ``is_json``: its name has quotes too, as in JSON that is cut."""
+    if is_json and match[0].startswith('"'):
+        try:
+            return str(json.loads(match[0]))
+        except ValueError:
+            pass
+    return match[1].replace("\\" + match[0][0], match[0][0])
+
+
+def _bare(text: str, at: int, separator: str) -> tuple[str, int]:
+    """Return the value without quotes that begins at an index of a text, and where it ends.
+
+    Args:
+        text: the text.
+        at: the index.
+        separator: what stands before it; ``"query"``: it is that of a name in the query of an address.
+    """
+    following = None if _ADDRESS.match(text, at) else _NEXT.get(separator)
+    opened: list[int] = []
+    end = len(text)
+    for found in _ENDS.finditer(text, at):
+        mark = found[0]
+        if mark in "([{":
+            opened.append(found.start())
+            continue
+        if mark in _CLOSING:
+            ends = not opened or text[opened.pop()] != _CLOSING[mark]  # it closes what was opened before the value
+        elif mark in "#&" and separator == "query":
+            ends = True
+        else:
+            ends = mark not in "#,;|&" or (following is not None and following.match(text, found.start()) is not None)
+        if ends:
+            end = found.start()
+            break
+    value = text[at : opened[0] if opened else end].rstrip(_TRAILING)
+    return (value if re.search(r"\w", value) else ""), max(end, at + 1)
+
+
+def documents_in(text: str) -> Iterator[tuple[int, int, Any]]:
+    """Yield the JSON values (objects and arrays) in a text, Python's notation of them too, after where they begin and
+    end."""
     at = 0
     while (begin := _OPENING.search(text, at)) is not None:
         try:
             value, at = _DECODER.raw_decode(text, begin.start())
-            yield value
+            yield begin.start(), at, value
             continue
         except (ValueError, RecursionError):
             pass
         if begin.start() == 0 or not text[: begin.start()].strip():
             try:
-                yield ast.literal_eval(text.strip())
+                yield 0, len(text), ast.literal_eval(text.strip())
                 return
             except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
                 pass
@@ -252,5 +435,14 @@ def _under(value: Any, path: Sequence[str], above: tuple[str, ...]) -> Iterator[
             waiting += [(inner, (*around, str(name))) for name, inner in reversed(list(part.items()))]
         elif isinstance(part, (list, tuple)):
             waiting += [(inner, names) for inner in reversed(part)]
-        elif names == tuple(path) and isinstance(part, (str, int, float)) and not isinstance(part, bool):
+        elif names == tuple(path) and _is_writable(part):
             yield part
+
+
+def _is_writable(value: Any) -> bool:
+    """Return True for a string or a number that a list of values may have."""
+    if isinstance(value, str):
+        return value.isascii() or _SURROGATES.search(value) is None
+    if isinstance(value, int):
+        return not isinstance(value, bool) and -MAX_INTEGER < value < MAX_INTEGER
+    return isinstance(value, float) and math.isfinite(value)

@@ -213,3 +213,36 @@ def test_the_values_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         with pytest.raises(typer.Exit):
             serve._values_of(tmp_path / name)
         assert name in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize(
+    "keywords",
+    [{"x-seen": 5}, {"x-seen": ["a"]}, {"x-copied": "usr"}, {"x-copied": {"source": "user", "unit": "word"}}],
+)
+def test_a_malformed_keyword_of_the_conversation(
+    http: Callable[..., httpx.Client], name: str, keywords: dict[str, Any]
+) -> None:
+    """It is 400 with the tool and the place."""
+    path, body, _ = PROTOCOLS[name]
+    client = http({"m": wishing({"project": "site", "ticket": "S-4"})}, values=VALUES)
+    schema = {"type": "object", "properties": {"order": {"type": "string", **keywords}}}
+    response = client.post(path, json={"model": "m", **body(schema)})
+    assert response.status_code == 400
+    for part in (f"{next(iter(keywords))} names no", "/properties/order", "'close'"):
+        assert part in response.text
+
+
+def test_calls_and_results_of_ollama(http: Callable[..., httpx.Client]) -> None:
+    """Its results have no ids: the tool's name, and the order, say which call they belong to."""
+    schema = {"type": "object", "properties": {"user": {"type": "string", "x-seen": {"key": "user", "calls": True}}}}
+    asked = [{"function": {"name": "see", "arguments": {"user": user}}} for user in ("U-1", "U-2")]
+    history = [*MESSAGES, {"role": "assistant", "content": "", "tool_calls": asked}]
+    result = {"role": "tool", "tool_name": "see", "content": "seen"}
+    for count, allowed in ((1, {"U-1"}), (2, {"U-1", "U-2"})):
+        for wish in ("U-1", "U-2", "U-3"):
+            client = http({"m": wishing({"user": wish})})
+            tools = [tool({**schema, "required": ["user"]})]
+            body = {"model": "m", "messages": [*history, *[result] * count], "tools": tools, "stream": False}
+            (call,) = client.post("/api/chat", json=body).json()["message"]["tool_calls"]
+            assert call["function"]["arguments"]["user"] in ({wish} if wish in allowed else allowed)
