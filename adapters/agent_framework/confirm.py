@@ -25,11 +25,11 @@ class ConfirmUnsure(FunctionMiddleware):
 
     The run ends with a ``function_approval_request`` (``response.user_input_requests``), as for a tool with
     ``approval_mode="always_require"``. Its ``additional_properties`` have the call's ``sureness``. A call without
-    probabilities (a client without ``exact_choice``, a model on a server) is one to look at.
+    an entry (a client without ``exact_choice``, a model on a server) is one to look at.
 
     Args:
         client: the client of the agent's model, with ``exact_choice``.
-        below: a call with a lower probability, of its tool or of a finite value, is unsure.
+        below: a call is unsure if one of its exact choices has a lower probability (see `CallSureness`).
         tools: other thresholds for some tools, by name: 0 never asks, and more than 1 always does.
 
     Raises:

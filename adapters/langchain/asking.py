@@ -39,11 +39,11 @@ class AskInstead(AgentMiddleware[Any, Any, Any]):
     """Lets the model ask the user instead of calling a tool of which it was not sure.
 
     The turn becomes text: the model is asked again, without tools, for one question. The user's answer is the next
-    message of the conversation. Calls without probabilities (a model without ``exact_choice``, or on a server) are not
-    touched, unless their tool's threshold is more than 1.
+    message of the conversation. Calls without an entry in ``sureness`` (of a model without ``exact_choice``, or on a
+    server) are not touched, unless their tool's threshold is more than 1.
 
     Args:
-        below: a call with a lower probability, of its tool or of a finite value, is unsure.
+        below: a call is unsure if one of its exact choices has a lower probability (see `CallSureness`).
         tools: other thresholds for some tools, by name: 0 never asks, and more than 1 always does.
         instruction: what the model is told; ``{call}`` is the call.
 

@@ -17,8 +17,9 @@ def unsure(below: float = 0.9) -> Callable[[Any], bool]:
             "transfer": {"allowed_decisions": ["approve", "edit", "reject"], "when": unsure(below=0.95)},
         })
 
-    It reads ``response_metadata["sureness"]``, which `ChatToolGrammar` writes with ``exact_choice=True``: the least
-    probability of the tool and of the values that were exact choices. A call without it is one to look at.
+    It reads ``response_metadata["sureness"]``, which `ChatToolGrammar` writes with ``exact_choice=True``, in every
+    wire format: the least probability of the call's exact choices (see `CallSureness`). A call without an entry (of a
+    model without ``exact_choice``, or on a server) is one to look at.
 
     Args:
         below: a call with a lower probability is unsure.

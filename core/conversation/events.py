@@ -136,18 +136,30 @@ class CallSureness:
         name: of its tool.
         tool: probability of this tool; None: there was no choice (one tool), or it was not exact.
         values: by JSON pointer into the arguments, the probability of each value that was an exact choice: of an
-            ``enum``, a boolean, a small integer.
+            ``enum``, a boolean, a small integer. Of a value that was chosen in several words, the lowest.
+        other: the lowest probability of the other exact choices in the arguments: which member comes next, or if
+            another one does; None: there were none.
+
+    Choices of the markup outside the name and the arguments (an id, a channel, whether another call follows) do not
+    count: the call would do the same without them.
     """
 
     id: str
     name: str
     tool: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
+    other: float | None = None
+
+    @property
+    def has_choices(self) -> bool:
+        """True if the call had an exact choice."""
+        return self.tool is not None or self.other is not None or bool(self.values)
 
     @property
     def least(self) -> float:
         """The lowest of these probabilities; 1 if there are none."""
-        return min((*self.values.values(), *(() if self.tool is None else (self.tool,))), default=1.0)
+        single = (each for each in (self.tool, self.other) if each is not None)
+        return min((*self.values.values(), *single), default=1.0)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ..conversation.events import (
     ArgumentsDelta,
     CallEnd,
     CallStart,
+    CallSureness,
     ChoiceMade,
     Event,
     Finish,
@@ -27,7 +28,7 @@ from ..conversation.events import (
 from ..conversation.reasoning import ReasoningTrimmer
 from .loop import Decoding, Step
 from .params import OutputParser
-from .sureness import sureness
+from .sureness import WrittenCalls, sureness
 from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class Output:
         self._arguments_from = 0  # the arguments of the current call do not begin before this index
         self._step_from = 0  # index in `raw` of the first character of the current step
         self._tracer = decoding.tracer
+        self._written = WrittenCalls() if decoding.params.exact_choice else None
         self._bytes = 0  # number of bytes of the text, including the current step
         self._is_own = True  # the budget has denied no choice so far
         self._whole: list[str] = []  # the current call's arguments, as long as `_is_own`
@@ -133,7 +135,6 @@ class Output:
             forward_passes=decoding.forward_passes,
         )
         choices = tuple(self._choices())
-        calls = self._built.message().tool_calls if choices else ()
         return Finish(
             reason,
             usage,
@@ -143,7 +144,7 @@ class Output:
             choices,
             self._masses(),
             decoding.repeated,
-            sureness(self.raw, calls, choices),
+            self._sureness(choices),
         )
 
     def generation(self, finish: Finish, tokens: Sequence[TokenWritten] = ()) -> Generation:
@@ -180,6 +181,14 @@ class Output:
         data = self.raw.encode("utf-8", "surrogatepass") if self._decoding.choices else b""
         for made in self._decoding.choices:
             yield replace(made, start=len(data[: made.start].decode("utf-8", "ignore")))
+
+    def _sureness(self, choices: Sequence[ChoiceMade]) -> tuple[CallSureness, ...]:
+        """Return how sure the model was of each call with an exact choice. Of another call, which tokens decided, it
+        says nothing, so that nobody takes it for certain."""
+        if self._written is None:
+            return ()
+        found = sureness(self.raw, self._built.message().tool_calls, choices, self._written.calls)
+        return tuple(each for each in found if each.has_choices)
 
     def trace(self, prompt_tokens: int, schemas: Mapping[str | None, Any]) -> Trace | None:
         """Return the trace of the answer; None if it was not requested.
@@ -268,7 +277,7 @@ class Output:
     def _marker(self, name: str) -> Iterator[Event]:
         """Read a control token, which is not a part of ``raw``."""
         if self._parser is not None and not self._is_over:
-            yield from self._emit(self._parser.feed(name))
+            yield from self._emit(self._parser.feed(name), self._raw_size)
 
     def _read(self, text: str) -> Iterator[Event]:
         """Yield the events of the next text of the answer, and note in `raw` where the answer, the current call's
@@ -290,10 +299,13 @@ class Output:
             self._arguments_from = max(self._arguments_from, before)
         yield from self._emit(events)
 
-    def _emit(self, events: Sequence[Event]) -> Iterator[Event]:
+    def _emit(self, events: Sequence[Event], begin: int | None = None) -> Iterator[Event]:
         """Pass the events of a step on: free text is searched for stop strings; text that was held back comes before
-        the next call; at the end of a call its truncated values are known."""
+        the next call; at the end of a call its truncated values are known. ``begin`` is the index of the step's first
+        character in `raw`, if not of the last text (a control token has no text)."""
         for event in events:
+            if self._written is not None:
+                self._written.add(event, self._step_from if begin is None else begin, self._raw_size)
             if self._tracer is not None:
                 self._tracer.locate(event, self.raw, self._step_from)
             if isinstance(event, TextDelta):

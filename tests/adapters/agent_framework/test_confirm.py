@@ -11,7 +11,7 @@ pytest.importorskip("agent_framework")
 from agent_framework import Message
 
 from toolgrammar.adapters.agent_framework import ConfirmUnsure, ToolGrammarChatClient
-from toolgrammar.core import ToolGrammarError
+from toolgrammar.core import ToolGrammarError, load_model
 from toolgrammar.core.testing import ScriptedModel
 
 RUNS: list[int] = []
@@ -81,6 +81,19 @@ async def test_a_sure_call_runs_at_once(stream: bool) -> None:
     agent = agent_of(TRANSFER, "Done.", below=0.5)
     response = await run(agent, "Send ten.", agent.create_session(), stream)
     assert RUNS == [10] and response.text == "Done."
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("tool_format", ["hermes", "qwen3-coder", "pythonic", "gemma-4"])
+async def test_a_guess_is_asked_about_in_every_format(tool_format: str) -> None:
+    """Also where the arguments are not written as JSON."""
+    RUNS.clear()
+    options = {"exact_choice": True, "temperature": 1.0, "seed": 1, "max_tokens": 200, "tool_format": tool_format}
+    client = ToolGrammarChatClient(model=load_model("embedded"), default_options=options)
+    agent = client.as_agent(tools=[look], middleware=[ConfirmUnsure(client, below=1.0)])
+    response = await agent.run("Look.", options={"tool_choice": "required"})
+    asked = response.user_input_requests
+    assert RUNS == [] and asked and all("/account" in one.additional_properties["sureness"]["values"] for one in asked)
 
 
 @pytest.mark.asyncio

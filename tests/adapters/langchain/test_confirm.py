@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from toolgrammar.adapters.langchain import AskInstead, ChatToolGrammar, unsure
-from toolgrammar.core import ToolGrammarError
+from toolgrammar.core import ToolGrammarError, load_model
 from toolgrammar.core.testing import ScriptedModel
 
 middleware = pytest.importorskip("langchain.agents.middleware", reason="needs langchain")
@@ -57,6 +57,19 @@ def test_a_call_without_probabilities_is_looked_at() -> None:
 
     assert asks() and asks({"id": "2", "least": 0.9}) and asks({"id": "1", "least": 0.4})
     assert not asks({"id": "2", "least": 0.1}, {"id": "1", "least": 0.5})
+
+
+@pytest.mark.parametrize("tool_format", ["hermes", "qwen3-coder", "pythonic", "gemma-4"])
+def test_a_guess_is_looked_at_in_every_format(tool_format: str) -> None:
+    """Also where the arguments are not written as JSON: by a person, or by a question of the model."""
+    options: dict[str, Any] = {"temperature": 1.0, "seed": 1, "max_tokens": 200, "tool_format": tool_format}
+    model = ChatToolGrammar(model=load_model("embedded"), exact_choice=True, **options)
+    message = model.bind_tools([transfer], tool_choice="any").invoke("Send.")
+    assert message.tool_calls
+    for call in message.tool_calls:
+        request = SimpleNamespace(tool_call=call, state={"messages": [message]})
+        assert unsure(1.0)(request)
+        assert AskInstead(1.0)._is_unsure(call, message.response_metadata["sureness"])
 
 
 @pytest.mark.parametrize("below", [-0.1, 1.5])

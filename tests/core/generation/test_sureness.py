@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import pytest
 
-from toolgrammar.core import ChoiceMade, ToolCall, load_model
-from toolgrammar.core.generation.sureness import sureness
+from toolgrammar.core import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    ChoiceMade,
+    Generation,
+    ToolCall,
+    load_model,
+)
+from toolgrammar.core.generation.sureness import WrittenCalls, sureness
+from toolgrammar.core.models import LocalModel
 from toolgrammar.core.testing import ScriptedModel
-from toolgrammar.tools import ToolSet
+from toolgrammar.tools import Tool, ToolSet
+from toolgrammar.tools.formats import format_names, get_format
+
+from ..backends import Noise
 
 
 def paint(colour: Literal["red", "green"], coats: Literal[1, 2], note: str, dry: bool = False) -> str:
@@ -93,5 +106,198 @@ def test_places_are_found_in_the_text(order: tuple[str, str]) -> None:
     (sure,) = sureness(raw, [call], made)
     assert sure.tool == 0.9
     assert sure.values == {"/b": 0.7, "/x/0": 0.5, "/x/1": 0.4}
+    assert sure.other == 0.6 and sure.least == 0.4  # the names
     other = ToolCall("2", order[0], {}, raw="(text of another notation)")
     assert sureness(raw, [other], made)[0].values == {}
+
+
+# -- every wire format -------------------------------------------------------------------------------------------------
+
+
+def lift(floor: Literal[1, 2, 3], door: Literal["left", "right"], alarm: bool) -> str:
+    """Lift."""
+    return door
+
+
+LIFTS = ToolSet([lift, stop])
+
+
+def _word(written: str) -> str:
+    """A word as JSON would write it, without the namespace of a tool."""
+    word = written.strip("'\"").rpartition(".")[2]
+    return word.lower() if word in ("True", "False") else word
+
+
+def _words(call: ToolCall) -> Iterator[tuple[str | None, str]]:
+    """The words of a call in order: the pointer and the word; None is the tool's."""
+    yield None, call.name
+    for name, value in call.arguments.items():
+        yield f"/{name}", str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _expected(answer: Generation, tools: set[str]) -> list[dict[str | None, float]]:
+    """By calls, the probability of the tool (None) and of each value, from the choices in their order."""
+    known = {"1", "2", "3", "left", "right", "true", "false", *tools}
+    choices = [made for made in answer.choices if _word(made.value) in known]
+    found = []
+    for call in answer.tool_calls:
+        found.append({})
+        for pointer, word in _words(call):
+            if choices and _word(choices[0].value) == word:
+                made = choices.pop(0)
+                found[-1][pointer] = made.probabilities[made.value]
+    return found
+
+
+@pytest.mark.parametrize("equal_calls", [False, True])
+@pytest.mark.parametrize("name", format_names())
+def test_each_choice_belongs_to_its_call(name: str, equal_calls: bool) -> None:
+    """In every format, with its markers as text and as control tokens, two tools in a turn, and calls that are left out
+    because they repeat another: the choices of names and values are those of the calls, in the same order."""
+    specials = sorted(getattr(get_format(name), "special", ()))
+    seen = 0
+    for seed, model in enumerate((load_model("embedded"), LocalModel(Noise(specials, seed=7, context_window=2000)))):
+        answer = model.generate(
+            "Lift it.",
+            tools=LIFTS,
+            tool_choice="required",
+            max_tokens=600,
+            exact_choice=True,
+            temperature=1.0,
+            seed=seed,
+            tool_format=name,
+            equal_calls=equal_calls,
+        )
+        assert answer.tool_calls and len(answer.sureness) == len(answer.tool_calls)
+        for sure, expected in zip(answer.sureness, _expected(answer, {"lift", "stop"}), strict=True):
+            given = dict(sure.values) if sure.tool is None else {None: sure.tool, **sure.values}
+            assert given == expected, answer.raw
+            least = [*expected.values(), *(() if sure.other is None else (sure.other,))]
+            assert sure.least == min(least, default=1.0)
+            seen += len(expected)
+    assert seen
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3-coder", "pythonic", "kimi-k2"])
+def test_a_call_without_a_choice_has_no_entry(name: str) -> None:
+    """One tool, and free text: nothing is said, so that nobody takes what tokens decided for certain."""
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    tools = ToolSet([Tool("say", "", {**schema, "additionalProperties": False})])
+    answer = load_model("embedded").generate(
+        "Say.", tools=tools, tool_choice="say", max_tokens=300, exact_choice=True, temperature=1.0, tool_format=name
+    )
+    assert answer.tool_calls and answer.sureness == ()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '[stop(now=True), lift(floor=2, door="left", alarm=False)]',
+        "```tool_code\nlift(floor=2, door='left', alarm=False)\n```",
+        "<function=lift>\n<parameter=floor>\n2\n</parameter>\n<parameter=door>\nleft\n</parameter>\n"
+        "<parameter=alarm>\nfalse\n</parameter>\n</function>",
+    ],
+)
+def test_calls_in_another_spelling(reply: str) -> None:
+    """A call in the spelling of another family has its choices, too."""
+    answer = ScriptedModel([reply]).generate("Lift.", tools=LIFTS, exact_choice=True)
+    *before, sure = answer.sureness
+    assert answer.raw == reply and set(sure.values) == {"/floor", "/door", "/alarm"}
+    assert all(set(each.values) == {"/now"} for each in before)
+    made = [choice.probabilities[choice.value] for choice in answer.choices]
+    assert min(each.least for each in answer.sureness) == min(made)
+
+
+# -- other notations ---------------------------------------------------------------------------------------------------
+
+
+def _written(*steps: tuple[Any, int, int]) -> WrittenCalls:
+    written = WrittenCalls()
+    for event, begin, end in steps:
+        written.add(event, begin, end)
+    return written
+
+
+def _call(name: str, **arguments: Any) -> ToolCall:
+    return ToolCall(name, name, arguments)
+
+
+def _told(call: ToolCall, raw: str, begin: int = 0) -> list[tuple[Any, int, int]]:
+    """The events of a call as ``name(...)`` in a text, where nothing is known of its arguments until its end."""
+    opened = raw.index(f"{call.name}(", begin) + len(call.name)
+    closed = raw.index(")", opened)
+    return [
+        (CallStart(0, call.id, call.name), opened, opened + 1),
+        (ArgumentsDelta(0, "{...}"), closed, closed + 1),
+        (CallEnd(0, call), closed, closed + 1),
+    ]
+
+
+def test_a_text_like_a_value_is_none() -> None:
+    """Free text that is written like a later value, and names that are, are told apart by their places."""
+    raw = "f(note='red', x='note', colour='red')"
+    call = _call("f", note="red", x="note", colour="red")
+    choices = [
+        ChoiceMade(raw.index("x="), "x", {"x": 0.9, "y": 0.1}, 1.0),
+        ChoiceMade(raw.index("note'"), "note", {"note": 0.8, "b": 0.2}, 1.0),
+        ChoiceMade(raw.rindex("red"), "red", {"red": 0.7, "blue": 0.3}, 1.0),
+    ]
+    (sure,) = sureness(raw, [call], choices, _written(*_told(call, raw)).calls)
+    assert sure.values == {"/x": 0.8, "/colour": 0.7} and (sure.tool, sure.other, sure.least) == (None, 0.9, 0.7)
+
+
+def test_a_choice_of_nothing_known_counts() -> None:
+    """One that spells no name and no value lowers the least, and disturbs no other."""
+    raw = "f(a='x|y', b=10) g(b=10)"
+    calls = [_call("f", a="x y", b=10), _call("g", b=10)]
+    choices = [
+        ChoiceMade(raw.index("x"), "x", {"x": 0.9, "z": 0.1}, 1.0),
+        ChoiceMade(raw.index("|"), "|", {"|": 0.2, "-": 0.8}, 1.0),
+        ChoiceMade(raw.index("y"), "y", {"y": 0.8, "z": 0.2}, 1.0),
+        ChoiceMade(raw.index("10"), "10", {"1": 0.3, "10": 0.7}, 1.0),
+        ChoiceMade(raw.index("g("), "g", {"f": 0.5, "g": 0.5}, 1.0),
+        ChoiceMade(raw.rindex("10"), "10", {"1": 0.4, "10": 0.6}, 1.0),
+    ]
+    written = _written(*_told(calls[0], raw), *_told(calls[1], raw))
+    first, second = sureness(raw, calls, choices, written.calls)
+    assert first.values == {"/a": 0.8, "/b": 0.7}  # of a value in several words, the least
+    assert (first.tool, first.other, first.least) == (None, 0.2, 0.2)
+    assert second.values == {"/b": 0.6} and (second.tool, second.other, second.least) == (0.5, None, 0.5)
+    # The same if a token ends the first call and begins the next one.
+    steps = [*_told(calls[0], raw), *_told(calls[1], raw)]
+    steps[1:3] = [(event, begin, begin + 4) for event, begin, _ in steps[1:3]]
+    assert sureness(raw, calls, choices, _written(*steps).calls) == (first, second)
+    # And if the first call is left out.
+    assert sureness(raw, calls[1:], choices, written.calls) == (second,)
+
+
+def test_markup_is_no_choice_of_the_call() -> None:
+    """An id before the arguments, and whether another call follows, do not count; text before a call is no call."""
+    raw = '{"a": 1} f:17(a=1)<end>'
+    call = ToolCall("f", "f", {"a": 1}, raw='{"a": 1}')
+    choices = [
+        ChoiceMade(raw.index("f:"), "f", {"f": 0.9, "g": 0.1}, 1.0),
+        ChoiceMade(raw.index("17"), "17", {"17": 0.1, "171": 0.9}, 1.0),
+        ChoiceMade(raw.rindex("1)"), "1", {"1": 0.8, "2": 0.2}, 1.0),
+        ChoiceMade(raw.index("end"), "end", {"end": 0.2, "more": 0.8}, 1.0),
+    ]
+    start, end = raw.index("("), raw.index(")")
+    written = _written(
+        (CallStart(0, "f", "f"), start, start + 1),
+        (ArgumentsDelta(0, '{"a": 1}'), end, end + 1),
+        (CallEnd(0, call), end, end + 1),
+    )
+    (sure,) = sureness(raw, [call], choices, written.calls)
+    assert (sure.tool, sure.values, sure.other) == (0.9, {"/a": 0.8}, None)
+
+
+def test_a_word_counts_where_the_words_differ() -> None:
+    """A choice that begins in a call with certain text, and is one of what follows it, is no choice of the call."""
+    raw = '{"name": "f", "arguments": {"a": 1}}<more>'
+    call = ToolCall("f", "f", {"a": 1}, raw='{"a": 1}')
+    choices = [
+        ChoiceMade(raw.index("1"), "1", {"1": 0.7, "2": 0.3}, 1.0),
+        ChoiceMade(raw.index(": 1"), ": 1}}<more>", {": 1}}<more>": 0.2, ": 1}}<end>": 0.8}, 1.0),
+    ]
+    (sure,) = sureness(raw, [call], choices)
+    assert sure.values == {"/a": 0.7} and sure.least == 0.7
