@@ -42,6 +42,11 @@ class BareCalls(TemplateFormat):
     quote: str = ""
     null: str = "null"
 
+    @property
+    def literals(self) -> Literals:
+        """How strings and keys look."""
+        return Literals(((self.quote, False), ('"', True)), bare_keys=True)
+
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         schema: Any = tool.parameters
         left_out: tuple[UnsupportedSchemaError, ...] = ()
@@ -67,7 +72,7 @@ class BareCalls(TemplateFormat):
         return write_bare(dict(call.arguments), string, key, self.null)
 
     def _parser_class(self, tools: Sequence[Tool]) -> Callable[..., TemplateParser]:
-        return partial(BareCallsParser, Literals(((self.quote, False), ('"', True)), bare_keys=True))
+        return partial(BareCallsParser, self.literals)
 
 
 def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], str], null: str) -> str:
