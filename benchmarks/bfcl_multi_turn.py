@@ -9,7 +9,7 @@ are those of BFCL's answers. It is *right* if BFCL's checker says so: the system
 each result of its answer was seen. A turn *ends* if the model answers without a call within ``--most-steps`` answers.
 
 The ways are free text whose calls `ToolSet.parse` reads (none, if one is not valid), and the grammar of
-``tool_choice="auto"``.
+``tool_choice="auto"``; ``never empty`` is the grammar with ``empty_answer=False``.
 
 Each turn is kept in ``--sheets`` as soon as it is played, and a run that was stopped goes on. Conversations with longer
 prompts than ``--most-prompt`` are left out.
@@ -37,7 +37,7 @@ from toolgrammar.tools import ToolSet
 
 Sheet = dict[str, Any]
 FREE = "free text, parsed"
-WAYS = (FREE, "grammar")
+WAYS: dict[str, dict[str, Any]] = {FREE: {}, "grammar": {}, "grammar, never empty": {"empty_answer": False}}
 COUNTED = ("right", "ended", "steps", "calls", "repeated", "tokens")
 
 
@@ -122,7 +122,7 @@ def play(bench: Bench, turn: Turn, way: str, most_steps: int) -> Sheet:
     sheet: Sheet = dict.fromkeys(COUNTED, 0)
     is_free = way == FREE
     while len(steps) < most_steps:
-        answer = bench.write(messages, Free(turn.tools) if is_free else turn.tools)
+        answer = bench.write(messages, Free(turn.tools) if is_free else turn.tools, **WAYS[way])
         calls: Sequence[ToolCall] = answer.tool_calls
         if is_free:
             read, error = bench.read(answer.text, turn.tools)

@@ -65,7 +65,7 @@ def main() -> int:
             exact_choice=True,
             max_tokens=200,
         )
-        if made.finish_reason != "tool_calls":
+        if made.finish_reason != "tool_calls" or not made.sureness:
             continue
         (sure,), (call,) = made.sureness, made.tool_calls
         ((name, wanted),) = case.answer.items()

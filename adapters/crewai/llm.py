@@ -47,7 +47,7 @@ __all__ = ["ToolGrammarLLM"]
 _SETTINGS = (
     *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
     *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    *("grammar", "equal_calls", "other_spellings", "tools_in_prompt"),
+    *("grammar", "equal_calls", "empty_answer", "other_spellings", "tools_in_prompt"),
 )
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
@@ -79,9 +79,9 @@ class ToolGrammarLLM(BaseLLM):
         **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
             (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
             ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``, ``equal_calls``, ``other_spellings``, ``tools_in_prompt``; and ``grammar``, for answers
-            without tools and
-            without a shape of their own; see `GenerateParams`); and for a model on a server ``api_key``,
+            ``max_repetition``, ``equal_calls``, ``other_spellings``, ``tools_in_prompt``; ``empty_answer``, which is
+            False here, because CrewAI raises an error for an empty answer; and ``grammar``, for answers without tools
+            and without a shape of their own; see `GenerateParams`); and for a model on a server ``api_key``,
             ``base_url`` and ``max_retries``, which go to its loader.
 
     Raises:
@@ -106,6 +106,7 @@ class ToolGrammarLLM(BaseLLM):
     max_repetition: int | None = None
     draft: int | None = None
     equal_calls: bool | None = None
+    empty_answer: bool = False
     other_spellings: bool | None = None
     tools_in_prompt: str | None = None
     grammar: Any = None

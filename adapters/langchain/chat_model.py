@@ -41,7 +41,7 @@ __all__ = ["ChatToolGrammar"]
 _SAMPLING = (
     *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
     *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    *("equal_calls", "other_spellings", "tools_in_prompt"),
+    *("equal_calls", "empty_answer", "other_spellings", "tools_in_prompt"),
 )
 _IDENTITY = ("options", "parallel_tool_calls", "reasoning_effort", *_shared.TELLING, *_SAMPLING)
 _PER_CALL = frozenset(
@@ -107,6 +107,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
             ``response_metadata["masses"]`` (`GenerateParams`).
         parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
         equal_calls: they may be equal to each other (`GenerateParams`).
+        empty_answer: after the result of a tool, an answer may be empty (`GenerateParams`).
         other_spellings: text that begins as a call of another family is a call (`GenerateParams`).
         tools_in_prompt: ``"names"``: the prompt has the tools' names, and a schema when its tool is called
             (`GenerateParams`).
@@ -152,6 +153,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
     masses: bool | None = None
     parallel_tool_calls: bool | None = None
     equal_calls: bool | None = None
+    empty_answer: bool | None = None
     other_spellings: bool | None = None
     tools_in_prompt: str | None = None
 

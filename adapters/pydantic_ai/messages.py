@@ -136,7 +136,7 @@ def sampling(settings: Mapping[str, Any], thinking: Any) -> GenerateParams:
     Raises:
         ModelError: a setting is not known or not supported, or its value is wrong.
     """
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {"empty_answer": False}  # the framework asks again after an empty answer
     for name, value in settings.items():
         ours = name.removeprefix(_PREFIX)
         if name in _OURS:

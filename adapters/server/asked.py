@@ -33,6 +33,7 @@ OWN: Mapping[str, type] = {
     "draft": int,
     "max_repetition": int,
     "equal_calls": bool,
+    "empty_answer": bool,
     "other_spellings": bool,
     "tools_in_prompt": str,
 }

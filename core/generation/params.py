@@ -194,6 +194,9 @@ class GenerateParams:
         parallel_tool_calls: several calls in one turn are allowed.
         equal_calls: calls may repeat earlier ones of the same turn (same tool, same arguments as written). False: such
             a call is dropped, and the answer ends there (that of a remote model continues).
+        empty_answer: with ``tool_choice="auto"``, after the result of a tool, an answer may be empty: small models end
+            a turn in silence, and one that may not repeats its calls. False: it has text or a call, as it always has
+            otherwise.
         other_spellings: with ``tool_choice="auto"``, a text that begins as a call of a tool in the spelling of another
             family (JSON, ``<function=...>``, a call of Python; in a code fence or not) is held to the tool's schema and
             is a call, with a leniency in ``Message.leniencies``. False: it is text.
@@ -242,6 +245,7 @@ class GenerateParams:
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
     equal_calls: bool = False
+    empty_answer: bool = True
     other_spellings: bool = True
     response_schema: Mapping[str, Any] | bool | None = None
     tool_format: str | None = None
@@ -281,6 +285,7 @@ class GenerateOptions(TypedDict, total=False):
     tool_choice: str
     parallel_tool_calls: bool
     equal_calls: bool
+    empty_answer: bool
     other_spellings: bool
     response_schema: Mapping[str, Any] | bool | type[Any] | None
     tool_format: str | None

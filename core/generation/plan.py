@@ -100,18 +100,28 @@ class Plan:
     insertions: Insertions | None = None
 
 
+def may_be_empty(params: GenerateParams, messages: Sequence[Message]) -> bool:
+    """Return True if an answer to a conversation may have no text and no call (``GenerateParams.empty_answer``)."""
+    after_result = bool(messages) and messages[-1].role == "tool" and not params.prefix
+    return after_result and params.empty_answer and params.tool_choice == "auto"
+
+
 class Planner:
     """Chooses the language of answers, and memoises the grammars of schemas."""
 
     def __init__(self) -> None:
+        self._or_nothing = lru_cache(maxsize=CACHED_GRAMMARS)(
+            lambda grammar: Grammar.choice(Grammar.literal(""), grammar)
+        )
         self._grammar_of_text = lru_cache(maxsize=CACHED_GRAMMARS)(lambda text: _json_grammar(*json.loads(text)))
 
-    def plan(self, params: GenerateParams, tool_format: Any) -> Plan:
+    def plan(self, params: GenerateParams, tool_format: Any, *, empty: bool = False) -> Plan:
         """Return the plan of an answer, without its prompt and reasoning.
 
         Args:
             params: options of the request.
             tool_format: the wire format of calls (`ToolInterface.wire_format`); None if a server parses the calls.
+            empty: the answer may be empty (`may_be_empty`).
 
         Raises:
             ModelError: two options exclude each other.
@@ -124,7 +134,10 @@ class Planner:
             raise _excluded("json_mode", "response_schema")
         if tools is not None and tools.names:
             if params.tool_choice != "none":
-                return self._with_tools(params, tools, tool_format)
+                plan = self._with_tools(params, tools, tool_format)
+                if empty and not plan.is_json:
+                    plan = replace(plan, grammar=self._or_nothing(plan.grammar))
+                return plan
             if tool_format is not None and params.response_schema is None and mode is None and params.grammar is None:
                 # Text without calls: no call may begin in it.
                 return self._with_tools(params, tools, tool_format)

@@ -89,6 +89,7 @@ RANGES: Ranges = {
     "tools_in_prompt": (lambda value: value in get_args(ToolsInPrompt), "'schemas', 'names' or 'auto'"),
     "parallel_tool_calls": FLAG,
     "equal_calls": FLAG,
+    "empty_answer": FLAG,
     "other_spellings": FLAG,
     "on_budget": (lambda value: value in ("close", "error"), "'close' or 'error'"),
     "max_repetition": (lambda value: value is None or (is_whole(value) and value >= 0), "a number of bytes, or None"),

@@ -24,7 +24,16 @@ from ..generation.insertions import Insertions
 from ..generation.json_output import ask_until_valid, with_instructions
 from ..generation.loop import DEFAULT_BUDGET
 from ..generation.params import GenerateParams, ToolInterface, ToolsInPrompt
-from ..generation.plan import Plan, Planner, Prompt, conversation_of, resolve_params, schema_of_mode, shown_schema
+from ..generation.plan import (
+    Plan,
+    Planner,
+    Prompt,
+    conversation_of,
+    may_be_empty,
+    resolve_params,
+    schema_of_mode,
+    shown_schema,
+)
 from ..generation.scheduler import MAX_ROWS, MAX_TOKENS, Scheduler
 from ..generation.write import Writer, silently
 from ..grammar.constraint_cache import ConstraintCache
@@ -704,7 +713,7 @@ class LocalModel(Model):
         """Return the plan of an answer, with its prompt and reasoning."""
         if params.max_tokens is None:
             params = replace(params, max_tokens=self._default_max_tokens)
-        plan = self._planner.plan(params, wire.format)
+        plan = self._planner.plan(params, wire.format, empty=may_be_empty(params, messages))
         prompt = tuple(self._encode_prompt(messages, params, wire))
         return replace(
             plan,

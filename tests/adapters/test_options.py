@@ -44,6 +44,7 @@ VALUES: dict[str, Any] = {
     "draft": 20,
     "parallel_tool_calls": False,
     "equal_calls": True,
+    "empty_answer": False,
     "tools_in_prompt": "names",
     "other_spellings": False,
     "grammar": Grammar.from_regex("[a-z]+"),

@@ -63,6 +63,7 @@ class Task:
         plain_integers: the answer is read by Pydantic, for which neither 3.0 nor 1e25 is an integer.
         rules: the schema by which a text answer is judged: ``schema``, with the texts of the conversation.
         live: the shape of an answer with live values; None: it has none.
+        empty: an answer may have no text and no call.
         convert: converts the value of a JSON answer, and returns its errors.
     """
 
@@ -77,6 +78,7 @@ class Task:
     plain_integers: bool = False
     rules: Any = None
     live: LiveShape | None = None
+    empty: bool = False
     _validator: list[Validator] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
@@ -160,7 +162,8 @@ class Task:
         if not self.is_json:
             if self.grammar is not None and not self.grammar.matches(text):
                 return Verdict(text, wrong=("the text does not have the form that was asked for",), cut=cut)
-            return Verdict(text) if text else Verdict(wrong=("the answer is empty",), cut=cut)
+            is_whole = text or (self.empty and self.tools is not None and not cut)
+            return Verdict(text) if is_whole else Verdict(wrong=("the answer is empty",), cut=cut)
         text = text.strip()
         # Some servers do not separate the reasoning from the text after it.
         answer = text.rpartition("</think>")[2]

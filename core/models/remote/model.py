@@ -34,7 +34,7 @@ from ...generation.deadline import Deadline
 from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES, converted, converts
 from ...generation.params import GenerateParams, ToolsInPrompt
-from ...generation.plan import Planner, Prompt, conversation_of
+from ...generation.plan import Planner, Prompt, conversation_of, may_be_empty
 from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
 from ...generation.tool_choice import tool_set_of
 from ..model import LEAST_AUTO_BYTES, Capabilities, Model
@@ -308,7 +308,8 @@ class RemoteModel(Model):
             return converted(value, None if mode is None else mode.schema)[1]
 
         is_converted = request.convert and mode is not None and converts(mode.schema)
-        return Task.of(params, self._plans, repair=self._repair, convert=problems if is_converted else None)
+        task = Task.of(params, self._plans, repair=self._repair, convert=problems if is_converted else None)
+        return replace(task, empty=may_be_empty(params, request.messages))
 
     async def _answers(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
         """Yield the items of an answer: of one request, or of two if the first only chooses tools (`by_name`). The text

@@ -445,6 +445,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "parallel_tool_calls": [None, 1],
     "tools_in_prompt": [None, "name", 1, ["names"]],
     "equal_calls": [None, 1],
+    "empty_answer": [None, 1],
     "other_spellings": [None, 1],
     "on_budget": ["stop", None],
     "jump_forward": [None, "no"],

@@ -102,6 +102,18 @@ def test_equal_calls_are_one(serve: Any, complete: Any) -> None:
         ]
 
 
+def test_an_answer_after_a_result_may_be_empty(serve: Any, complete: Any) -> None:
+    """A server's model that has nothing to add is not asked again, unless an answer is demanded."""
+    called = Message("assistant", tool_calls=(ToolCall("id0", "lamp", {"on": True}),))
+    asked = [Message("user", "Light."), called, Message("tool", "on", tool_call_id="id0", name="lamp")]
+    answer = serve(complete("")).model().generate(asked, tools=TOOLS)
+    assert (answer.text, answer.tool_calls, answer.attempts) == ("", (), 1)
+    again = serve(complete(""), complete("It is on.")).model().generate(asked, tools=TOOLS, empty_answer=False)
+    assert (again.text, again.attempts) == ("It is on.", 2)
+    first = serve(complete(""), complete("Yes?")).model().generate(asked[:1], tools=TOOLS)
+    assert (first.text, first.attempts) == ("Yes?", 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
