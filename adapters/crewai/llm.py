@@ -106,7 +106,7 @@ class ToolGrammarLLM(BaseLLM):
     max_repetition: int | None = None
     draft: int | None = None
     equal_calls: bool | None = None
-    empty_answer: bool = False
+    empty_answer: bool | None = None
     other_spellings: bool | None = None
     tools_in_prompt: str | None = None
     grammar: Any = None
@@ -221,6 +221,7 @@ class ToolGrammarLLM(BaseLLM):
 
     def _params(self) -> GenerateParams:
         given = {name: getattr(self, name) for name in _SETTINGS}
+        given["empty_answer"] = bool(self.empty_answer)  # CrewAI raises an error for an empty answer
         limit: Any = self._effective_max_tokens()
         # CrewAI's field also takes 100.0, and infinity for no limit.
         whole = isinstance(limit, float) and (limit == inf or limit.is_integer())

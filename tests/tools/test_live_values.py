@@ -468,7 +468,7 @@ def test_values_that_read_each_other_are_an_error(after: tuple[str, ...]) -> Non
         "project": {"type": "string", "x-values": {"source": "projects", "after": ["ticket"]}},
         "ticket": {"type": "string", "x-values": {"source": "tickets", "after": list(after)}},
     }
-    with pytest.raises(InvalidSchemaError, match="reads 'ticket'.*leave one of them out"):
+    with pytest.raises(InvalidSchemaError, match=r"reads 'ticket'.*leave one of them out"):
         Tool("close", "", {"type": "object", "properties": properties})
     inner = {"type": "object", "properties": {"end": {"x-values": {"source": "ends", "after": ["ticket"]}}}}
     assert Tool("close", "", {"type": "object", "properties": {"ticket": inner}})  # of an object around it
