@@ -20,7 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
@@ -92,6 +92,8 @@ class Values:
                 f"Values takes a callable, not {type(self.ask).__name__}",
                 hint="a fixed list of values is Literal[...], or an enum in the schema",
             )
+        if isinstance(self.timeout, bool) or not isinstance(self.timeout, (int, float)) or not self.timeout > 0:
+            raise InvalidSchemaError(f"Values(timeout={self.timeout!r})", hint="give a number of seconds above 0")
         if isinstance(self.after, str):
             object.__setattr__(self, "after", (self.after,))
         elif self.after is not None:
@@ -416,7 +418,7 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Any, BaseException 
     def run() -> None:
         try:
             result = ask()
-            asked.set_result(result if inspect.isawaitable(result) else _plain(result))
+            asked.set_result(result if inspect.isawaitable(result) else _plain(result, end))
         except BaseException as error:  # passed to the waiting side
             asked.set_exception(error)
 
@@ -432,26 +434,33 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Any, BaseException 
     if over(asked):
         return None, TimeoutError()
     if asked.exception() is None and inspect.isawaitable(asked.result()):
-        asked = _LOOP.submit(_awaited(asked.result()))
+        asked = _LOOP.submit(_awaited(asked.result(), end))
         if over(asked):
             asked.cancel()
             return None, TimeoutError()
+    if asked.cancelled():
+        return None, CancelledError("its coroutine was cancelled")
     error = asked.exception()
     return (asked.result(), None) if error is None else (None, error)
 
 
-async def _awaited(result: Awaitable[Any]) -> Any:
-    return _plain(await result)
+async def _awaited(result: Awaitable[Any], end: float) -> Any:
+    return _plain(await result, end)
 
 
-def _plain(found: Any) -> Any:
-    """Return what a callable returned: a JSON Schema, or its values as a list. A generator runs here, within the time
-    that the callable has."""
+def _plain(found: Any, end: float) -> Any:
+    """Return what a callable returned: a JSON Schema, or its values as a list. A generator runs here, and is left when
+    the time of the callable is over."""
     if isinstance(found, Mapping):
         return found
     if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
         raise TypeError(f"it returned {type(found).__name__}, not an iterable of values or a JSON Schema")
-    return list(found)
+    values = []
+    for value in found:
+        values.append(value)
+        if time.monotonic() >= end:
+            raise TimeoutError
+    return values
 
 
 # -- interned answers --------------------------------------------------------------------------------------------------

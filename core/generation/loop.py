@@ -127,6 +127,7 @@ class Decoding:
             healing).
         speller: the backend's tokenizer; generations may share one.
         names: reads the names in the answer whose descriptions the prompt gains (`Insertions`); None: it gains none.
+        may_end: the model may end the text before its first token.
         deadline: the end of the time for the answer; by default ``params.timeout`` seconds after `steps` begins.
 
     Attributes:
@@ -147,6 +148,7 @@ class Decoding:
     speller: Speller | None = None
     names: NamesRead | None = None
     deadline: Deadline | None = None
+    may_end: bool = False
     reason: FinishReason = "stop"
     closed_at: int | None = None
     reasoning_tokens: int = 0
@@ -357,6 +359,8 @@ class Decoding:
         """
         bound = 0 if self._reasons else self.params.max_repetition
         guard = LoopGuard(self.backend.vocabulary, bound, budget)
+        if self.may_end and not self._reasons and (yield from self._ends_at_once()):
+            return
         while self._pending.text or not self.matcher.is_finished:
             if self._must_stop():
                 self._write_emitted()
@@ -379,6 +383,14 @@ class Decoding:
                 turn = yield from self._choose_token(budget)
             if turn is Turn.END:
                 return
+
+    def _ends_at_once(self) -> Generator[Forward, npt.NDArray[np.float32] | None, bool]:
+        """Let the model end the text before its first token. It is no text of the grammar, in which it would be the
+        shortest one, for which a budget keeps no room. (A model that goes on chooses again, without the end.)"""
+        if self._must_stop() or self._pending.text:
+            return False
+        token_id = yield from self._choose(np.union1d(self._allowed(), np.fromiter(self._eos, np.intp)))
+        return token_id in self._eos
 
     def _settle_pending(self, budget: int) -> Stage:
         """Write the part of forced and pending text whose tokens are certain."""

@@ -82,6 +82,7 @@ class Plan:
         prompt: token ids of the conversation.
         prefix: token ids of ``params.prefix``, which the answer continues.
         reasoning: the reasoning before the answer; None: no reasoning.
+        may_end: the model may end the answer before its first token, although the grammar has no empty text.
         values: the callables of the grammar's live values, and what they answered; None: it has none.
         insertions: what the prompt gains while the answer is written; None: nothing.
     """
@@ -98,6 +99,7 @@ class Plan:
     reasoning: ReasoningPlan | None = None
     values: LiveValues | None = None
     insertions: Insertions | None = None
+    may_end: bool = False
 
 
 def may_be_empty(params: GenerateParams, messages: Sequence[Message]) -> bool:
@@ -110,9 +112,6 @@ class Planner:
     """Chooses the language of answers, and memoises the grammars of schemas."""
 
     def __init__(self) -> None:
-        self._or_nothing = lru_cache(maxsize=CACHED_GRAMMARS)(
-            lambda grammar: Grammar.choice(Grammar.literal(""), grammar)
-        )
         self._grammar_of_text = lru_cache(maxsize=CACHED_GRAMMARS)(lambda text: _json_grammar(*json.loads(text)))
 
     def plan(self, params: GenerateParams, tool_format: Any, *, empty: bool = False) -> Plan:
@@ -136,7 +135,7 @@ class Planner:
             if params.tool_choice != "none":
                 plan = self._with_tools(params, tools, tool_format)
                 if empty and not plan.is_json:
-                    plan = replace(plan, grammar=self._or_nothing(plan.grammar))
+                    plan = replace(plan, may_end=True)
                 return plan
             if tool_format is not None and params.response_schema is None and mode is None and params.grammar is None:
                 # Text without calls: no call may begin in it.

@@ -167,6 +167,7 @@ class Writer:
             speller=self._speller,
             names=self._names(plan),
             deadline=deadline,
+            may_end=plan.may_end,
         )
 
     def _names(self, plan: Plan) -> NamesRead | None:

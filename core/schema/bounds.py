@@ -14,8 +14,11 @@ from .scalars import dates
 #: A date, a time, or a date with a time; a time may have an offset.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|(?:\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d(?::\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?")
 
-#: What may follow a date in any format of dates and times: nothing, or a time. A plain string has no format.
-_AFTER_DATE = r"^.{10}(?:[Tt _][0-9:.,]+ ?(?:[Zz]|[+-][0-9:]+)?)?$"
+#: A date in any format of dates and times, with a time after it or none. A plain string has no format.
+_FROM_DATE = r"^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])(?:[Tt _][0-9:.,]+ ?(?:[Zz]|[+-][0-9:]+)?)?$"
+
+#: A time of day, in any of its formats, perhaps with an offset after it.
+_TIME = r"^(?:[01][0-9]|2[0-4]):[0-5][0-9](?::[0-6][0-9](?:[.,][0-9]+)?)?"
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,13 @@ class _Bound:
         local = other.removesuffix(zone)
         bounded = dates.at_least if self.is_least else dates.at_most
         patterns = [bounded(local).replace(".", "[.]")]
-        if ":" not in local:
-            patterns.append(_AFTER_DATE)
-        else:  # times are compared in the same offset only
-            patterns.append(f"{re.escape(zone)}$" if zone else f"{'[Tt ]' if '-' in local else '^'}[0-9:.]*$")
+        if "-" in local[:5]:
+            patterns.append(_FROM_DATE)
+        else:
+            patterns.append(f"{_TIME}{re.escape(zone)}$")
+        if ":" in local:  # times are compared in the same offset only
+            if "-" in local:
+                patterns.append(f"{re.escape(zone)}$" if zone else "[Tt ][0-9:.]*$")
             if not self.is_least:  # a fraction, or seconds, would be above; the second without its fraction is below
                 patterns.append(f"^(?!{re.escape(local)}[.:0-9])")
                 patterns[0] += f"|^{re.escape(local.partition('.')[0])}{re.escape(zone)}$"
@@ -89,7 +95,7 @@ class _Days:
         today = datetime.date.today()
         last = None if self.last is None else today + datetime.timedelta(days=self.last)
         patterns = dates.between(today + datetime.timedelta(days=self.first), last)
-        return {"allOf": [{"pattern": pattern} for pattern in (*patterns, _AFTER_DATE)]}
+        return {"allOf": [{"pattern": pattern} for pattern in (*patterns, _FROM_DATE)]}
 
 
 class DaysFromToday(Values):

@@ -18,6 +18,7 @@ from toolgrammar.core import (
     DaysFromToday,
     GenerationTimeoutError,
     InvalidArgumentsError,
+    InvalidSchemaError,
     LiveValuesError,
     Message,
     ToolCall,
@@ -205,6 +206,32 @@ def test_a_stream_sees_what_is_given_where_it_is_asked_for() -> None:
     assert asyncio.run(streamed()) == [{"user": "bob"}]
 
 
+async def cancelled(call: dict[str, Any]) -> list[str]:
+    """Be cancelled, as by a client of a database."""
+    raise asyncio.CancelledError
+
+
+def endless(call: dict[str, Any]) -> Iterator[int]:
+    """Yield for ever."""
+    number = 0
+    while True:
+        yield (number := number + 1)
+
+
+@pytest.mark.parametrize(("ask", "reason"), [(cancelled, "CancelledError"), (endless, r"within 0\.2 s")])
+def test_callables_that_do_not_answer(ask: Callable[..., Any], reason: str) -> None:
+    """A cancelled coroutine is no cancelled request; a generator without an end is left."""
+
+    def choose(value: Annotated[int, Values(ask, timeout=0.2)]) -> str:
+        return "chosen"
+
+    with pytest.raises(LiveValuesError, match=reason):
+        written(choose, {"value": 1})
+    for wrong in (None, 0, -1, "1", True):
+        with pytest.raises(InvalidSchemaError, match="number of seconds"):
+            Values(ask, timeout=wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
 def test_times_of_day_are_compared(zone: str) -> None:
     """`AtLeast` and `AtMost` of times, in the offset of the other one."""
@@ -231,6 +258,13 @@ def test_a_plain_string_is_a_date_and_nothing_else(bound: Values) -> None:
 
     choose.__annotations__["day"] = Annotated[str, bound]
     today = date.today().isoformat()
-    for text, allowed in (("", True), ("T10:00:00Z", True), (" 10:00", True), ("-2999", False), (" or so", False)):
+    for text, allowed in (
+        ("", True),
+        ("T10:00:00Z", True),
+        (" 10:00", True),
+        ("-2999", False),
+        (" or so", False),
+        ("x", False),
+    ):
         found = written(choose, {"start": today, "day": today + text})["day"]
         assert (found == today + text) == allowed, text

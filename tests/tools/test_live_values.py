@@ -470,5 +470,9 @@ def test_values_that_read_each_other_are_an_error(after: tuple[str, ...]) -> Non
     }
     with pytest.raises(InvalidSchemaError, match=r"reads 'ticket'.*leave one of them out"):
         Tool("close", "", {"type": "object", "properties": properties})
+    for keyword in ("allOf", "anyOf"):
+        project = {"type": "string", keyword: [{"x-values": properties["project"]["x-values"]}]}
+        with pytest.raises(InvalidSchemaError, match="leave one of them out"):
+            Tool("close", "", {"type": "object", "properties": {**properties, "project": project}})
     inner = {"type": "object", "properties": {"end": {"x-values": {"source": "ends", "after": ["ticket"]}}}}
     assert Tool("close", "", {"type": "object", "properties": {"ticket": inner}})  # of an object around it

@@ -131,7 +131,7 @@ def in_order(schema: Any) -> Any:
             return inner
         names = list(properties)
         reads = {name: _reads(properties[name]) for name in names}
-        _refuse_cycles({name: _reads_itself(properties[name]) for name in names})
+        _refuse_cycles({name: _reads_as_value(properties[name]) for name in names})
         done: dict[str, Any] = {}
         waiting: list[str] = []
 
@@ -188,6 +188,16 @@ def _reads_itself(schema: Any) -> list[str]:
     after = value.get("after") if isinstance(value, Mapping) else None
     # anything else is refused where keywords are checked
     return [name for name in after if isinstance(name, str)] if isinstance(after, (list, tuple)) else []
+
+
+def _reads_as_value(schema: Any) -> list[str]:
+    """Return the same with those of schemas of the same value."""
+    found = _reads_itself(schema)
+    for keyword in ("allOf", "anyOf", "oneOf") if isinstance(schema, Mapping) else ():
+        options = schema.get(keyword)
+        for option in options if isinstance(options, (list, tuple)) else ():
+            found += _reads_as_value(option)
+    return found
 
 
 def _refuse_cycles(reads: Mapping[str, Sequence[str]]) -> None:
