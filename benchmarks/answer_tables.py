@@ -295,9 +295,9 @@ def engine_steps(report: Result) -> str:
     return "\n\n".join(parts)
 
 
-def versus(way: str, counts: Mapping[str, Any]) -> tuple[str, str]:
-    """Return how a way compares with ``grammar`` on the same requests, and how likely that is by chance."""
-    return ("", "") if way == "grammar" else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
+def versus(way: str, counts: Mapping[str, Any], base: str = "grammar") -> tuple[str, str]:
+    """Return how a way compares with another one on the same requests, and how likely that is by chance."""
+    return ("", "") if way == base else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
 
 
 def bfcl_v4(report: Result) -> str:
@@ -371,8 +371,12 @@ def bfcl_multi_turn(report: Result) -> str:
     rows = []
     for way, counts in report["ways"].items():
         ended = interval(counts["ended"], counts["requests"])
-        rows.append([way, counts["requests"], share(counts), ended, counts["calls"], counts["repeated"]])
-    return table((report["model"], "turns", "right", "ended", "calls", "repeated calls"), rows)
+        numbers = [counts[name] for name in ("silent", "no_call", "calls", "repeated")]
+        beside = versus(way, counts, "free text, parsed")
+        rows.append([way, counts["requests"], share(counts), *beside, ended, *numbers])
+    compared = ("more / less right than free text", "by chance")
+    columns = ("turns", "right", *compared, "ended", "in silence", "without a call", "calls", "repeated calls")
+    return table((report["model"], *columns), rows)
 
 
 def tools_in_prompt(report: Result) -> str:

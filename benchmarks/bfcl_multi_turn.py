@@ -6,7 +6,8 @@
 A conversation of ``multi_turn_base`` has several turns: the user says something, and the model calls functions and
 reads their results until it answers without a call. Here each turn is played by itself, greedily: the turns before it
 are those of BFCL's answers. It is *right* if BFCL's checker says so: the systems are in the state of its answer, and
-each result of its answer was seen. A turn *ends* if the model answers without a call within ``--most-steps`` answers.
+each result of its answer was seen. A turn *ends* if the model answers without a call within ``--most-steps`` answers,
+*in silence* if that answer, after calls, is empty.
 
 The ways are free text whose calls `ToolSet.parse` reads (none, if one is not valid), and the grammar of
 ``tool_choice="auto"``; ``never empty`` is the grammar with ``empty_answer=False``.
@@ -29,6 +30,7 @@ from typing import Any
 
 from answer_tables import bfcl_multi_turn as table_of
 from answer_ways import Bench, Free, spent
+from bfcl_v4 import sign_test
 from results_io import show
 from seen_ids import call_of, functions, lines
 
@@ -145,14 +147,18 @@ def play(bench: Bench, turn: Turn, way: str, most_steps: int) -> Sheet:
 
 
 def summary(sheets: dict[tuple[str, ...], Sheet], model: str) -> dict[str, Any]:
-    """Return the rows of the ways, over the turns that were played in every way."""
-    names = [{name for of, way, name in sheets if (of, way) == (model, each)} for each in WAYS]
-    common = set.intersection(*names)
+    """Return the rows of the ways, each over its own turns; compared with free text over those that both have."""
     rows = {}
     for way in WAYS:
-        mine = [sheets[model, way, name] for name in common]
-        rows[way] = {"requests": len(mine), **{name: sum(one[name] for one in mine) for name in COUNTED}}
-    return {"model": model, "conversations": len({name.partition(":")[0] for name in common}), "ways": rows}
+        mine = {name: sheet for (of, each, name), sheet in sheets.items() if (of, each) == (model, way)}
+        row = {"requests": len(mine), **{name: sum(one[name] for one in mine.values()) for name in COUNTED}}
+        row["silent"] = sum(one["steps"] > 0 and one["ended"] > 0 and one["text"] == "" for one in mine.values())
+        row["no_call"] = sum(one["steps"] == 0 for one in mine.values())
+        both = [(one["right"], sheets[model, FREE, name]["right"]) for name, one in mine.items()
+                if (model, FREE, name) in sheets]  # fmt: skip
+        more, less = both.count((1, 0)), both.count((0, 1))
+        rows[way] = {**row, "more": more, "less": less, "chance": sign_test(more, less)}
+    return {"model": model, "ways": rows}
 
 
 def main() -> int:

@@ -24,15 +24,13 @@ from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, Un
 
 from .formats import FormatParser, TurnSpec, WireFormat, get_format
 from .formats.gemma import BareCalls
-from .formats.literals import PYTHON
+from .formats.literals import PAIRS, PYTHON
 from .formats.nested.calls import NestedCalls
 from .tool import Tool
 
 #: A value that stands where a text is to go on, and the name of its member.
 _HERE = 7_294_710
 _NAME = '"toolgrammar"'
-
-_CLOSERS = {"{": "}", "[": "]"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Ending:
         found: list[str] = []
         for match in self.marks.finditer(text):
             if match["open"]:
-                found.append(self.tag.replace("$name", match["open"]) if self.tag else _CLOSERS[match["open"]])
+                found.append(self.tag.replace("$name", match["open"]) if self.tag else PAIRS[match["open"]])
             elif match["close"] and found:
                 found.pop()
         return found[::-1]

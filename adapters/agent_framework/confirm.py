@@ -25,7 +25,8 @@ class ConfirmUnsure(FunctionMiddleware):
 
     The run ends with a ``function_approval_request`` (``response.user_input_requests``), as for a tool with
     ``approval_mode="always_require"``. Its ``additional_properties`` have the call's ``sureness``. A call without
-    an entry (a client without ``exact_choice``, a model on a server) is one to look at.
+    an entry (a client without ``exact_choice``, a model on a server, a call which tokens alone decided) is one to look
+    at.
 
     Args:
         client: the client of the agent's model, with ``exact_choice``.

@@ -39,8 +39,8 @@ class AskInstead(AgentMiddleware[Any, Any, Any]):
     """Lets the model ask the user instead of calling a tool of which it was not sure.
 
     The turn becomes text: the model is asked again, without tools, for one question. The user's answer is the next
-    message of the conversation. Calls without an entry in ``sureness`` (of a model without ``exact_choice``, or on a
-    server) are not touched, unless their tool's threshold is more than 1.
+    message of the conversation. Calls without an entry in ``sureness`` (of a model without ``exact_choice`` or on a
+    server, or which tokens alone decided) are not touched, unless their tool's threshold is more than 1.
 
     Args:
         below: a call is unsure if one of its exact choices has a lower probability (see `CallSureness`).

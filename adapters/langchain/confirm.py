@@ -19,7 +19,7 @@ def unsure(below: float = 0.9) -> Callable[[Any], bool]:
 
     It reads ``response_metadata["sureness"]``, which `ChatToolGrammar` writes with ``exact_choice=True``, in every
     wire format: the least probability of the call's exact choices (see `CallSureness`). A call without an entry (of a
-    model without ``exact_choice``, or on a server) is one to look at.
+    model without ``exact_choice`` or on a server, or which tokens alone decided) is one to look at.
 
     Args:
         below: a call with a lower probability is unsure.

@@ -53,7 +53,7 @@ _ENDS = re.compile(r"""[\s<>()\[\]{}#,;|&]|(?<!["'`*])["'`*]+(?=[\s.,;:!?)\]}|<]
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _NEXT = {"=": re.compile(r"[,;|&][\w.-]+="), ":": re.compile(r"[,;|][\w.-]+:")}
 
-#: How such a value begins, and an address, which has pairs itself.
+#: The first character of such a value; and the beginning of an address, in which ``a=1&b=2`` is no other pair.
 _BEGIN, _ADDRESS = re.compile(r"[\w/~.@+-]"), re.compile(r"(?:\w+:/)?/")
 
 #: What ends a sentence, and marks around a value.

@@ -24,7 +24,7 @@ from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -343,10 +343,7 @@ class LiveValues:
         seen = {**{name: self._given[name] for name in after if name in self._given}, **call}
         found, error = _within(lambda: self._context.copy().run(_call, values.ask, seen), values.timeout)
         if error is None:
-            try:
-                return _answer(found, tool)
-            except Exception as wrong:
-                error = wrong
+            return replace(found, tool=tool)
         written = f"after {dump_json(call)}" if call else "without other arguments"
         if isinstance(error, (TimeoutError, FutureTimeout)):
             message = f"the values were not there within {values.timeout:g} s, {written}"
@@ -404,12 +401,12 @@ def _call(ask: Callable[..., Any], call: dict[str, Any]) -> Any:
     return ask() if takes_none else ask(dict(call))
 
 
-def _within(ask: Callable[[], Any], timeout: float) -> tuple[Any, BaseException | None]:
-    """Return the result of a callable, awaited if it is an awaitable, and the error that it raised; a TimeoutError if
+def _within(ask: Callable[[], Any], timeout: float) -> tuple[Answer, BaseException | None]:
+    """Return the answer of a callable, awaited if it is an awaitable, and the error that it raised; a TimeoutError if
     it takes longer. An ordinary function then goes on in its thread, and its result is dropped.
 
     Raises:
-        CancelledError: the request was cancelled meanwhile.
+        toolgrammar.core.CancelledError: the request was cancelled meanwhile.
         GenerationTimeoutError: the time of the whole answer is over.
     """
     end = time.monotonic() + timeout
@@ -418,12 +415,12 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Any, BaseException 
     def run() -> None:
         try:
             result = ask()
-            asked.set_result(result if inspect.isawaitable(result) else _plain(result, end))
+            asked.set_result(result if inspect.isawaitable(result) else _answer(result, end))
         except BaseException as error:  # passed to the waiting side
             asked.set_exception(error)
 
-    def over(future: Future[Any]) -> bool:
-        """Wait; return True if the time is over."""
+    def is_late(future: Future[Any]) -> bool:
+        """Wait for a result; return True if it is not there in time."""
         while not wait_for([future], max(min(end - time.monotonic(), _CHECK_SECONDS), 0)).done:
             pause()
             if time.monotonic() >= end:
@@ -431,28 +428,28 @@ def _within(ask: Callable[[], Any], timeout: float) -> tuple[Any, BaseException 
         return False
 
     threading.Thread(target=run, name="toolgrammar-values", daemon=True).start()
-    if over(asked):
-        return None, TimeoutError()
+    if is_late(asked):
+        return Answer(), TimeoutError()
     if asked.exception() is None and inspect.isawaitable(asked.result()):
         asked = _LOOP.submit(_awaited(asked.result(), end))
-        if over(asked):
+        if is_late(asked):
             asked.cancel()
-            return None, TimeoutError()
+            return Answer(), TimeoutError()
     if asked.cancelled():
-        return None, CancelledError("its coroutine was cancelled")
+        return Answer(), CancelledError("its coroutine was cancelled")
     error = asked.exception()
-    return (asked.result(), None) if error is None else (None, error)
+    return Answer() if error is not None else asked.result(), error
 
 
-async def _awaited(result: Awaitable[Any], end: float) -> Any:
-    return _plain(await result, end)
+async def _awaited(result: Awaitable[Any], end: float) -> Answer:
+    return _answer(await result, end)
 
 
-def _plain(found: Any, end: float) -> Any:
-    """Return what a callable returned: a JSON Schema, or its values as a list. A generator runs here, and is left when
-    the time of the callable is over."""
+def _answer(found: Any, end: float) -> Answer:
+    """Return the answer of a callable that returned a JSON Schema or an iterable of values. A generator runs here, and
+    is left when the time of the callable is over."""
     if isinstance(found, Mapping):
-        return found
+        return Answer(_interned(found), is_list=False)
     if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
         raise TypeError(f"it returned {type(found).__name__}, not an iterable of values or a JSON Schema")
     values = []
@@ -460,7 +457,7 @@ def _plain(found: Any, end: float) -> Any:
         values.append(value)
         if time.monotonic() >= end:
             raise TimeoutError
-    return values
+    return Answer(_listed(values))
 
 
 # -- interned answers --------------------------------------------------------------------------------------------------
@@ -484,13 +481,6 @@ def _interned(schema: Mapping[str, Any]) -> _Schema:
         if found is None:
             found = _SCHEMAS[key] = _Schema(json.loads(key))
         return found
-
-
-def _answer(found: Any, tool: str | None) -> Answer:
-    """Return the answer of what a callable returned: see `_plain`."""
-    if isinstance(found, Mapping):
-        return Answer(_interned(found), is_list=False, tool=tool)
-    return Answer(_listed(found), tool=tool)
 
 
 def _listed(values: list[Any]) -> dict[str, Any] | None:

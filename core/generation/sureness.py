@@ -48,7 +48,7 @@ class WrittenCall:
 
 
 class WrittenCalls:
-    """Collects the places of the calls of an answer, also of those that are left out because they repeat another."""
+    """Collects the places of all calls in a text, with those that `UnequalCalls` leaves out of the answer."""
 
     def __init__(self) -> None:
         self.calls: list[WrittenCall] = []
@@ -239,7 +239,7 @@ class _Reader:
     # -- other notations ---------------------------------------------------------------------------------------
 
     def _read_other(self, choices: Sequence[_Choice]) -> None:
-        """Attribute each choice to the next name or value that it spells, among those that may be complete there."""
+        """Attribute each choice, in order, to the next name or value with its spelling that may be complete there."""
         items = list(self._items())
         self._locate(items)
         next_item = 0
@@ -333,7 +333,7 @@ def _spells(word: str, value: Any, *, whole: bool = False) -> bool:
 
 
 def _after(word: str, value: Any) -> str | None:
-    """Return what is left of a string after a word of it; None if it is complete, or no string."""
+    """Return the rest of a string value behind a word; None if nothing is left, or the value is no string."""
     return value.partition(_plain(word))[2] or None if isinstance(value, str) and _plain(word) else None
 
 

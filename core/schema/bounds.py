@@ -42,16 +42,14 @@ class _Bound:
         local = other.removesuffix(zone)
         bounded = dates.at_least if self.is_least else dates.at_most
         patterns = [bounded(local).replace(".", "[.]")]
-        if "-" in local[:5]:
-            patterns.append(_FROM_DATE)
-        else:
-            patterns.append(f"{_TIME}{re.escape(zone)}$")
-        if ":" in local:  # times are compared in the same offset only
-            if "-" in local:
-                patterns.append(f"{re.escape(zone)}$" if zone else "[Tt ][0-9:.]*$")
-            if not self.is_least:  # a fraction, or seconds, would be above; the second without its fraction is below
-                patterns.append(f"^(?!{re.escape(local)}[.:0-9])")
-                patterns[0] += f"|^{re.escape(local.partition('.')[0])}{re.escape(zone)}$"
+        has_date, has_time = "-" in local, ":" in local
+        patterns.append(_FROM_DATE if has_date else f"{_TIME}{re.escape(zone)}$")
+        if has_date and has_time:  # times are compared in the same offset only
+            patterns.append(f"{re.escape(zone)}$" if zone else "[Tt ][0-9:.]*$")
+        if has_time and not self.is_least:
+            # A fraction, or seconds, would be above; the second without its fraction is below.
+            patterns.append(f"^(?!{re.escape(local)}[.:0-9])")
+            patterns[0] += f"|^{re.escape(local.partition('.')[0])}{re.escape(zone)}$"
         return {"allOf": [{"pattern": pattern} for pattern in patterns]}
 
 

@@ -18,7 +18,8 @@ _SPACE = re.compile(r"\s*")
 _PLAIN = re.compile(r"[\w\s.,:+\-]*")
 _PLAIN_BARE = re.compile(r"[^<']*")
 _CLOSING = frozenset("]})")
-_PAIRS = {"{": "}", "[": "]", "(": ")"}
+#: Brackets of values, and what closes them.
+PAIRS = {"{": "}", "[": "]", "(": ")"}
 _SIMPLE = {
     "a": "\a",
     "b": "\b",
@@ -102,7 +103,7 @@ class LiteralScanner:
             return end
         if mark in self._escapes:
             self._quote = mark
-        elif mark in _PAIRS:
+        elif mark in PAIRS:
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 self.problem = "the arguments are nested too deeply"
@@ -230,7 +231,7 @@ class _Reader:
         raise ValueError("a string is not closed")
 
     def _items(self, opening: str, depth: int) -> list[Any]:
-        closing = _PAIRS[opening]
+        closing = PAIRS[opening]
         self.at += 1
         items: list[Any] = []
         while not self._take(closing):

@@ -162,8 +162,8 @@ class Task:
         if not self.is_json:
             if self.grammar is not None and not self.grammar.matches(text):
                 return Verdict(text, wrong=("the text does not have the form that was asked for",), cut=cut)
-            is_whole = text or (self.empty and self.tools is not None and not cut)
-            return Verdict(text) if is_whole else Verdict(wrong=("the answer is empty",), cut=cut)
+            may_be_empty = self.empty and self.tools is not None and not cut
+            return Verdict(text) if text or may_be_empty else Verdict(wrong=("the answer is empty",), cut=cut)
         text = text.strip()
         # Some servers do not separate the reasoning from the text after it.
         answer = text.rpartition("</think>")[2]

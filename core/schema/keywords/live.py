@@ -74,20 +74,19 @@ def is_at_member(pointer: str) -> bool:
 
 def wrong_mark(keyword: str, value: Any) -> tuple[str, str] | None:
     """Return what is wrong with a value of `SEEN` or `COPIED`, and a hint; None: it is well-formed."""
-    is_formed: bool
-    if keyword == SEEN:
-        said = {"key": value} if isinstance(value, str) else value
-        is_formed = isinstance(said, Mapping) and isinstance(said.get("key"), str) and all(said["key"].split("."))
-        is_formed = is_formed and isinstance(said.get("tool", ""), str) and isinstance(said.get("calls", False), bool)
-        if not is_formed or set(said) - {"key", "tool", "calls"}:
-            return f"{keyword} names no key", 'write "order_id", or {"key": ..., "tool": ..., "calls": true}'
-        return None
-    said = {"source": value} if isinstance(value, str) else value
-    is_formed = isinstance(said, Mapping) and said.get("source") in SOURCES and said.get("unit", "words") in UNITS
-    if not is_formed or set(said) - {"source", "unit"}:
+    name, members = ("key", {"key", "tool", "calls"}) if keyword == SEEN else ("source", {"source", "unit"})
+    said = {name: value} if isinstance(value, str) else value
+    if isinstance(said, Mapping) and not set(said) - members:
+        if keyword == SEEN:
+            key, tool, calls = said.get("key"), said.get("tool", ""), said.get("calls", False)
+            if isinstance(key, str) and all(key.split(".")) and isinstance(tool, str) and isinstance(calls, bool):
+                return None
+        elif said.get("source") in SOURCES and said.get("unit", "words") in UNITS:
+            return None
+    hint = 'write "order_id", or {"key": ..., "tool": ..., "calls": true}'
+    if keyword == COPIED:
         hint = f'write one of {", ".join(SOURCES)}, or {{"source": ..., "unit": one of {", ".join(UNITS)}}}'
-        return f"{keyword} names no source", hint
-    return None
+    return f"{keyword} names no {name}", hint
 
 
 def _check_bound(check: Check, located: Located, keyword: str, value: Any) -> None:

@@ -114,8 +114,8 @@ def places_of(schema: Any, keywords: Sequence[str], at: str = "") -> Iterator[st
 
 
 def in_order(schema: Any) -> Any:
-    """Return a schema with live values in which each property stands after those that they read, and the marks say
-    which names are no properties (`Mark.given`).
+    """Return a schema with live values: each property stands after those that its callable reads, and names that are no
+    property of the schema are marked (`Mark.given`).
 
     Raises:
         InvalidSchemaError: the values of properties of one object read each other.
