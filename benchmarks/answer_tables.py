@@ -332,17 +332,6 @@ def bfcl_calls(report: Result) -> str:
     return "\n\n".join(tables)
 
 
-def needle_suites(report: Result) -> str:
-    """Needle's acceptance suites, by its engine and by this library."""
-    columns = ("way", "requests", "right", "no call wanted: right", "more / less right than `grammar`", "by chance")
-    rows = []
-    for way, counts in report["ways"].items():
-        beside = versus(way, counts)
-        none = f"{counts['none_right']} of {counts['none_wanted']}"
-        rows.append([way, counts["requests"], share(counts), none, *beside])
-    return table(columns, rows)
-
-
 def sureness(report: Result) -> str:
     """How often a choice is right, by its probability."""
     rows = []

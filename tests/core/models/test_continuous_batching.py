@@ -410,7 +410,7 @@ def test_options_are_checked(load: Load) -> None:
         with pytest.raises(ModelError):
             load(**options)
     with pytest.raises(ModelError, match="max_rows"):
-        load_model("needle:missing", max_rows=2)
+        load_model("onnx:missing", max_rows=2)
 
 
 def test_exact_choices_are_the_same_together(load: Load) -> None:
