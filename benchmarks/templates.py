@@ -10,7 +10,8 @@ renders twelve conversations, with the renderer of `transformers`. A template pa
 - a format is detected,
 - the grammar admits the assistant's turn as the template writes it,
 - the parser reads the same calls from it,
-- a second turn, with the calls that the parser read and their results, holds every name, argument and result,
+- a second turn, with the calls that the parser read and their results, which arrive in the opposite order, holds every
+  name, argument and result, results in the order of their calls, with which many templates pair them by position alone,
 - prompt and grammar agree: the tools are in the prompt, and in the template's words only if the format is its own,
 - a model that gives every token the same probability, in whose vocabulary the format's markers are control tokens,
   writes valid calls, and its next prompt shows them ("two turns").
@@ -495,7 +496,7 @@ def examine(name: str, source: str) -> Outcome:
                 outcome.fail(case.name, "accepted", str(error))
         results = [Message("tool", f"result{n}of7", tool_call_id=c.id, name="") for n, c in enumerate(calls)]
         said = Message("assistant", case.text, tool_calls=tuple(calls), reasoning=case.reasoning or None)
-        history = [Message("user", "What is new?"), said, *results]
+        history = [Message("user", "What is new?"), said, *reversed(results)]
         try:
             model.count_tokens(history, tools)
         except ToolGrammarError as error:
@@ -507,6 +508,9 @@ def examine(name: str, source: str) -> Outcome:
             text[text.rfind("What is new?") :], Case(case.name, case.calls, "" if unshown else case.text)
         ):
             outcome.fail(case.name, "history", f"{missing} {text[-300:]}")
+        places = [text.rfind(result.text) for result in results]
+        if places != sorted(places):
+            outcome.fail(case.name, "order", text[-300:])
     return outcome
 
 

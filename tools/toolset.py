@@ -17,6 +17,7 @@ from toolgrammar.core.basics.options import Whitespace, require_word
 from toolgrammar.core.conversation import CallEnd, Message, ToolCall
 from toolgrammar.core.conversation.bound import of_conversation
 from toolgrammar.core.conversation.builder import MessageBuilder
+from toolgrammar.core.conversation.shown import as_shown
 from toolgrammar.core.dependent.live import LiveValues
 from toolgrammar.core.errors import (
     LimitError,
@@ -768,7 +769,7 @@ class ToolSet:
         wire = get_format(format)
         rendered: list[Message] = []
         results: list[str] = []
-        for message in messages:
+        for message in as_shown(messages):
             if results and message.role != "tool":
                 rendered.append(Message("user", "\n".join(results)))
                 results = []

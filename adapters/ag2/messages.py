@@ -57,13 +57,16 @@ def to_messages(prompt: Iterable[str], events: Iterable[Any], serializer: Any) -
 
 
 def _results(event: Any, serializer: Any) -> Iterator[Message]:
+    """Yield the results of a turn's calls, then their images, for which a result has no place."""
+    images: list[Part] = []
     for each in event.results:
         content = _content(each.result.parts, serializer)
         text = content if isinstance(content, str) else "\n".join(p.text for p in content if isinstance(p, TextPart))
         failed = isinstance(each, theirs.ToolErrorEvent)
         yield Message("tool", text, tool_call_id=each.parent_id, name=each.name, is_error=failed)
-        if not isinstance(content, str):  # a result has no place for images
-            yield Message("user", tuple(part for part in content if not isinstance(part, TextPart)))
+        images += [] if isinstance(content, str) else [part for part in content if not isinstance(part, TextPart)]
+    if images:
+        yield Message("user", tuple(images))
 
 
 def _content(inputs: Iterable[Any], serializer: Any) -> str | tuple[Part, ...]:

@@ -145,7 +145,7 @@ def sampling(settings: Mapping[str, Any], thinking: Any) -> GenerateParams:
             given[ours] = value
         elif not (value is None or name in _READ or name.startswith(_OTHERS) or value in _NOTHING.get(name, ())):
             known = {*_OURS, *_READ, *_NOTHING, *(_PREFIX + option for option in _shared.GENERATION)}
-            _shared.require_known({name}, known - ({name} if name in _NOTHING else set()))
+            _shared.require_known({name}, known - (set(_NOTHING) if name in _NOTHING else set()))
     timeout = given.get("timeout")
     if timeout is not None and not isinstance(timeout, (int, float)):
         raise ModelError(f"timeout is {timeout!r}", hint="give a number of seconds")

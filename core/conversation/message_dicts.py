@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
+from ..language.json_text import SPACE, read_json_prefix
 from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 
 #: The roles of OpenAI's chat form.
@@ -28,6 +31,9 @@ _SILENT_BLOCKS = frozenset(
     {"tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "thinking", "redacted_thinking"}
     | {"reasoning", "reasoning_content"}
 )
+_NO_OBJECT = "the arguments are not a JSON object"
+#: What our adapters write behind the arguments of a call that must not run, so that it does not parse.
+_REASON = re.compile(r"\}?\s*<.*>", re.DOTALL)
 
 
 def message_of(message: Mapping[str, Any]) -> Message:
@@ -80,26 +86,37 @@ def _call_of(call: Any) -> ToolCall:
 
 
 def past_call(call_id: str | None, name: str, arguments: Any) -> ToolCall:
-    """Return a tool call of an earlier turn; arguments that are not a JSON object are kept as written.
+    """Return a tool call of an earlier turn. Arguments that are not a JSON object are an error, and kept as written.
 
-    Those that begin with one, as those of a call that the budget cut do, are that object and an error.
+    None and an empty text are no arguments. A text that holds the text of an object is that object. An object with a
+    reason behind it, as frameworks get of a call that the budget cut, is that object and an error.
 
     Raises:
         ModelError: the arguments are neither a text nor a mapping nor None.
     """
+    made = ToolCall(id=call_id or "", name=name, arguments={})
+    if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
+        return made
     if isinstance(arguments, Mapping):
-        return ToolCall(id=call_id or "", name=name, arguments=dict(arguments))
-    if arguments is not None and not isinstance(arguments, str):
+        try:
+            json.dumps(dict(arguments), allow_nan=False, default=str)
+        except (ValueError, TypeError, RecursionError):
+            return replace(made, raw=repr(arguments), error=_NO_OBJECT)
+        return replace(made, arguments=dict(arguments))
+    if not isinstance(arguments, str):
         raise ModelError(f"the arguments of a call of {name!r} are {arguments!r}", hint="give a JSON text or a dict")
-    text = arguments or ""
     try:
-        value, end = json.JSONDecoder().raw_decode(text.lstrip())
-    except (ValueError, RecursionError):
-        value, end = None, -1
-    whole = isinstance(value, dict) and end == len(text.strip())
-    error = None if whole else "the arguments are not a JSON object"
-    decoded = value if isinstance(value, dict) else {}
-    return ToolCall(id=call_id or "", name=name, arguments=decoded, raw=text, error=error)
+        value: Any = arguments
+        text = rest = ""
+        while isinstance(value, str):  # some clients and models encode twice
+            text = value
+            value, end = read_json_prefix(text.lstrip(SPACE))
+            rest = rest or text.lstrip(SPACE)[end:].strip()
+    except ValueError:
+        return replace(made, raw=arguments, error=_NO_OBJECT)
+    if not isinstance(value, dict) or (rest and not _REASON.fullmatch(rest)):
+        return replace(made, raw=arguments, error=_NO_OBJECT)
+    return replace(made, arguments=value, raw=text, error=_NO_OBJECT if rest else None)
 
 
 def parts_of(content: Any) -> str | tuple[Part, ...]:

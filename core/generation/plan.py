@@ -21,6 +21,7 @@ from ..basics.options import Whitespace
 from ..conversation.bound import needs_conversation
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
+from ..conversation.shown import as_shown
 from ..dependent.live import LiveValues
 from ..errors import GrammarError, LiveValuesError, ModelError, UnknownOptionError, UnsatisfiableSchemaError
 from ..grammar import Grammar
@@ -359,7 +360,7 @@ def _with_shape(params: GenerateParams) -> GenerateParams:
 
 
 def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
-    """Return a prompt as a conversation; a text is one message of the user.
+    """Return a prompt as a conversation, as a model is shown it (`as_shown`); a text is one message of the user.
 
     Args:
         prompt: may be empty with a prefix, which is then a text to continue.
@@ -377,7 +378,7 @@ def conversation_of(prompt: Prompt, prefix: str = "") -> tuple[Message, ...]:
             "a prompt is a text, a message, or a sequence of messages, and not empty",
             hint="Message('user', text), or {'role': 'user', 'content': text}",
         )
-    return tuple(message_of(message) if isinstance(message, Mapping) else message for message in messages)
+    return as_shown([message_of(message) if isinstance(message, Mapping) else message for message in messages])
 
 
 def _are_literals(shape: Any) -> bool:

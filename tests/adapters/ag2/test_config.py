@@ -194,12 +194,13 @@ async def test_a_conversation_is_translated() -> None:
         ),
     ]
     made = to_messages(["be brief"], events, JsonBytes)
-    assert [message.role for message in made] == ["system", "user", "user", "assistant", "tool", "user", "tool"]
+    assert [message.role for message in made] == ["system", "user", "user", "assistant", "tool", "tool", "user"]
     assert made[1].content == 'look\n{"a": 1}'
     assert [type(part) for part in made[2].content] == [TextPart, ImagePart, ImagePart]
     assert made[3].content == "well" and made[3].tool_calls[0].id == "c1"
     assert made[4].content == "grown" and made[4].tool_call_id == "c1" and not made[4].is_error
-    assert made[6].is_error and made[6].name == "fail"
+    assert made[5].is_error and made[5].name == "fail"
+    assert [type(part) for part in made[6].content] == [ImagePart]
     with pytest.raises(ModelError, match="unsupported input BinaryInput"):
         to_messages([], [ModelRequest([BinaryInput(b"", media_type="audio/wav", kind=BinaryType.AUDIO)])], JsonBytes)
 
