@@ -361,7 +361,7 @@ class ToolSet:
         tools = self if allowed is None else self.subset(allowed)
         turn = tools._turn(tool_choice, parallel, whitespace, schema)
         if turn.tools:
-            turn = self._counted(turn, min_calls, max_calls, distinct)
+            turn = turn.counted(min_calls, max_calls, distinct)
         other_spellings = other_spellings and bool(turn.tools) and turn.text and schema is None
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
         is_dated = any(tool.names_a_day for tool in turn.tools)
@@ -370,7 +370,7 @@ class ToolSet:
 
         def made() -> Grammar:
             tools = tuple(tool.of_today() for tool in turn.tools) if is_dated else turn.tools
-            other = OtherSpellings.beside(wire, tools) if other_spellings else None
+            other = self._spellings(wire).of_tools(tools) if other_spellings else None
             spec = replace(turn, tools=tools, other=other if other and other.rows else turn.other)
             return wire.with_reasoning(wire.grammar(spec), reasoning)
 
@@ -399,21 +399,15 @@ class ToolSet:
         fields |= {"additional_properties": self._additional_properties, "strictness": self._strictness}
         return TurnSpec(tools, grammars=self._call_grammars, **fields)
 
-    @staticmethod
-    def _counted(turn: TurnSpec, least: int | None, most: int | None, distinct: bool) -> TurnSpec:
-        """Return the turn with the request's bounds on its calls."""
-        if distinct:
-            most = min(len(turn.tools), len(turn.tools) if most is None else most)
-        upper = turn.max_calls if most is None or turn.max_calls == 1 else most
-        if (least is not None and least < 0) or (most is not None and most < 1):
-            raise ToolGrammarError(
-                f"between {least} and {most} calls", hint="min_calls is at least 0, max_calls at least 1"
-            )
-        if least is not None and upper is not None and least > upper:
-            raise ToolGrammarError(
-                f"at least {least} calls, and at most {upper}", hint="raise max_calls, or lower min_calls"
-            )
-        return replace(turn, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
+    def _spellings(self, wire: WireFormat) -> OtherSpellings:
+        """Return the spellings of other families beside a format: in the grammar and the parser, the same tools."""
+
+        def made() -> OtherSpellings:
+            tools = tuple(tool.of_today() for tool in self._offered().values())
+            return OtherSpellings.beside(wire, self._reading(tools))
+
+        spellings: OtherSpellings = self._derived.get((OtherSpellings, wire), made)
+        return spellings
 
     def live_values(
         self,
@@ -479,7 +473,7 @@ class ToolSet:
 
         turn = self._turn(tool_choice, parallel, "single", None)
         turn = replace(turn, tools=tuple(tool.readable for tool in turn.tools))
-        return structural_tag(get_format(format), self._counted(turn, min_calls, max_calls, False))
+        return structural_tag(get_format(format), turn.counted(min_calls, max_calls))
 
     def parser(
         self,
@@ -532,8 +526,7 @@ class ToolSet:
     ) -> FormatParser:
         parser: FormatParser = wire.parser(self._readable, finish, new_id, whole_text=whole_text)
         if other_spellings and not whole_text:
-            offered = self._offered()  # as in the grammar: a call of another tool is not held, so it is text
-            spellings = OtherSpellings.beside(wire, [tool for tool in self._readable if tool.name in offered])
+            spellings = self._spellings(wire).of_tools(self._readable)
             if spellings.rows:
                 parser = OtherSpellingsParser(parser, spellings, finish, new_id)
         if wire.thinking is None:

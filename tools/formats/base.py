@@ -94,6 +94,25 @@ class TurnSpec:
             return {"type": "object"}, True
         return tool.parameters, self.additional_properties if strictness is None else strictness == "open"
 
+    def counted(self, least: int | None, most: int | None, distinct: bool = False) -> TurnSpec:
+        """Return the turn with a request's bounds on its calls.
+
+        Raises:
+            ToolGrammarError: no number of calls is within the bounds.
+        """
+        if distinct:
+            most = min(len(self.tools), len(self.tools) if most is None else most)
+        upper = self.max_calls if most is None or self.max_calls == 1 else most
+        if (least is not None and least < 0) or (most is not None and most < 1):
+            raise ToolGrammarError(
+                f"between {least} and {most} calls", hint="min_calls is at least 0, max_calls at least 1"
+            )
+        if least is not None and upper is not None and least > upper:
+            raise ToolGrammarError(
+                f"at least {least} calls, and at most {upper}", hint="raise max_calls, or lower min_calls"
+            )
+        return replace(self, least_calls=max(least or 1, 1), max_calls=upper, distinct=distinct)
+
     def part(self, tool: Tool, form: int, make: Callable[[], Grammar]) -> Grammar:
         """Return the part of a format's grammar that belongs to one tool; cached, so that tool sets share it.
 

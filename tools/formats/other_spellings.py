@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
 from toolgrammar.core.conversation import Event, TextDelta, ToolCall
+from toolgrammar.core.errors import DecodingError, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.repair import Edit
 
@@ -70,9 +71,20 @@ class Spelling(ABC):
         marks = wire.triggers if isinstance(wire, TemplateFormat) else wire.call_markers
         return any(mark.startswith(self.start) or self.start.startswith(mark) for mark in marks)
 
-    def spelled(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
-        """Return the tools whose names can be written."""
-        return tuple(tool for tool in tools if re.fullmatch(self.wire.name_pattern, tool.name))
+    def spelled(self, turn: TurnSpec) -> tuple[Tool, ...]:
+        """Return the tools of a turn of which this spelling has calls: it leaves out what it cannot write."""
+        if self._writes(turn):
+            return turn.tools
+        return tuple(tool for tool in turn.tools if self._writes(replace(turn, tools=(tool,))))
+
+    def _writes(self, turn: TurnSpec) -> bool:
+        try:
+            self.calls(turn)
+        except DecodingError:  # the request is over: that says nothing of the tools
+            raise
+        except ToolGrammarError:
+            return False
+        return True
 
     @abstractmethod
     def heads(self, tools: Sequence[Tool]) -> Iterator[Head]:
@@ -207,6 +219,8 @@ def _spellings() -> tuple[Spelling, ...]:
 class OtherSpellings:
     """The spellings that are not a format's own, for the tools of a turn.
 
+    A tool that a spelling cannot write is not among its tools: a text that begins as a call of it is text.
+
     Attributes:
         rows: the spellings, each with the tools that it can call, and the regular expression of what stands before.
     """
@@ -214,17 +228,31 @@ class OtherSpellings:
     rows: tuple[tuple[Spelling, tuple[Tool, ...], str], ...]
 
     @classmethod
-    def beside(cls, wire: WireFormat, tools: Sequence[Tool]) -> OtherSpellings:
-        """Return the spellings for calls of some tools; none if the format has markup around text, or code fences."""
+    def beside(cls, wire: WireFormat, turn: TurnSpec) -> OtherSpellings:
+        """Return the spellings for calls of a turn's tools; none if the format has markup around text, or code fences.
+
+        Raises:
+            CancelledError: the request is over.
+        """
         marks = wire.triggers if isinstance(wire, TemplateFormat) else ()
         if wire.text_marker or any(mark.startswith("```") for mark in marks):
             return cls(())
+        turn = replace(turn, min_calls=max(turn.min_calls, 1), text=False)
         found = (
-            (spelling, spelling.spelled(tools), _FENCE if spelling.is_native(wire) else f"(?:{_FENCE})?")
+            (spelling, spelling.spelled(turn), _FENCE if spelling.is_native(wire) else f"(?:{_FENCE})?")
             for spelling in _spellings()
-            if spelling.is_json or len(tools) <= MAX_COMPILED
+            if spelling.is_json or len(turn.tools) <= MAX_COMPILED
         )
         return cls(tuple(row for row in found if row[1]))
+
+    def of_tools(self, tools: Iterable[Tool]) -> OtherSpellings:
+        """Return the spellings for tools of the same names, with the values of today or of a conversation, or none."""
+        named = {tool.name: tool for tool in tools}
+        rows = (
+            (spelling, tuple(named[tool.name] for tool in known if tool.name in named), before)
+            for spelling, known, before in self.rows
+        )
+        return OtherSpellings(tuple(row for row in rows if row[1]))
 
     @cached_property
     def heads(self) -> tuple[Head, ...]:

@@ -112,6 +112,48 @@ def test_from_its_head_on_it_is_held_to_the_call(text: str) -> None:
     assert TOOLS.grammar("hermes").matches(text)
 
 
+def with_more(k: str, **extra: int) -> str:
+    """Take further arguments."""
+    return k
+
+
+#: Parameters that a spelling with tags, or that of Python, cannot write.
+UNSPELLED: dict[str, dict[str, Any]] = {
+    "open": {"properties": {"k": {"type": "string"}}, "required": ["k"], "additionalProperties": True},
+    "map": {"additionalProperties": {"type": "integer"}},
+    "patterns": {"patternProperties": {"^x": {"type": "integer"}}},
+    "space": {"properties": {"a b": {"type": "string"}}, "required": ["a b"]},
+    "quote": {"properties": {'a"b': {"type": "string"}}, "required": ['a"b']},
+    "end": {"properties": {"k": {"const": "</parameter>\n</function>"}}, "required": ["k"]},
+}
+
+
+@pytest.mark.parametrize("parameters", UNSPELLED.values(), ids=UNSPELLED.keys())
+def test_a_spelling_leaves_out_the_tools_that_it_cannot_write(parameters: dict[str, Any]) -> None:
+    """It refuses none; the other spellings, and its calls of other tools, are as before, in grammar and parser."""
+    tools = ToolSet([{"name": "odd", "parameters": {"type": "object", **parameters}}, with_more, *TOOLS])
+    grammar = tools.grammar("hermes", other_spellings=True)
+    for text, calls in SPELLED:
+        assert grammar.matches(text)
+        parser = tools.parser("hermes", other_spellings=True)
+        read = [event.call for event in (*parser.feed(text), *parser.close()) if isinstance(event, CallEnd)]
+        assert [(call.name, dict(call.arguments), call.error) for call in read] == [(*call, None) for call in calls]
+    assert grammar.matches('{"name": "with_more", "arguments": {"k": "v", "n": 3}}')
+    for text in ("<function=odd>\n<parameter=k>", "<function=with_more>\n<parameter=k>\nv\n</parameter>\n</function>"):
+        assert grammar.matches(text)
+        parser = tools.parser("hermes", other_spellings=True)
+        events = [*parser.feed(text), *parser.close()]
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
+
+
+def test_an_open_tool_is_called_like_any_other() -> None:
+    """A model whose format writes it answers an ordinary request."""
+    text = '{"name": "with_more", "arguments": {"k": "v", "n": 3}}'
+    for said in (text, f"<tool_call>\n{text}\n</tool_call>", f"```json\n{text}\n```"):
+        out = ScriptedModel([said]).generate("Go.", tools=[with_more])
+        assert [dict(call.arguments) for call in out.message.tool_calls] == [{"k": "v", "n": 3}]
+
+
 @pytest.mark.parametrize("name", format_names())
 def test_every_format_reads_what_its_grammar_has(name: str) -> None:
     """A text of the grammar is the format's own calls, calls in another spelling, or text, for every format."""
