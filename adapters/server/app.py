@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from toolgrammar.core.basics.logs import logger_of, report
 from toolgrammar.core.basics.pauses import ended_by
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
-from toolgrammar.core.errors import CancelledError, LiveValuesError, SchemaWarning
+from toolgrammar.core.errors import CancelledError, ContextOverflowError, LiveValuesError, SchemaWarning
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.generation.deadline import Deadline
 from toolgrammar.core.models import Decision, Model
@@ -224,7 +224,12 @@ class _Server:
         if asked.stream:
             events = self._events(asked)
             # Before the status is sent: most of what can go wrong does so before the first event.
-            first = await _unless_gone(request, anext(events))
+            try:
+                first = await _unless_gone(request, anext(events))
+            except ContextOverflowError as error:
+                if not protocol.streams_overflow:
+                    raise
+                return self._overflow(protocol, asked, error, record, headers)
             if self._metrics is not None:
                 self._metrics.first_event(asked.model, time.perf_counter() - record.begin)
             pieces = self._pieces(protocol.stream(asked), first, events, record)
@@ -235,6 +240,20 @@ class _Server:
         response = protocol.whole(asked, answers)
         self._close(record)
         return _json(response, headers=headers)
+
+    def _overflow(
+        self,
+        protocol: Protocol,
+        asked: Asked,
+        error: ContextOverflowError,
+        record: _Record,
+        headers: Mapping[str, str],
+    ) -> Response:
+        """Return the stream of a protocol whose clients know a prompt that is too long by an event alone."""
+        writer = protocol.stream(asked)
+        pieces = "".join([*writer.begin(), *writer.failure(self._failure(error, record, protocol.names))])
+        self._close(record)
+        return Response(pieces, headers={**headers, "Cache-Control": "no-cache"}, media_type=protocol.media_type)
 
     async def _asked(
         self, path: str, read: Callable[[Fields, Served], A], request: Request, record: _Record, deadline: Deadline

@@ -66,6 +66,13 @@ _IN_PYTHON = re.compile(
     r"(?:, or |^)(?:have (?:the arguments|it) checked after generation|allow that) with .*$", re.DOTALL
 )
 
+#: What clients look for in a message. Of these two errors they know no class and, in most, no code: without the words
+#: nothing is trimmed or compacted, and no other model is asked. ``tests/adapters/server/test_error_words.py`` has who
+#: looks for which.
+_TOO_LONG = "prompt is too long"
+_SIZE = "it exceeds the context window, because this model's maximum context length is shorter"
+_FILTERED = "the request was rejected as a result of the safety system (content filtering policy)"
+
 #: Our errors, most specific first, and the status of each.
 _STATUS: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((BusyError,), 429),
@@ -110,4 +117,15 @@ def _named(words: str, field: str | None) -> str:
 def _words(error: ToolGrammarError) -> str:
     where = f" ({error.place})" if str(error.place) else ""
     hint = _IN_PYTHON.sub("", error.hint or "")
-    return f"{error.message}{where}. Hint: {hint}" if hint else f"{error.message}{where}"
+    message = f"{_known(error)}{where}"
+    return f"{message}. Hint: {hint}" if hint else message
+
+
+def _known(error: ToolGrammarError) -> str:
+    """Return the message of an error, with the words by which clients know it."""
+    if isinstance(error, ContextOverflowError):
+        before = "" if f"{_TOO_LONG}:" in error.message else f"the {_TOO_LONG}: "
+        return f"{before}{error.message}; {_SIZE}"
+    if isinstance(error, ContentFilterError):
+        return f"{_FILTERED}: {error.message}"
+    return error.message

@@ -323,12 +323,12 @@ class Decoding:
 
     def _checked_budget(self) -> int:
         """Return the maximum number of tokens of the output: ``max_tokens`` (or its default), or less if the context
-        window leaves less. Raise ContextOverflowError if the window leaves nothing, BudgetError if the shortest
-        output, with required reasoning, does not fit."""
+        window leaves less. Raise ContextOverflowError if the shortest output, with required reasoning, does not fit
+        in the window, BudgetError if it does not fit in ``max_tokens``."""
         room = self.backend.context_window - len(self.prompt)
         if room <= 0:
             raise ContextOverflowError(
-                f"the prompt has {len(self.prompt)} tokens, and the context window {self.backend.context_window}",
+                f"the prompt is too long: {len(self.prompt)} tokens > {self.backend.context_window} maximum",
                 hint="shorten the conversation or the tool list",
             )
         wanted = self.params.max_tokens
@@ -339,8 +339,17 @@ class Decoding:
         if not self._fits(budget - least):
             needed, is_exact = self._budget.needed()
             needed += least
-            way = f"set max_tokens to at least {needed}" if needed <= room else "shorten the conversation"
             most = "" if is_exact else "at least "
+            window = self.backend.context_window
+            if room < needed <= window:  # a shorter prompt leaves room for it, and no max_tokens does
+                raise ContextOverflowError(
+                    f"the prompt is too long: {most}{len(self.prompt) + needed} tokens > "
+                    f"{window} maximum, with the {needed} of the shortest valid output",
+                    hint="shorten the conversation or the tool list",
+                )
+            way = (
+                f"set max_tokens to at least {needed}" if needed <= room else f"the context window has {window} tokens"
+            )
             raise BudgetError(
                 f"the shortest valid output needs {most}{needed} tokens, and the budget is {budget}", hint=way
             )

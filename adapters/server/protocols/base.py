@@ -43,11 +43,14 @@ class Protocol(ABC):
         media_type: of streamed responses.
         names: the fields of `GenerateParams` that the protocol calls otherwise, and ``schema``, the field that has the
             schema of a text answer.
+        streams_overflow: a streamed answer to a prompt that is too long is a stream with status 200 that fails, as from
+            the protocol's own server, and not a response with status 400.
     """
 
     path: str
     media_type = "text/event-stream"
     names: Mapping[str, str] = MappingProxyType({"schema": "response_format"})
+    streams_overflow = False
 
     @abstractmethod
     def read(self, fields: Fields, served: Served) -> Asked:

@@ -27,6 +27,7 @@ from toolgrammar.core.conversation import (
     TokenWritten,
     ToolCall,
 )
+from toolgrammar.core.errors import ContextOverflowError
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared
@@ -145,8 +146,10 @@ class Chat(Protocol):
         return _Lines(asked, self.said)
 
     def error(self, failure: Failure) -> dict[str, Any]:
-        """Return an error in Ollama's form."""
-        return {"error": failure.message}
+        """Return an error in Ollama's form; of a prompt that is too long in its runner's words, which clients know."""
+        is_overflow = failure.code == ContextOverflowError.code
+        before = "the request exceeds the available context size: " if is_overflow else ""
+        return {"error": f"{before}{failure.message}"}
 
 
 class Generate(Chat):
@@ -350,7 +353,7 @@ class _Lines(StreamWriter):
 
     def failure(self, failure: Failure) -> Iterable[str]:
         """Return the error."""
-        yield line({"error": failure.message})
+        yield line(CHAT.error(failure))
 
     def _line(self, message: dict[str, Any], end: Any = ()) -> str:
         return line({**_head(self._asked), **self._said(message), **(dict(end) or {"done": False})})

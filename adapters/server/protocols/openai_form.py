@@ -17,7 +17,12 @@ _KINDS: Mapping[int, str] = {
     429: "rate_limit_error",
 }
 #: Our codes that clients of OpenAI know by another name.
-_CODES = {"context_overflow": "context_length_exceeded"}
+_CODES = {
+    "context_overflow": "context_length_exceeded",
+    "busy": "rate_limit_exceeded",
+    "rate_limit": "rate_limit_exceeded",
+    "content_filter": "content_policy_violation",
+}
 
 
 def new_id(prefix: str) -> str:
@@ -30,6 +35,8 @@ def error(failure: Failure) -> dict[str, Any]:
     kind = _KINDS.get(failure.status, "server_error" if failure.status >= 500 else "invalid_request_error")
     if failure.status == 404 and failure.field == "model":
         code = "model_not_found"
+    elif failure.status == 401:
+        code = "invalid_api_key"
     else:
         code = _CODES.get(failure.code, failure.code)
     return {"error": {"message": failure.message, "type": kind, "param": failure.field, "code": code}}

@@ -176,6 +176,7 @@ class Responses(Protocol):
 
     path = "/v1/responses"
     names = MappingProxyType({"max_tokens": "max_output_tokens", "schema": "text.format"})
+    streams_overflow = True
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -769,10 +770,13 @@ class _Events(StreamWriter):
         return ()
 
     def failure(self, failure: Failure) -> Iterable[str]:
-        """Return the error; clients raise it because of its field ``error``."""
+        """Return the error, which SDKs raise because of its field ``error``; and the failed response, which Codex reads
+        instead."""
         error = openai_form.error(failure)["error"]
-        told = {"code": error["code"], "message": error["message"], "param": error["param"]}
-        yield self._frame("error", error=error, **told)
+        told = {"code": error["code"], "message": error["message"]}
+        yield self._frame("error", error=error, **told, param=error["param"])
+        ended = {"status": "failed", "error": told, "incomplete_details": None, "output": self._output, "usage": None}
+        yield self._frame("response.failed", response={**self._head, **ended})
 
     def _open(self, kind: str) -> Iterable[str]:
         """Begin an item of text, unless one of this kind is open."""

@@ -47,8 +47,9 @@ MAX_RESENT = 2
 
 _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
-    r"context[_ ](length|size|window)|maximum context|exceed_context_size|prompt is too long|too many tokens"
-    r"|exceed context limit|input token count|input is too long",
+    r"context[_ ](length|size|window|limit)|maximum (context|prompt length)|exceed_context_size|prompt (is )?too long"
+    r"|too many tokens|input tokens? (count|exceed)|input (is )?too long|reduce the length of the messages"
+    r"|exceeds the maximum number of tokens",
     re.I,
 )
 #: Rejections of a key with status 400 (of Google).

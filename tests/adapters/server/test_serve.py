@@ -18,9 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import httpx
 import openai
 import pytest
+import uvicorn
+
+from toolgrammar.adapters.cli import serve
+from toolgrammar.adapters.server import create_app
 
 PROGRAM = "from toolgrammar.adapters.cli import main; main()"
 KEY = "k-0123456789"
@@ -317,3 +322,13 @@ def test_the_process_is_prepared_for_many_threads(monkeypatch: pytest.MonkeyPatc
         gc.unfreeze()
         sys.setswitchinterval(before)
     assert seen[0][0] > 10_000 and seen[0][1] < before
+
+
+def test_idle_connections_live_longer_than_in_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client reuses a connection that the server is about to close: it keeps idle ones longer than their pools."""
+    seen: list[uvicorn.Config] = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda server: seen.append(server.config))
+    serve._run(create_app("embedded"), "127.0.0.1", 0, 1, 30.0, lambda address: None)
+    limits = [httpx.Limits(), openai.DEFAULT_CONNECTION_LIMITS, anthropic.DEFAULT_CONNECTION_LIMITS]
+    of_go_and_rust = 90.0
+    assert seen[0].timeout_keep_alive > max(of_go_and_rust, *(one.keepalive_expiry or 0.0 for one in limits))

@@ -136,13 +136,18 @@ def test_logits_of_forbidden_tokens_may_be_anything() -> None:
 
 
 def test_a_long_prompt_is_refused_and_a_tight_window_is_a_budget() -> None:
-    """A prompt that fills the window is named; one that leaves a little room is answered within it."""
+    """A prompt that leaves no room for the shortest answer is an overflow, with its sizes; one that leaves a little more
+    is answered within it."""
     backend = Noise()
     model = Model(backend)
-    with pytest.raises(ContextOverflowError, match="500"):
+    with pytest.raises(ContextOverflowError, match="prompt is too long: 500 tokens > 500 maximum"):
         model.generate("y" * 500)
-    with pytest.raises(BudgetError, match="shorten the conversation"):
+    with pytest.raises(
+        ContextOverflowError, match=r"too long: 5\d\d tokens > 500 maximum, with the \d+ of the shortest"
+    ):
         model.generate("y" * 490, json_mode=JsonMode(SCHEMA))
+    with pytest.raises(BudgetError, match="set max_tokens"):
+        model.generate("y" * 470, json_mode=JsonMode(SCHEMA), max_tokens=3)
     generation = model.generate("y" * 470, json_mode=JsonMode(SCHEMA), temperature=1.0, seed=1)
     assert is_valid(json.loads(generation.text), SCHEMA) and len(generation.token_ids) <= 30
     assert backend.open == 0

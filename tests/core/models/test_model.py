@@ -191,7 +191,7 @@ def test_misuse_is_named() -> None:
             load_model("embedded", **option)
     with pytest.raises(ModelError, match="there are no tools"):
         model.generate("x", tool_choice="required")
-    with pytest.raises(ContextOverflowError, match="context window"):
+    with pytest.raises(ContextOverflowError, match="prompt is too long"):
         load_model("embedded", context_window=16).generate("a long prompt " * 20)
 
 

@@ -31,7 +31,7 @@ _SECONDS, _LONG_SECONDS = 240, 900
 NODE = "node@22"
 _SKIPPED = "skipped"
 #: The server's error of a prompt that does not fit the model's window.
-_TOO_LONG = re.compile(r"the prompt has ([0-9]+) tokens, and the context window")
+_TOO_LONG = re.compile(r"prompt is too long: ([0-9]+) tokens > ")
 _PACKAGES = Path(".ci/agents-packages")
 _HERE = Path(__file__).parent
 RECORDINGS, RESULTS = _HERE / "requests", _HERE / "results.json"

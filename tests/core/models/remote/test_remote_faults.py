@@ -65,6 +65,33 @@ def test_the_context_window_is_an_error_of_its_own(serve: Any) -> None:
     assert len(server.asked) == 1
 
 
+#: What servers say of a prompt that does not fit: OpenAI in two APIs and two years, vLLM, llama.cpp, Groq, xAI, Gemini,
+#: Bedrock, Anthropic, Ollama, SGLang, OpenRouter.
+OVERFLOWS = [
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in 9031 tokens.",
+    "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 352000 tokens.",
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "The decoder prompt (length 9031) is longer than the maximum model length; model's maximum context limit is 8192",
+    "request (9031 tokens) exceeds the available context size (8192 tokens), try increasing it",
+    "Please reduce the length of the messages or completion.",
+    "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+    "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+    "Input is too long for requested model.",
+    "prompt is too long: 200001 tokens > 200000 maximum",
+    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
+    "prompt too long; exceeded max context length by 839 tokens",
+    "The input (9031 tokens) is longer than the model's context length (8192 tokens).",
+    "This endpoint's maximum context length is 8192 tokens. However, you requested about 9031 tokens.",
+]
+
+
+@pytest.mark.parametrize("said", OVERFLOWS)
+def test_every_servers_words_for_an_overflow_are_known(said: str, serve: Any) -> None:
+    """What any server says of a prompt that does not fit is a `ContextOverflowError`."""
+    with pytest.raises(ContextOverflowError):
+        serve(httpx.Response(400, json={"error": {"message": said}})).model().generate("Hi")
+
+
 def test_busy_servers_are_asked_again(serve: Any, complete: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """429 and 5xx are asked again, after what Retry-After says, within a bound; then the error says so."""
     slept: list[float] = []
