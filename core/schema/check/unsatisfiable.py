@@ -191,7 +191,10 @@ class _Search:
             needed["type"] = "number"
         shown = _shown(schema, needed)
         if not needed.keys() - {"type", *NUMBER_BOUNDS} and any(map(_is_beyond_digits, needed.values())):
-            most = f"numbers are written with at most {MAX_DIGITS} digits before the point and {MAX_DIGITS} after it"
+            most = (
+                f"numbers are written with at most {MAX_DIGITS} digits before the point and {MAX_DIGITS} after it, or "
+                "with the exponent of a finite double"
+            )
             keyword = next(word for word in needed if word != "type")
             return self._error(
                 f"{' and '.join(shown)}: {most}", "give another bound, or leave it out", located, keyword

@@ -11,7 +11,7 @@ from typing import Any
 from ..normal.conjunction import Formula, fact
 from ..read.located import Located
 from ..scalars.common import BOUNDS
-from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, exact, is_long, listed_multiples
+from ..scalars.numbers import MAX_LISTED, MAX_NEAR, NumberRange, as_read, exact, is_long, listed_multiples
 from .refusals import unsupported
 from .row import Check, Facts, Keyword, Role, Schemas, Shape, Witness
 from .shapes import CHECKS, is_readable
@@ -49,9 +49,9 @@ def _bound(schema: Mapping[str, Any], keyword: str) -> Iterator[tuple[bool, Deci
     value = schema[keyword]
     is_lower, flag = NUMBER_BOUNDS[keyword]
     if flag is not None:
-        yield is_lower, exact(value), schema.get(flag) is True
+        yield is_lower, as_read(value), schema.get(flag) is True
     elif not isinstance(value, bool):
-        yield is_lower, exact(value), True
+        yield is_lower, as_read(value), True
 
 
 def _at(numbers: NumberRange, is_lower: bool, value: Decimal, is_excluded: bool) -> NumberRange:

@@ -44,7 +44,7 @@ from ..scalars.numbers import (
     MAX_RESIDUES,
     NumberRange,
     Numbers,
-    exact,
+    as_read,
     is_short_integer,
     leaves_out,
 )
@@ -593,8 +593,9 @@ class Lowering:
         """Return every spelling of a number."""
         if is_short_integer(value):
             return self.numbers.listed([value])
-        only = NumberRange(integer=exact(value) == exact(value).to_integral_value())
-        return self.numbers.term(only.at_least(exact(value), False).at_most(exact(value), False), any_spelling=True)
+        number = as_read(value)
+        only = NumberRange(integer=number == number.to_integral_value())
+        return self.numbers.term(only.at_least(number, False).at_most(number, False), any_spelling=True)
 
     def _spell(self, value: Any) -> bytes:
         """Return the one spelling of a listed value."""

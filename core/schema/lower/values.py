@@ -154,8 +154,9 @@ class Values:
             number = step * count
             with localcontext() as context:
                 context.prec = 400
-                text = _plain(Decimal(number.numerator) / Decimal(number.denominator))
-            if terms.matches(term, text):
+                decimal = Decimal(number.numerator) / Decimal(number.denominator)
+            text = next((text for text in _spelled(decimal) if terms.matches(term, text)), None)
+            if text is not None:
                 texts.add(value_key(json.loads(text)))
                 if len(texts) >= most:
                     return _AMPLE
@@ -274,6 +275,12 @@ def _plain(number: Decimal) -> str:
     """Return a number without an exponent, and without zeros at the end of its fraction."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _spelled(number: Decimal) -> tuple[str, ...]:
+    """Return a number without an exponent, and with one, and the shortest spelling of the double near it."""
+    scientific = f"{_plain(number.scaleb(-number.adjusted()))}e{number.adjusted()}"
+    return _plain(number), scientific, repr(float(number))
 
 
 #: Order in which the types of an alternative are enumerated: the cheap ones first.

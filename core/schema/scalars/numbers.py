@@ -1,17 +1,23 @@
 """Terms of JSON numbers: their spellings, and exact comparison of decimal text with bounds and multiples.
 
 A number is written canonically (RFC 8259 section 6): no leading zeros, at most 30 digits before and 30 after the point;
-or in scientific notation with one digit before the point and an exponent that keeps a double finite, as Python,
-JavaScript and C write it. The limits on digits are ours, so that every number ends.
+or in scientific notation with one digit before the point, as Python, JavaScript and C write it, and finite as a double.
+The limits on digits are ours, so that every number ends.
+
+Readers take digits alone for an exact integer, and a number with a point or an exponent for the nearest double; so do
+both validators, Python's and Rust's, in schemas and in values. From 2**53 on, where doubles are farther apart than
+integers, the two differ: then the 1e23 of a schema is 99999999999999991611392, and either form of a text is compared as
+it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import ceil, floor, gcd, inf, isfinite, lcm, nextafter
+from sys import float_info
 
 from ...language.terms import Terms
 from ...unicode.charset import CharSet
@@ -22,6 +28,12 @@ MAX_DIGITS = 30
 #: Maximum number of significant digits at which different decimals are always different doubles (IEEE 754-2019,
 #: section 5.12.2).
 MAX_EXACT = 15
+
+#: Below this, each integer is a double.
+_EXACT_INTEGERS = 2**53
+
+#: The greatest double in its shortest spelling: with the exponent 308, mantissas end here.
+_GREATEST = Decimal(repr(float_info.max))
 
 _DIGITS, _NONZERO, _OTHERS = (CharSet.of(characters) for characters in ("0123456789", "123456789", "+-.eE"))
 
@@ -116,13 +128,13 @@ class NumberRange:
             return False
         low, high = self.least, self.most
         if self.integer:
-            first, last = low.to_integral_value("ROUND_CEILING"), high.to_integral_value("ROUND_FLOOR")
+            first, last = ceil(low), floor(high)
             return first + (self.least_excluded and first == low) > last - (self.most_excluded and last == high)
         return low > high or (low == high and (self.least_excluded or self.most_excluded))
 
     def contains(self, value: float) -> bool:
         """Return True if a decoded number is in the range."""
-        number = exact(value)
+        number, spelled = as_read(value), exact(value)
         if not number.is_finite():  # `json.loads` reads 1e400 as infinity
             return False
         whole = number == number.to_integral_value()
@@ -132,38 +144,27 @@ class NumberRange:
             return False
         if self.most is not None and (number > self.most or (self.most_excluded and number == self.most)):
             return False
-        return all(_divides(step, number) for step in self.multiples) and not any(
-            _divides(step, number) for step in self.not_multiples
+        return all(_divides(step, spelled) for step in self.multiples) and not any(
+            _divides(step, spelled) for step in self.not_multiples
         )
 
 
-def _as_doubles(what: NumberRange) -> NumberRange:
-    """Return the range with each excluded bound, other than zero, replaced by the nearest double within it.
+def _double_within(bound: Decimal, strict: bool, towards: float) -> Decimal | None:
+    """Return the first double from a bound on towards an infinity (``strict``: after the bound), in its shortest
+    spelling; None if there is no finite one.
 
-    Readers of doubles (JSON Schema's validators, Pydantic) round 9.99999999999999999999 to 10, which is excluded.
+    Law: what is written from there on is read as a double within the bound, since rounding is monotonic. Readers of
+    doubles (JSON Schema's validators, Pydantic) round 9.99999999999999999999 to 10, which may be excluded.
     """
-    least, most = what.least, what.most
-    if least and what.least_excluded:  # above zero, no number that can be written is read as zero
-        least = _next_double(least, inf)
-    if most and what.most_excluded:
-        most = _next_double(most, -inf)
-    return replace(
-        what,
-        least=least,
-        most=most,
-        least_excluded=what.least_excluded and least == what.least,
-        most_excluded=what.most_excluded and most == what.most,
-    )
-
-
-def _next_double(bound: Decimal, towards: float) -> Decimal:
-    """Return the double nearest to a bound on one side of it; the bound itself, where there is none."""
+    limit = float_info.max if towards > 0 else -float_info.max
+    if bound.copy_abs() > Decimal(float_info.max):
+        return exact(-limit) if (bound < 0) == (towards > 0) else None
     double = float(bound)
-    if not isfinite(double):
-        return bound
-    beyond = exact(double) > bound if towards > 0 else exact(double) < bound
-    double = double if beyond else nextafter(double, towards)
-    return exact(double) if isfinite(double) else bound
+    read = as_read(double)
+    is_within = read == bound or (read > bound) == (towards > 0)
+    if not is_within or (strict and read == bound):
+        double = nextafter(double, towards)
+    return exact(double) if isfinite(double) else None
 
 
 def _divides(step: Decimal, number: Decimal) -> bool:
@@ -233,14 +234,14 @@ def leaves_out(what: NumberRange) -> bool:
         return False
     if what.least is None or what.most is None:
         return True
-    return (what.most - what.least) / least_common(what.multiples) >= MAX_LISTED
+    return (Fraction(what.most) - Fraction(what.least)) / Fraction(least_common(what.multiples)) >= MAX_LISTED
 
 
 def _numerator(step: Decimal) -> tuple[int, int]:
     """Return a step as ``(numerator, places)``, where it is ``numerator / 10**places``."""
-    _, digits, exponent = step.normalize().as_tuple()
-    assert isinstance(exponent, int)
-    return int("".join(map(str, digits))) * 10 ** max(exponent, 0), max(-exponent, 0)
+    whole, _, decimals = format(step, "f").partition(".")
+    decimals = decimals.rstrip("0")
+    return int(whole + decimals), len(decimals)
 
 
 def exact(value: float) -> Decimal:
@@ -248,21 +249,26 @@ def exact(value: float) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(float.__repr__(value)) if value else Decimal(0)
 
 
-def _rounding(number: Decimal) -> tuple[Decimal, Decimal]:
-    """Return both midpoints to the neighbouring doubles: all decimals between them round to the same double (IEEE
-    754-2019, section 4.3.1).
-
-    For zero, and from 2**53 on, where the neighbours may be integers, it is the number itself.
-    """
-    return _midpoints(float(number)) if 0 < abs(number) < 2**53 else (number, number)
+def as_read(value: float) -> Decimal:
+    """Return a decoded number as it is compared with others: exactly, but a fraction by its shortest spelling, which
+    has the same order among doubles and integers."""
+    is_large = isinstance(value, float) and _EXACT_INTEGERS <= abs(value) < inf
+    return Decimal(value) if is_large else exact(value)
 
 
 def _midpoints(value: float) -> tuple[Decimal, Decimal]:
-    """Return the midpoints between a double and its neighbours: between them, decimals round to it."""
+    """Return the midpoints between a double and its neighbours: between them, decimals round to it (IEEE 754-2019,
+    section 4.3.1)."""
     with localcontext() as context:
         context.prec = 1_200  # a double has at most 767 digits
-        low, high = (Decimal(value) + Decimal(nextafter(value, end)) for end in (-inf, inf))
+        low, high = (Decimal(value) + _next(value, end) for end in (-inf, inf))
         return low / 2, high / 2
+
+
+def _next(value: float, towards: float) -> Decimal:
+    """Return the next double, as if exponents had no maximum."""
+    double = nextafter(value, towards)
+    return Decimal(double) if isfinite(double) else Decimal(2**1024).copy_sign(Decimal(towards))
 
 
 def is_short_integer(value: object) -> bool:
@@ -331,7 +337,6 @@ class Numbers:
         """Return the spellings of the numbers of a range. Where multiples or exactness matter, spellings are bounded in
         length, so that readers of doubles reach the same verdict."""
         terms = self.terms
-        what = what if what.integer else _as_doubles(what)
         plain = bool(what.multiples or what.not_multiples)
         if what.fractional:
             parts = [self._fractional()]
@@ -339,17 +344,15 @@ class Numbers:
             parts = [self._plain_syntax(what.integer)]
         else:
             parts = [self._syntax(what.integer, any_spelling)]
-        steps = what.multiples + what.not_multiples
         decimals = any_spelling or not what.integer
-        if (
-            what.fractional
-            or (decimals and steps)
-            or (what.exact and not what.integer)
-            or not all(map(_is_whole, steps))
-        ):
+        # A multiple of 0.01 has two decimals; what a reader takes it for has no more, if it is spelled in few digits.
+        coarse = any(_numerator(step)[0] > 1 for step in what.multiples) or what.not_multiples
+        if what.fractional or (decimals and coarse) or (what.exact and not what.integer) or what.not_multiples:
             # Readers of doubles must reach the same verdict.
             short = terms.seq(terms.repeat(terms.seq(self.no_digits, self.digit), 0, MAX_EXACT), self.no_digits)
-            parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, steps)) else short)
+            parts.append(terms.alt([self._whole(), short]) if all(map(_is_whole, what.not_multiples)) else short)
+        if what.exact and not what.integer:  # subnormal doubles have fewer digits
+            parts.append(terms.not_(terms.sequence([terms.ALL, self._e(), self._exponent_below(-307)])))
         if plain and what.fractional:
             parts.append(self._plain_syntax(False))
         listed = listed_multiples(what)
@@ -359,10 +362,32 @@ class Numbers:
         else:
             parts.append(terms.alt([self._spellings(number) for number in listed]))
         if what.least is not None:
-            parts.append(self._at_least(what.least, what.least_excluded))
+            parts.append(self._bounded(what.least, what.least_excluded, self._at_least, inf, decimals))
         if what.most is not None:
-            parts.append(self._at_most(what.most, what.most_excluded))
+            parts.append(self._bounded(what.most, what.most_excluded, self._at_most, -inf, decimals))
         return terms.and_(parts)
+
+    def _bounded(
+        self, bound: Decimal, strict: bool, within: Callable[[Decimal, bool], int], towards: float, decimals: bool
+    ) -> int:
+        """Return the texts that are read as numbers on one side of a bound.
+
+        Args:
+            bound: the bound.
+            strict: it is excluded.
+            within: `_at_least` or `_at_most`.
+            towards: the infinity on that side.
+            decimals: texts with a point or an exponent are wanted, too.
+        """
+        terms = self.terms
+        if not decimals or not bound:  # above zero, no number that can be written is read as zero
+            return within(bound, strict)
+        double = _double_within(bound, strict, towards)
+        read = terms.EMPTY if double is None else within(double, False)
+        if bound.copy_abs() < _EXACT_INTEGERS:  # no integer is between the bound and this double
+            return read
+        whole = self._whole()
+        return terms.alt([terms.and_([whole, within(bound, strict)]), terms.and_([terms.not_(whole), read])])
 
     def normal(self) -> int:
         """Return the numbers that are plain, or have a normalised mantissa: not ``0.01e2``."""
@@ -378,14 +403,20 @@ class Numbers:
         to the neighbouring doubles are read as the same number (both midpoints are here; one of them may round to a
         neighbour). Integers without either are read exactly: from 2**53 on only the number itself is equal among these.
         """
-        number = exact(value)
-        low, high = _rounding(number)
-        if low == high and 0 < abs(number) < 2**1023:  # zero, or from 2**53 on: not both kinds have the same interval
-            low, high = _midpoints(float(value))
-            near = self.term(NumberRange().at_least(low, False).at_most(high, False), any_spelling=True)
-            same = self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
-            return self.terms.alt([self.terms.and_([near, self.terms.not_(self._whole())]), same])
-        return self.term(NumberRange().at_least(low, False).at_most(high, False), any_spelling=True)
+        terms, number = self.terms, as_read(value)
+        texts = (
+            [NumberRange().at_least(number, False).at_most(number, False)]
+            if number.copy_abs() >= _EXACT_INTEGERS
+            else []
+        )
+        same = [self.term(each, any_spelling=True) for each in texts]
+        if not number:
+            return self.term(NumberRange().at_least(number, False).at_most(number, False), any_spelling=True)
+        if number.copy_abs() > Decimal(float_info.max) or (same and Decimal(float(number)) != number):
+            return terms.alt(same)
+        low, high = _midpoints(float(value))
+        near = terms.and_([self._syntax(False, True), self._at_least(low, False), self._at_most(high, False)])
+        return terms.alt([terms.and_([near, terms.not_(self._whole())]), *same]) if same else near
 
     # -- spelling ----------------------------------------------------------------------------------------------
 
@@ -405,16 +436,16 @@ class Numbers:
         if not integer:
             fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
             plain = terms.sequence([whole, terms.repeat(fraction, 0, 1)])
-            scientific = terms.sequence([self.digit, terms.repeat(fraction, 0, 1), self._exponent()])
-            return terms.seq(sign, terms.alt([plain, scientific]))
+            scientific = terms.seq(self.digit, terms.repeat(fraction, 0, 1))
+            return terms.seq(sign, terms.alt([plain, self._finite(scientific)]))
         if not any_spelling:
             return terms.seq(sign, whole)
         zeros = terms.seq(self.point, terms.repeat(terms.literal("0"), 1, MAX_DIGITS))
         forms = [terms.seq(whole, terms.repeat(zeros, 0, 1))]
         for digits in range(18):  # d.ddd e n is an integer when n is at least the number of d after the point
             fraction = terms.seq(self.point, terms.repeat(self.digit, digits, digits)) if digits else terms.EPSILON
-            upper = terms.and_([self._exponent(positive=True), terms.seq(self._e(), self._exponent_above(digits - 1))])
-            forms.append(terms.sequence([self.digit, fraction, upper]))
+            above = terms.sequence([self.digit, fraction, self._e(), self._exponent_above(digits - 1)])
+            forms.append(terms.and_([self._finite(terms.seq(self.digit, fraction), positive=True), above]))
         return terms.seq(sign, terms.alt(forms))
 
     def _whole(self) -> int:
@@ -435,8 +466,9 @@ class Numbers:
         nonzero = terms.seq(terms.ALL, terms.sequence([self.point, self.any_digits, self.nonzero, self.any_digits]))
         plain = terms.and_([self._plain_syntax(False), nonzero])
         fraction = terms.seq(self.point, terms.repeat(self.digit, 1, MAX_DIGITS))
-        below = terms.and_([self._exponent(), terms.seq(self._e(), self._exponent_below(0))])
-        small = terms.sequence([terms.repeat(self.minus, 0, 1), self.nonzero, terms.repeat(fraction, 0, 1), below])
+        mantissa = terms.seq(self.nonzero, terms.repeat(fraction, 0, 1))
+        below = terms.sequence([mantissa, self._e(), self._exponent_below(0)])
+        small = terms.seq(terms.repeat(self.minus, 0, 1), terms.and_([self._finite(mantissa), below]))
         return terms.alt([plain, small])
 
     def _multiple(self, of: Decimal) -> int:
@@ -458,7 +490,7 @@ class Numbers:
         other = self._multiple(Decimal(divisor).scaleb(-places))
         below = [
             self.terms.and_([self._at_least(low, True), self._at_most(high, True)])
-            for low, high in ((Decimal(0), of), (-of, Decimal(0)))
+            for low, high in ((Decimal(0), of), (of.copy_negate(), Decimal(0)))
         ]
         return self.terms.alt([self.terms.not_(other), *below])
 
@@ -474,18 +506,35 @@ class Numbers:
     def _e(self) -> int:
         return self.terms.chars(CharSet.of("eE"))
 
-    def _exponent(self, *, positive: bool = False) -> int:
-        """Return the exponents from -308 to 307: with one digit before the point the double is finite."""
+    def _finite(self, mantissa: int, *, positive: bool = False) -> int:
+        """Return the numbers with a mantissa of a term, of one digit before the point, and an exponent, that are finite
+        as doubles and, unless the mantissa is zero, not read as zero.
+
+        Exponents are those from -323 to 307; 308 up to the greatest double, 1.7976931348623157e308; -324 only with the
+        mantissas 3 to 9, which are read as the least double, 5e-324.
+        """
         terms, digit = self.terms, self.digit
-        short = terms.repeat(digit, 1, 2)
-        long = terms.alt(
-            [
-                terms.sequence([terms.chars(CharSet.of("012")), digit, digit]),
-                terms.sequence([terms.literal("30"), terms.chars(CharSet.of("01234567"))]),
-            ]
-        )
-        sign = terms.repeat(terms.chars(CharSet.of("+" if positive else "+-")), 0, 1)
-        return terms.sequence([self._e(), sign, terms.alt([short, long])])
+
+        def exponents(*ways: int) -> int:
+            return terms.seq(self._e(), terms.alt(ways))
+
+        plus = terms.repeat(terms.literal("+"), 0, 1)
+        hundreds = terms.sequence([terms.chars(CharSet.of("012")), digit, digit])
+        short = terms.alt([terms.repeat(digit, 1, 2), hundreds])
+        upper = terms.seq(plus, terms.alt([short, terms.seq(terms.literal("30"), terms.chars(CharSet.of("01234567")))]))
+        tiny = terms.alt([terms.seq(terms.literal("30"), digit), terms.seq(terms.literal("31"), digit)])
+        lower = terms.alt([short, tiny, terms.seq(terms.literal("32"), terms.chars(CharSet.of("0123")))])
+        places = len(_GREATEST.as_tuple().digits) - 1
+        few = terms.sequence([digit, terms.repeat(terms.seq(self.point, terms.repeat(digit, 1, places)), 0, 1)])
+        greatest = self._plain(_GREATEST.scaleb(-_GREATEST.adjusted()), above=False, strict=False)
+        ways = [
+            terms.seq(mantissa, exponents(upper) if positive else exponents(upper, terms.seq(self.minus, lower))),
+            terms.seq(terms.and_([mantissa, few, greatest]), exponents(terms.seq(plus, terms.literal("308")))),
+        ]
+        if not positive:
+            least = terms.and_([mantissa, terms.chars(CharSet.of("3456789"))])
+            ways.append(terms.seq(least, exponents(terms.literal("-324"))))
+        return terms.alt(ways)
 
     # -- comparison --------------------------------------------------------------------------------------------
 
@@ -493,7 +542,7 @@ class Numbers:
         terms = self.terms
         if bound > 0:
             return self._magnitude(bound, above=True, strict=strict)
-        negative = terms.seq(self.minus, self._magnitude(-bound, above=False, strict=strict))
+        negative = terms.seq(self.minus, self._magnitude(bound.copy_abs(), above=False, strict=strict))
         if bound == 0 and strict:
             return self._magnitude(Decimal(0), above=True, strict=True)
         return terms.alt([self._unsigned(), negative])
@@ -501,7 +550,7 @@ class Numbers:
     def _at_most(self, bound: Decimal, strict: bool) -> int:
         terms = self.terms
         if bound < 0:
-            return terms.seq(self.minus, self._magnitude(-bound, above=True, strict=strict))
+            return terms.seq(self.minus, self._magnitude(bound.copy_abs(), above=True, strict=strict))
         positive = self._magnitude(bound, above=False, strict=strict)
         if bound == 0 and strict:
             return terms.seq(self.minus, self._magnitude(Decimal(0), above=True, strict=True))
@@ -520,9 +569,11 @@ class Numbers:
 
     def _plain(self, bound: Decimal, *, above: bool, strict: bool) -> int:
         terms = self.terms
+        any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
+        if bound >= 10**MAX_DIGITS:  # no plain number has so many digits
+            return terms.EMPTY if above else terms.sequence([self.digit, self.any_digits, any_fraction])
         whole, _, fraction = format(bound, "f").partition(".")
         fraction = fraction.rstrip("0")
-        any_fraction = terms.repeat(terms.seq(self.point, self.any_digits), 0, 1)
         differs = self._integers(whole, above=above)
         equal = terms.seq(terms.literal(whole), self._fractions(fraction, above=above, strict=strict))
         return terms.alt([terms.seq(differs, any_fraction), equal])

@@ -66,14 +66,15 @@ KEYWORDS: dict[str, tuple[Any, str, str]] = {
         "",
         "ours: [a string of a grammar](text-grammars.md#strings-in-json)",
     ),
-    "minimum": ({"minimum": 1}, "minimum", "exact on the decimal text"),
-    "maximum": ({"maximum": 1}, "maximum", "exact on the decimal text"),
+    "minimum": ({"minimum": 1}, "minimum", "exact on the number that is read"),
+    "maximum": ({"maximum": 1}, "maximum", "exact on the number that is read"),
     "exclusiveMinimum": ({"exclusiveMinimum": 1}, "exclusiveMinimum", "the flag of Draft 4 too"),
     "exclusiveMaximum": ({"exclusiveMaximum": 1}, "exclusiveMaximum", "the flag of Draft 4 too"),
     "multipleOf": (
         {"multipleOf": 3},
         "multipleOf",
-        "decimals too, exactly; no exponents; narrowed beyond 1,000,000 residues: multiples near zero",
+        "decimals too; no exponents; fractions of at most 15 digits, unless the step is a power of ten; narrowed "
+        "beyond 1,000,000 residues: multiples near zero",
     ),
     "allOf": ({"allOf": [{"minimum": 1}, {"maximum": 5}]}, "allOf", ""),
     "anyOf": ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "anyOf", ""),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import Grammar, ToolGrammarError, UnsupportedSchemaError, Vocabulary
@@ -181,6 +182,124 @@ def test_decimals_are_judged_as_doubles(schema: dict[str, Any], text: str, white
     """What a reader takes for the double beside a decimal is not written where that double is not valid."""
     assert not jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
     assert not Grammar.from_json_schema(schema, whitespace=whitespace).matches(text)
+
+
+#: Numbers where integers and doubles differ, and where doubles end.
+EDGES = st.one_of(
+    st.builds(lambda middle, step: middle + step, st.sampled_from([2**53, 2**63, 2**64, 10**22, 10**23, 10**25, 10**29]),
+              st.integers(-3, 3)),
+    st.sampled_from([1e22, 1e23, 1e25, 1e29, 1e30, 2.0**53, 2.0**53 + 2, 1e300, 1e307, 1e308, 1.7976931348623157e308]),
+    st.sampled_from([5e-324, 1e-323, 1.5e-323, 2.2250738585072014e-308, 2.225073858507201e-308, 1e-307, 1e-30]),
+    st.sampled_from([0, 1, 0.1, 10.0, 9.999999999999998, 4503599627370497.5, 10**30 - 1, 2**1024, 10**400]),
+).flatmap(lambda number: st.sampled_from([number, -number]))  # fmt: skip
+STEPS = st.sampled_from([1, 3, 7, 10, 0.01, 0.25, 0.5, 2.5, 0.3, 1e-5, 1000])
+KEYWORDS = st.sampled_from(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "const", "enum", "not"])
+
+
+@st.composite
+def edged_numbers(draw: st.DrawFn) -> dict[str, Any]:
+    """A schema of numbers at the edges."""
+    schema: dict[str, Any] = {"type": draw(st.sampled_from(["number", "integer"]))}
+    for keyword in draw(st.lists(KEYWORDS, min_size=1, max_size=2, unique=True)):
+        edge = draw(EDGES)
+        schema[keyword] = [edge] if keyword == "enum" else {"const": edge} if keyword == "not" else edge
+    if draw(st.integers(0, 3)) == 0:
+        schema["multipleOf"] = draw(STEPS)
+    return schema
+
+
+def spellings(number: float) -> list[str]:
+    """Return spellings of a number, and of others beside it, in which the two kinds of readers differ."""
+    if abs(number) >= 2**1024:
+        return [str(number)]
+    double = float(number)
+    beside = [double, math.nextafter(double, math.inf), math.nextafter(double, -math.inf)]
+    texts = [repr(each) for each in beside if math.isfinite(each)]
+    wholes = [int(each) for each in beside if math.isfinite(each) and abs(each) < 1e30]
+    wholes += [int(number)] if abs(number) < 1e30 else []
+    texts += [str(whole + step) for whole in wholes for step in (-4, -1, 0, 1)]
+    texts += [f"{whole}.0" for whole in wholes] + [f"{Decimal(whole):.25e}" for whole in wholes]
+    return texts + [f"{Decimal(repr(each)):.22e}" for each in beside if math.isfinite(each)]
+
+
+@settings(max_examples=300)
+@given(edged_numbers(), st.lists(EDGES, min_size=1, max_size=3), st.sampled_from(["single", "flexible"]))
+def test_numbers_at_the_edges_are_judged_as_both_validators_judge_them(
+    schema: dict[str, Any], others: list[float], whitespace: Any
+) -> None:
+    """Beyond 2**53, and where doubles end, no spelling is accepted that a validator refuses, and the usual spelling of a
+    number that both accept is written."""
+    jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="jsonschema-rs is not installed (the extra dev)")
+    other = jsonschema_rs.validator_for(schema)
+    without = jsonschema.Draft202012Validator({key: value for key, value in schema.items() if key != "multipleOf"})
+    try:
+        grammar = Grammar.from_json_schema(schema, whitespace=whitespace)
+        grammar.program  # noqa: B018
+    except ToolGrammarError:
+        return
+    edges = [*others, *(value for key, value in schema.items() if key not in ("type", "enum", "not", "multipleOf"))]
+    edges += [*schema.get("enum", []), *schema.get("not", {}).values()]
+    for text in dict.fromkeys(text for edge in edges for text in spellings(edge)):
+        value = json.loads(text)
+        # Python's validator divides doubles: 0.07 is no multiple of 0.01 for it.
+        valid = other.is_valid(value) and without.is_valid(value)
+        assert valid or not grammar.matches(text), (schema, text)
+        if "multipleOf" in schema or "enum" in schema or "const" in schema:
+            continue
+        usual = text in (repr(value), str(value).replace("e+", "e"))
+        if valid and usual and (schema["type"] == "number" or isinstance(value, int)) and len(text) <= 30:
+            assert grammar.matches(text), (schema, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e308", "1.7976931348623157e308", "1.7976931348623157E+308", "-1.7976931348623157e308", "2.2250738585072014e-308",
+     "5e-324", "-4e-324", "1e-323", "0.5e308", "0e-310"],
+)  # fmt: skip
+def test_every_double_can_be_written(text: str) -> None:
+    """Exponents reach from the least subnormal double to the greatest double."""
+    assert Grammar.from_json_schema({"type": "number"}).matches(text)
+
+
+@pytest.mark.parametrize("text", ["1.7976931348623158e308", "2e308", "1e309", "2e-324", "1e-325", "1.8e308"])
+def test_what_is_no_double_is_not_written(text: str) -> None:
+    """What a reader takes for an infinity, or for zero, is no number."""
+    assert not Grammar.from_json_schema({"type": "number"}).matches(text)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["single", "compact", "flexible"]))
+def test_the_usual_spelling_of_any_double_is_accepted(number: float, whitespace: Any) -> None:
+    """Python's spelling of each finite double is a number."""
+    assert Grammar.from_json_schema({"type": "number"}, whitespace=whitespace).matches(json.dumps(number))
+
+
+@pytest.mark.parametrize(
+    ("least", "most"), [(1e300, 1e301), (1e31, 2e31), (1e-300, 2e-300), (-1e-31, -1e-32), (1e308, None), (1e300, 1e300)]
+)
+def test_numbers_that_need_an_exponent_are_counted_for_unique_items(least: float, most: float | None) -> None:
+    """Different items are found in a range beyond the digits of plain numbers."""
+    items = {"type": "number", "minimum": least, **({} if most is None else {"maximum": most})}
+    schema = {"type": "array", "items": items, "uniqueItems": True, "minItems": 1 if least == most else 3}
+    matcher = Grammar.from_json_schema(schema).bind(Vocabulary([b"["], eos=())).matcher()
+    value = json.loads(matcher.shortest_completion())
+    assert len(set(value)) == schema["minItems"] and jsonschema.Draft202012Validator(schema).is_valid(value)
+
+
+@given(STEPS, st.integers(-(10**29), 10**29), st.integers(0, 2))
+def test_multiples_of_decimals_have_any_number_of_digits(step: float, count: int, kind: int) -> None:
+    """All whole multiples of a step of decimals can be written, and all multiples of a power of ten."""
+    jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="jsonschema-rs is not installed (the extra dev)")
+    number = count * Decimal(repr(step)) if kind else Decimal(count)
+    if kind == 2:
+        number = Decimal(round(number))
+    text = format(number, "f")
+    if len(text.partition(".")[0].lstrip("-")) > 30:
+        return
+    is_matched = Grammar.from_json_schema({"multipleOf": step}).matches(text)
+    judged = jsonschema_rs.is_valid({"multipleOf": step}, json.loads(text))
+    assert judged or not is_matched
+    if "." not in text or step in (0.01, 1e-5):
+        assert is_matched == judged
 
 
 def test_a_step_of_many_digits_needs_bounds() -> None:
