@@ -1,7 +1,7 @@
 """The ways in which `bfcl_v4.py` asks a model for a call, and what an answer is worth.
 
 Each request is answered greedily in every way of `WAYS`: free text that is parsed, free text with one more attempt
-after an error, under the grammar, and under the grammar with one thing changed (exact choice, canonical spelling,
+after an error, under the grammar, and under the grammar with one thing changed (exact choice,
 spacing, order of properties, prompt, a draft before the call, number of calls, jumps). Peers mask the logits of the
 same model for the same language (`peer_way`).
 
@@ -309,7 +309,6 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
     "grammar": constrained(),
     "grammar, without jumps": constrained(jump_forward=False),
     "grammar, exact choice": constrained(exact_choice=True),
-    "grammar, canonical spelling": constrained(canonical=True),
     "grammar, several calls allowed": constrained(parallel_tool_calls=True),
     "grammar, text or a call": constrained(tool_choice="auto"),
     "grammar, after a draft of 64 tokens": constrained(draft=64),

@@ -52,9 +52,6 @@ DEFAULT_BUDGET = 2048
 #: Maximum number of choices of the model for one token, if they do not fit in the budget.
 MAX_CHOICES = 8
 
-#: Maximum number of choices of the model for one token, if the tokenizer would not write them.
-MAX_SPELLINGS = 32
-
 #: Bytes of which both may come next only in free text or a free string, in which nearly every token is allowed.
 _PROBES = (b"e", b" ")
 
@@ -487,9 +484,6 @@ class Decoding:
         if token_id is None:
             allowed = self._allowed() if among is None else among
             token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
-        if self.params.canonical and among is None and (allowed is None or len(allowed) > 1):
-            allowed = self._allowed() if allowed is None else allowed
-            token_id = yield from self._choose_canonical(token_id, allowed)
         if self._pending.keeps_prompt(token_id):
             return Turn.AGAIN
         if token_id in self._eos and self.matcher.is_accepting:
@@ -618,30 +612,6 @@ class Decoding:
     def _choose(self, allowed: npt.NDArray[np.intp]) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
         logits = yield from self._sequence.read()
         return self._sampler.choose(logits, allowed)
-
-    def _choose_canonical(
-        self, first: int, allowed: npt.NDArray[np.intp]
-    ) -> Generator[Forward, npt.NDArray[np.float32] | None, int]:
-        """Return a chosen token, or another choice if the tokenizer would not write it after the text so far.
-
-        Such a token is excluded, and the model chooses among the others, so that a draw has the model's distribution
-        over the tokens that the tokenizer would write. After `MAX_SPELLINGS` choices, or if no token is left, the first
-        choice is returned.
-        """
-        token_id = first
-        for _ in range(MAX_SPELLINGS):
-            if self._is_canonical(token_id):
-                return token_id
-            allowed = allowed[allowed != token_id]
-            if len(allowed) == 0:
-                break
-            token_id = yield from self._choose(allowed)
-        return first
-
-    def _is_canonical(self, token_id: int) -> bool:
-        """Return True if the tokenizer would write a token after the last one, or if that is unknown."""
-        data = self._tokens[token_id]
-        return not data or self._pending.is_canonical(token_id, data)
 
     def _draw_first(self) -> Choice:
         """Draw a token before the mask is computed; return None if the token is not allowed, or if this would not be

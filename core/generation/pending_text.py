@@ -91,17 +91,6 @@ class PendingText:
         ids = [*self._prompt_end, *self._sequence.token_ids[-CONTEXT_TOKENS - 1 :]][-CONTEXT_TOKENS - 1 :]
         return text_end(ids, self._backend.vocabulary)
 
-    def is_canonical(self, token_id: int, data: bytes) -> bool:
-        """Return True if the tokenizer would write a token after the last one, or cannot write both exactly.
-
-        Args:
-            token_id: the token.
-            data: its bytes.
-        """
-        context = self.context()
-        spelled = self._speller.spell(self._backend.vocabulary.decode(context) + data)
-        return not spelled or spelled[-2:] == (*context[-1:], token_id)[-2:]
-
     # -- adding text -----------------------------------------------------------------------------------------------
 
     def add(self, matcher: Matcher, data: bytes) -> None:

@@ -27,8 +27,8 @@ from ..errors import GrammarError, LiveValuesError, ModelError, UnknownOptionErr
 from ..grammar import Grammar
 from .insertions import Insertions
 from .live_shape import LiveShape
-from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
-from .ranges import RANGES, check_ranges
+from .params import OPTIONS, RANGES, GenerateParams, JsonMode, OutputParser, ToolInterface
+from .ranges import check_ranges
 from .tool_choice import tool_choice_of, tool_set_of
 
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's format.
@@ -330,13 +330,12 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
 
 def _require_known(given: Collection[str]) -> None:
     """Raise an error for unknown options, with a hint for fields of `JsonMode`."""
-    known = {option.name for option in fields(GenerateParams)}
-    mode = sorted(({option.name for option in fields(JsonMode)} - known - {"schema"}) & set(given))
-    if mode and set(given) <= {*known, *mode}:
+    mode = sorted(({option.name for option in fields(JsonMode)} - set(OPTIONS) - {"schema"}) & set(given))
+    if mode and set(given) <= {*OPTIONS, *mode}:
         raise UnknownOptionError(
             f"unknown generation option: {', '.join(mode)}", hint=f"write json_mode=JsonMode(..., {mode[0]}=...)"
         )
-    require_known(given, known, "unknown generation option:")
+    require_known(given, OPTIONS, "unknown generation option:")
 
 
 def _with_shape(params: GenerateParams) -> GenerateParams:

@@ -18,7 +18,7 @@ from ..errors import CancelledError, ContextOverflowError, ModelError
 from ..generation.deadline import Deadline
 from ..generation.logprobs import log_softmax
 from ..generation.params import GenerateParams
-from ..generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
+from ..generation.ranges import FLAG, Ranges, check_ranges, number, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -441,8 +441,8 @@ def _texts(name: str, what: str, value: Any, most: int) -> tuple[str, ...]:
 
 
 _RANGES: Ranges = {
-    "orders": (lambda value: is_whole(value) and 1 <= value <= MAX_ORDERS, f"a whole number from 1 to {MAX_ORDERS}"),
+    "orders": whole(1, MAX_ORDERS),
     "prior": FLAG,
     "refusal": FLAG,
-    "timeout": (lambda value: value is None or (is_number(value) and value >= 0), "a number of seconds, or None"),
+    "timeout": number(0, wanted="a number of seconds", none=True),
 }

@@ -11,7 +11,7 @@ from typing import Any
 from ..basics.option_names import require_known
 from ..basics.options import SERVERS
 from ..errors import ModelError
-from ..generation.ranges import Ranges, check_ranges, is_number, is_whole
+from ..generation.ranges import Ranges, check_ranges, number, whole
 from .model import LocalModel, Model
 
 #: Options of `LocalModel` for models whose requests share forward passes.
@@ -152,10 +152,10 @@ def _make(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[st
 
 # Options of several backends; each one checks its own.
 _RANGES: Ranges = {
-    "seed": (lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
-    "warm_seconds": (lambda value: is_number(value) and value >= 0, "a number of seconds from 0"),
-    "threads": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
-    "max_rows": (lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
-    "max_running_tokens": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
-    "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
+    "seed": whole(0),
+    "warm_seconds": number(0, wanted="a number of seconds from 0"),
+    "threads": whole(1, wanted="at least 1", none=True),
+    "max_rows": whole(1),
+    "max_running_tokens": whole(1, wanted="at least 1", none=True),
+    "context_window": whole(1, wanted="at least 1", none=True),
 }

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ..generation.driver import Logits, Released, Work
-    from ..generation.params import GenerateOptions
+    from ..generation.keywords import GenerateOptions
     from ..generation.token_sequence import Forward
     from ..vocabulary.vocabulary import Vocabulary
 

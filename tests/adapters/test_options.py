@@ -39,7 +39,6 @@ VALUES: dict[str, Any] = {
     "on_budget": "error",
     "jump_forward": False,
     "exact_choice": True,
-    "canonical": True,
     "max_repetition": 500,
     "draft": 20,
     "parallel_tool_calls": False,

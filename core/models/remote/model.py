@@ -35,7 +35,7 @@ from ...generation.driver import Item
 from ...generation.json_output import MAX_RETRIES, converted, converts
 from ...generation.params import GenerateParams, ToolsInPrompt
 from ...generation.plan import Planner, Prompt, conversation_of, may_be_empty
-from ...generation.ranges import FLAG, Ranges, check_ranges, is_number, is_whole
+from ...generation.ranges import FLAG, Ranges, check_ranges, number, of, one_of, whole
 from ...generation.tool_choice import tool_set_of
 from ..model import LEAST_AUTO_BYTES, Capabilities, Model
 from ..requests import Request, in_conversation
@@ -73,15 +73,14 @@ DEFAULT_WINDOW = 8_192
 BYTES_PER_TOKEN = 3
 
 
-_COUNT = (lambda value: is_whole(value) and value >= 0, "a whole number from 0")
-_FIELDS = (lambda value: value is None or isinstance(value, Mapping), "a dict, or None")
+_FIELDS = of(Mapping, "a dict")
 _RANGES: Ranges = {
-    "timeout": (lambda value: is_number(value) and value > 0, "seconds, more than 0"),
+    "timeout": number(0, wanted="seconds, more than 0", above=True),
     "headers": _FIELDS,
-    "server": (lambda value: value in (*SERVERS, "auto"), f"one of {', '.join(SERVERS)}, auto"),
-    "context_window": (lambda value: value is None or (is_whole(value) and value >= 1), "at least 1, or None"),
-    "retries": _COUNT,
-    "max_retries": _COUNT,
+    "server": one_of(*SERVERS, "auto"),
+    "context_window": whole(1, wanted="at least 1", none=True),
+    "retries": whole(0),
+    "max_retries": whole(0),
     "repair": FLAG,
     "body": _FIELDS,
     "trust_env": FLAG,

@@ -264,7 +264,7 @@ def sampling(kind: str, params: GenerateParams) -> dict[str, Any]:
 
 
 #: Options that need the logits of a model.
-LOCAL_OPTIONS = ("prefix", "draft", "trace", "logprobs", "masses", "exact_choice", "canonical", "max_repetition")
+LOCAL_OPTIONS = ("prefix", "draft", "trace", "logprobs", "masses", "exact_choice", "max_repetition")
 
 
 def require_neutral(kind: str, params: GenerateParams, options: Sequence[str] = LOCAL_OPTIONS) -> None:

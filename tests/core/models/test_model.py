@@ -458,7 +458,6 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "draft": [0, -1, 1.5, "5", True],
     "max_repetition": [-1, 1.5, "5", True],
     "exact_choice": [None, 1, "yes"],
-    "canonical": [None, 1, "yes"],
 }
 
 

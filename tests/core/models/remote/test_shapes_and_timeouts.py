@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
@@ -24,7 +24,7 @@ from toolgrammar.core import (
     TextDelta,
     load_model,
 )
-from toolgrammar.core.generation import deadline, params
+from toolgrammar.core.generation import deadline
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
 from toolgrammar.core.models.remote import RemoteModel
@@ -135,11 +135,6 @@ def test_validators_of_a_type_are_asked() -> None:
     model = ScriptedModel(['[{"n": 1}]', '[{"n": 2}]'])
     assert model.generate_json("x", list[Even]) == [Even(n=2)]
     assert "odd" in model.requests[1][-1].text
-
-
-def test_options_are_typed_by_name() -> None:
-    """`GenerateOptions`, which types the keyword options, names each field of `GenerateParams` and no other."""
-    assert set(params.GenerateOptions.__annotations__) == {each.name for each in fields(GenerateParams)}
 
 
 def test_local_and_remote_are_siblings() -> None:
