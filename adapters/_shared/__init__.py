@@ -63,6 +63,7 @@ from .options import (
     tool_choice,
 )
 from .request import Request, Validators, events_of, validators_of
+from .settings import Settings
 
 __all__ = [
     "CONNECTION",
@@ -75,6 +76,7 @@ __all__ = [
     "ErrorTable",
     "LoadedModel",
     "Request",
+    "Settings",
     "TextTokens",
     "Translation",
     "Validators",

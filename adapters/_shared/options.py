@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from types import NoneType
 from typing import Any
 
 from toolgrammar.core.errors import ModelError, ToolGrammarError, UnknownToolError
-from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.generation import OPTIONS, GenerateParams
 from toolgrammar.core.generation.plan import resolve_params
 from toolgrammar.tools.formats import get_format
 
@@ -26,12 +25,8 @@ EFFORTS: Mapping[str, bool | int] = {
     "max": True,
 }
 
-# Made by an adapter of the framework's own arguments, or useful only to a caller that reads our events.
-_MADE = frozenset(
-    {"tools", "tool_choice", "json_mode", "response_schema", "cancel", "logprobs", "masses", "trace", "output_type"}
-)
 #: The options of `GenerateParams` that users of an adapter give by name.
-GENERATION = frozenset(option.name for option in fields(GenerateParams)) - _MADE
+GENERATION = tuple(name for name, option in OPTIONS.items() if option.setting)
 
 
 def loading_options(options: Mapping[str, Any] | None, connection: Mapping[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ _READ = frozenset(
     {"model", "tools", "tool_choice", "allow_multiple_tool_calls", "response_format", "output_type", "instructions"}
 )
 # Its name for one of ours.
-_OURS = _shared.GENERATION - {"parallel_tool_calls"}
+_OURS = {*_shared.GENERATION} - {"parallel_tool_calls"}
 # Options that ask a service to keep something; False asks for nothing.
 _KEPT = frozenset({"store"})
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, PrivateAttr
 
@@ -44,11 +44,6 @@ except ImportError as error:
 
 __all__ = ["ToolGrammarLLM"]
 
-_SETTINGS = (
-    *("temperature", "top_p", "seed", "top_k", "min_p", "repetition_penalty", "logit_bias", "thinking"),
-    *("timeout", "tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    *("grammar", "equal_calls", "empty_answer", "other_spellings", "tools_in_prompt"),
-)
 # Fields that CrewAI has for hosted models, and the values of them that ask for nothing else than what is done.
 _HOSTED: Mapping[str, tuple[Any, ...]] = {
     "frequency_penalty": (None, 0),
@@ -59,11 +54,13 @@ _HOSTED: Mapping[str, tuple[Any, ...]] = {
     "provider": ("toolgrammar",),
     "llm_type": ("toolgrammar",),
 }
+# Settings that a saved flow lacks, or has from CrewAI.
+_UNSAVED = ("grammar", "stop", "parallel_tool_calls")
 # CrewAI's own providers leave this much of the window for the answer.
 _USABLE = 0.85
 
 
-class ToolGrammarLLM(BaseLLM):
+class ToolGrammarLLM(BaseLLM, _shared.Settings):
     """A local model under a grammar, as a CrewAI LLM: for an agent's ``llm``, ``function_calling_llm`` and the others.
 
     Args:
@@ -76,12 +73,9 @@ class ToolGrammarLLM(BaseLLM):
         parallel_tool_calls: several calls in one turn are allowed.
         native_tools: False has CrewAI describe the tools in its prompts and read "Action:" from the text; for models
             that were trained for that form.
-        **fields: CrewAI's (``temperature``, ``top_p``, ``max_tokens``, ``seed``, ``stop``, ``stream``); ours
-            (``top_k``, ``min_p``, ``repetition_penalty``, ``logit_bias``, ``thinking``, ``timeout``, ``tool_format``,
-            ``on_budget``, ``jump_forward``, ``exact_choice``, ``canonical``, ``draft``,
-            ``max_repetition``, ``equal_calls``, ``other_spellings``, ``tools_in_prompt``; ``empty_answer``, which is
-            False here, because CrewAI raises an error for an empty answer; and ``grammar``, for answers without tools
-            and without a shape of their own; see `GenerateParams`); and for a model on a server ``api_key``,
+        **fields: CrewAI's (``stream``, ``stop``, ...); the options of `GenerateParams` (see `Settings`), of which
+            ``empty_answer`` is False here, because CrewAI raises an error for an empty answer, and ``grammar`` is for
+            answers without tools and without a shape of their own; and for a model on a server ``api_key``,
             ``base_url`` and ``max_retries``, which go to its loader.
 
     Raises:
@@ -92,24 +86,6 @@ class ToolGrammarLLM(BaseLLM):
     tool_choice: str = "auto"
     parallel_tool_calls: bool = True
     native_tools: bool = True
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    logit_bias: dict[int, float] | None = None
-    thinking: bool | int | Literal["auto"] | None = None
-    timeout: float | None = None
-    tool_format: str | None = None
-    on_budget: str | None = None
-    jump_forward: bool | None = None
-    exact_choice: bool | None = None
-    canonical: bool | None = None
-    max_repetition: int | None = None
-    draft: int | None = None
-    equal_calls: bool | None = None
-    empty_answer: bool | None = None
-    other_spellings: bool | None = None
-    tools_in_prompt: str | None = None
-    grammar: Any = None
 
     _loaded: _shared.LoadedModel = PrivateAttr()
 
@@ -149,7 +125,7 @@ class ToolGrammarLLM(BaseLLM):
         A flow restores its LLM as ``LLM(**config)``, which reaches the model through LiteLLM if it is registered under
         its address there (`toolgrammar.adapters.litellm.register`).
         """
-        fields = {name: getattr(self, name) for name in (*_SETTINGS, "max_tokens") if name != "grammar"}
+        fields = {name: getattr(self, name) for name in _shared.GENERATION if name not in _UNSAVED}
         config = {**super().to_config_dict(), **{name: value for name, value in fields.items() if value is not None}}
         return {**config, "model": f"toolgrammar/{self.model}"}
 
@@ -220,7 +196,7 @@ class ToolGrammarLLM(BaseLLM):
             return turn.result()
 
     def _params(self) -> GenerateParams:
-        given = {name: getattr(self, name) for name in _SETTINGS}
+        given = {name: getattr(self, name) for name in _shared.GENERATION}
         given["empty_answer"] = bool(self.empty_answer)  # CrewAI raises an error for an empty answer
         limit: Any = self._effective_max_tokens()
         # CrewAI's field also takes 100.0, and infinity for no limit.

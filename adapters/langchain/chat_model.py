@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChatToolGrammar"]
 
-_SAMPLING = (
-    *("temperature", "max_tokens", "top_p", "top_k", "min_p", "repetition_penalty", "seed", "thinking", "timeout"),
-    *("tool_format", "on_budget", "jump_forward", "exact_choice", "canonical", "draft", "max_repetition"),
-    *("equal_calls", "empty_answer", "other_spellings", "tools_in_prompt"),
-)
-_IDENTITY = ("options", "parallel_tool_calls", "reasoning_effort", *_shared.TELLING, *_SAMPLING)
+_IDENTITY = ("options", "reasoning_effort", *_shared.TELLING, *_shared.GENERATION)
 _PER_CALL = frozenset(
     {
         *_shared.GENERATION,
@@ -73,44 +68,23 @@ def _one_or_more(stop: Any) -> Any:
     return [stop] if isinstance(stop, str) else list(stop) if isinstance(stop, tuple) else stop
 
 
-class ChatToolGrammar(Saved, BaseChatModel):
+class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
     """A local model under a grammar, as a LangChain chat model.
 
     Args:
         model: the address of a model, as `load_model` takes it, or a loaded model, which several objects may share.
         options: keyword options for loading ``model``.
-        temperature: 0 is greedy.
-        max_tokens: token budget of an answer.
-        top_p: keep the smallest set of tokens with this much probability.
-        top_k: keep this many tokens.
-        min_p: drop tokens below this share of the most likely one's probability.
-        repetition_penalty: more than 1 makes repeating less likely.
-        seed: makes sampling reproducible.
-        thinking: reasoning before the answer: True, False, its budget in tokens, or ``"auto"`` (as the model begins).
+        **settings: the options of `GenerateParams` (``temperature``, ``max_tokens``, ``thinking``, ...; see
+            `Settings`).
         reasoning_effort: how much reasoning, in the words of providers, instead of ``thinking``: ``"none"``,
             ``"minimal"`` (128 tokens), ``"low"`` (512), ``"medium"`` (2,048), or ``"high"``, ``"xhigh"`` and ``"max"``
             (no budget of its own).
-        stop: strings that end a text answer.
-        timeout: seconds for one answer.
         streaming: let ``invoke`` stream to callbacks.
-        tool_format: wire format of tool calls, if not the model's own.
-        on_budget: what to do near the budget: ``"close"`` the answer validly, or raise (``"error"``).
-        jump_forward: write what the grammar fixes without asking the model; False asks it for every token.
-        exact_choice: choose tools and listed values by the probability of each whole word (`GenerateParams`).
-        canonical: write only tokens that the tokenizer would write (`GenerateParams`).
-        max_repetition: length from which on a repeated text closes a string, in bytes (`GenerateParams`).
-        draft: number of tokens that the model may write freely before its answer; they come as reasoning.
         logprobs: put the log-probabilities of the tokens of a text answer into ``response_metadata["logprobs"]``, in
             OpenAI's form.
         top_logprobs: with this many of the likeliest tokens at each place.
         masses: put how much of the model's probability the grammar left in each value into
             ``response_metadata["masses"]`` (`GenerateParams`).
-        parallel_tool_calls: several calls in one turn are allowed, where a binding does not say.
-        equal_calls: they may be equal to each other (`GenerateParams`).
-        empty_answer: after the result of a tool, an answer may be empty (`GenerateParams`).
-        other_spellings: text that begins as a call of another family is a call (`GenerateParams`).
-        tools_in_prompt: ``"names"``: the prompt has the tools' names, and a schema when its tool is called
-            (`GenerateParams`).
         api_key: for a model on a server: sent as a bearer token; ``"env:NAME"`` reads it from the environment.
         base_url: for a model on a server: where its API begins, unless the address says so.
         max_retries: for a model on a server: how often a request is sent again when the server is busy or fails.
@@ -129,33 +103,12 @@ class ChatToolGrammar(Saved, BaseChatModel):
 
     model: Any = Field(default="embedded", validation_alias=AliasChoices("model", "model_name"))
     options: dict[str, Any] = Field(default_factory=dict)
-    temperature: float | None = None
-    max_tokens: int | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    repetition_penalty: float | None = None
-    seed: int | None = None
-    thinking: bool | int | Literal["auto"] | None = None
     reasoning_effort: str | None = None
     stop: Annotated[list[str] | None, BeforeValidator(_one_or_more)] = None
-    timeout: float | None = None
     streaming: bool = False
-    tool_format: str | None = None
-    on_budget: str | None = None
-    jump_forward: bool | None = None
-    exact_choice: bool | None = None
-    canonical: bool | None = None
-    max_repetition: int | None = None
-    draft: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None
     masses: bool | None = None
-    parallel_tool_calls: bool | None = None
-    equal_calls: bool | None = None
-    empty_answer: bool | None = None
-    other_spellings: bool | None = None
-    tools_in_prompt: str | None = None
 
     loaded: Any = Field(default=None, exclude=True, repr=False)
 
@@ -180,7 +133,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
         """Load the model; before LangChain's own validators, which ask for the profile."""
         super().model_post_init(context)
         # A wrong value is an error now, not at the first call.
-        settings = {name: getattr(self, name) for name in (*_SAMPLING, "stop", "parallel_tool_calls")}
+        settings = {name: getattr(self, name) for name in _shared.GENERATION}
         _shared.generation_params({**settings, **self._telling({}), **self._thinking({})})
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
@@ -414,7 +367,7 @@ class ChatToolGrammar(Saved, BaseChatModel):
         """Return one call, ready for the model."""
         _shared.require_known(kwargs, _PER_CALL)
         _refuse_less(kwargs)
-        given = {name: getattr(self, name) for name in (*_SAMPLING, "parallel_tool_calls")}
+        given = {name: getattr(self, name) for name in _shared.GENERATION}
         given |= {name: kwargs[name] for name in _shared.GENERATION if name in kwargs}
         given |= {**self._telling(kwargs), **self._thinking(kwargs)}
         given["stop"] = self.stop if stop is None else stop

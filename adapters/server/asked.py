@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolgrammar.core.conversation import ImagePart, Message, ToolCall
 from toolgrammar.core.errors import Place
-from toolgrammar.core.generation import GenerateParams
+from toolgrammar.core.generation import OPTIONS, GenerateParams
 from toolgrammar.core.models import LocalModel, Model, load_model
 from toolgrammar.core.models.reasoning import find_markers
 from toolgrammar.tools.tool import text_parameters
@@ -25,18 +25,8 @@ EFFORTS = _shared.EFFORTS
 #: Options of `GenerateParams` that protocols lack; the server takes them under these names, as vLLM does.
 EXTENSIONS = ("top_k", "min_p", "repetition_penalty")  # and ``grammar``, which is no number
 
-#: Options of `GenerateParams` that are taken in the field ``toolgrammar`` of any request.
-OWN: Mapping[str, type] = {
-    "exact_choice": bool,
-    "masses": bool,
-    "canonical": bool,
-    "draft": int,
-    "max_repetition": int,
-    "equal_calls": bool,
-    "empty_answer": bool,
-    "other_spellings": bool,
-    "tools_in_prompt": str,
-}
+#: JSON Schemas of the options that are taken in the field ``toolgrammar`` of any request.
+OWN: Mapping[str, Mapping[str, Any]] = {name: row.allowed.schema for name, row in OPTIONS.items() if row.server}
 
 #: Fields of requests that hold schemas, grammars and tools, in any protocol.
 _WITH_SCHEMAS = ("tools", "response_format", "format", "text", "output_config", "grammar", "options")
@@ -184,7 +174,7 @@ class Served:
         if grammar is not None and (tools or schema is not None):
             other = "tools" if tools else "a schema of the answer"
             raise RequestError(f"grammar cannot be combined with {other}", field="grammar", hint="give one of them")
-        own = {one.name: getattr(self.defaults, one.name) for one in fields(GenerateParams)}
+        own = {name: getattr(self.defaults, name) for name in OPTIONS}
         given = {key: value for key, value in options.items() if value is not None}
         for key in given:
             with at_field(f"toolgrammar.{key}" if key in OWN else key):
@@ -229,7 +219,10 @@ def seed_of(value: Any) -> Any:
 def own_options(fields: Fields) -> dict[str, Any]:
     """Return the options in the extension field ``toolgrammar``: those that no protocol has a field for."""
     own = fields.inner("toolgrammar") or Fields({})
-    options: dict[str, Any] = {name: own.one_of(name, (kind,)) for name, kind in OWN.items()}
+    kinds = {"boolean": bool, "integer": int}
+    options: dict[str, Any] = {
+        name: own.one_of(name, (kinds.get(row.get("type", ""), str),)) for name, row in OWN.items()
+    }
     own.end_exactly()
     return options
 

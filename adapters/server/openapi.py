@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
-from typing import Any, get_args
+from typing import Any
 
-from toolgrammar.core.generation.params import ToolsInPrompt
+from toolgrammar.core.generation import OPTIONS
 
-from .asked import EFFORTS, OWN
+from .asked import EFFORTS, EXTENSIONS, OWN
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _FLAG: dict[str, Any] = {"type": "boolean"}
@@ -26,16 +26,10 @@ _EFFORT: dict[str, Any] = {"enum": [*EFFORTS]}
 _LIST: dict[str, Any] = {"type": "array", "items": _OBJECT}
 _SCHEMA: dict[str, Any] = {"type": "object", "description": "a JSON Schema"}
 
-_OWN = {name: _FLAG if kind is bool else {"type": "integer", "minimum": 0} for name, kind in OWN.items()}
-_OWN["tools_in_prompt"] = {"enum": [*get_args(ToolsInPrompt)]}
 _SAMPLING: dict[str, Any] = {
-    "toolgrammar": {"type": "object", "properties": _OWN, "additionalProperties": False},
-    "temperature": {"type": "number", "minimum": 0},
-    "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+    "toolgrammar": {"type": "object", "properties": OWN, "additionalProperties": False},
+    **{name: OPTIONS[name].allowed.schema for name in ("temperature", "top_p", *EXTENSIONS)},
     "seed": {"type": "integer"},
-    "top_k": {"type": "integer", "minimum": 0},
-    "min_p": {"type": "number", "minimum": 0, "maximum": 1},
-    "repetition_penalty": {"type": "number", "exclusiveMinimum": 0},
     "grammar": {
         "type": ["string", "object"],
         "description": "the answer is a text of this grammar: GBNF, Lark, {syntax, definition}, a structural tag, or "

@@ -10,6 +10,6 @@ Use ``Model.generate``, unless you drive a model yourself. This package does not
 
 from __future__ import annotations
 
-from .params import GenerateParams, JsonMode, OutputParser, ToolInterface
+from .params import OPTIONS, GenerateParams, JsonMode, OutputParser, ToolInterface
 
-__all__ = ["GenerateParams", "JsonMode", "OutputParser", "ToolInterface"]
+__all__ = ["OPTIONS", "GenerateParams", "JsonMode", "OutputParser", "ToolInterface"]
