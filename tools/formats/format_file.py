@@ -153,7 +153,7 @@ def _derived(shape: type[TemplateFormat], values: Mapping[str, Any]) -> Template
     wire = with_markup(base, begin, call, separator, finish, values.get("parallel", True))
     if shape is PythonicCalls:
         wire = replace(wire, head="", openers=(), names=r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-    if wire.head and not wire.openers and "openers" not in values:
+    if wire.is_bare and "openers" not in values:
         _refuse(
             values["name"],
             "a call must not begin with its name, because it would look like text",

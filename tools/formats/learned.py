@@ -2,7 +2,8 @@
 
 A family's format is used if its grammar admits, and its parser reads, the turns of the template (`probe`). If only the
 parser reads them, the markup is fitted: the format gets the text that the template writes around names and arguments. A
-template of no known family is fitted from the bare shapes in `SHAPES`.
+template of no known family is fitted from the bare shapes in `SHAPES`. A call that begins with its name, and has JSON
+after it, has no mark by which to know it: of such a template no format is learned.
 """
 
 from __future__ import annotations
@@ -140,6 +141,8 @@ def _fitted(base: TemplateFormat, probed: Probe, thinking: ReasoningMarkers | No
     else:
         made = list(_json(base, turns))
     for wire in made:
+        if wire.is_bare:
+            continue
         for spaced in _spaced(wire, turns):
             yield spaced
             if isinstance(spaced, XmlCalls):

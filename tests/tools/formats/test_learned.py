@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -369,3 +372,63 @@ def test_a_prompt_that_ends_with_other_white_space_than_the_turn_begins_with() -
     assert GET.grammar(wire, tool_choice="required").matches(call)
     assert [dict(call.arguments) for call in GET.parse(call, wire).tool_calls] == [{"n": 5}]
     assert not GET.grammar(wire, tool_choice="required").matches(f"ASSISTANT:\n{call}")
+
+
+_KEYWORDS = each("{{ k }}={{ v | tojson }}", ", ")
+_TAGS = each("<p={{ k }}>" + _VALUE + "</p>")
+
+#: The forms of a call, of what joins name and arguments, and of what follows the name.
+FORMS: dict[str, Callable[[str, str], str]] = {
+    "json": lambda join, after: _NAME + after + join + _JSON,
+    "object": lambda join, after: '{"name": "' + _NAME + '", "arguments":' + join + _JSON + "}",
+    "list": lambda join, after: '[{"name": "' + _NAME + '",' + join + '"arguments": ' + _JSON + "}]",
+    "python": lambda join, after: _NAME + after + "(" + _KEYWORDS + ")",
+    "tags": lambda join, after: "<f=" + _NAME + after + ">" + join + _TAGS + "</f>",
+}
+_ID = "{{ c.id }}"
+
+#: Every shape: before a call, form, join, after the name, closer, between calls, around all calls.
+SPACE = list(
+    itertools.product(
+        ("", "<tool_call>", "<tool_call>\n", "[CALL]", "call: ", "[", "\n"),
+        FORMS,
+        ("", " ", "\n", ": "),
+        ("", f"#{_ID}", _ID),
+        ("", "</tool_call>", "\n", ";"),
+        ("", "\n", ", "),
+        (("", ""), ("[", "]"), ("<calls>", "")),
+    )
+)
+
+
+def _bare(shape: tuple[Any, ...]) -> bool:
+    """Nothing stands before the name of a call."""
+    before, form, *_, around = shape
+    return not (before + around[0]).strip() and form in ("json", "python")
+
+
+def test_no_shape_of_a_template_is_an_error(request: pytest.FixtureRequest) -> None:
+    """Of any prefix, join, id, closer and separator, also empty ones, a format is learned that reads what the template
+    writes, or it is ``hermes``."""
+    count = 2_000 if request.config.getoption("--slow") else 40
+    shapes = random.Random(11).sample(SPACE, count)
+    shapes = shapes + random.Random(12).sample([shape for shape in SPACE if _bare(shape)], 20)
+    learned = 0
+    for before, form, join, after, closer, between, (begin, finish) in shapes:
+        written = template(before + FORMS[form](join, after) + closer, begin, between, finish)
+        wire = choose_format(None, written)
+        if wire.name == "hermes":
+            continue
+        learned += 1
+        message = Message("assistant", "", tool_calls=(ToolCall("abcdefgh0", "get", {"n": 7}),))
+        (turn,) = shaped([message], message_shape(written))
+        whole = render(written, [turn], [], add_generation_prompt=False)
+        read = GET.parse(whole.removeprefix("<bot>").removesuffix("<end>"), wire)
+        assert [(call.name, call.arguments, call.error) for call in read.tool_calls] == [("get", {"n": 7}, None)]
+    assert learned >= len(shapes) // 4
+
+
+def test_a_call_that_begins_with_its_name_has_no_format_of_its_own() -> None:
+    """``NAME {json}``, as LFM2's templates on a server write it: calls are described to the model as ``hermes``."""
+    for join in ("", " ", "\n", ": "):
+        assert choose_format(None, template(_NAME + join + _JSON, between="\n")).name == "hermes"

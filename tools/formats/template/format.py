@@ -170,6 +170,11 @@ class TemplateFormat(WireFormat):
         """Markup before a text; empty if there is none."""
         return self.text_start
 
+    @property
+    def is_bare(self) -> bool:
+        """Nothing stands before the name of a call: a parser would take any text for one."""
+        return bool(self.head) and not self.openers and not _HOLE.split(self.call)[0]
+
     # -- grammar -----------------------------------------------------------------------------------------------
 
     def with_reasoning(self, answer: Grammar, reasoning: Reasoning) -> Grammar:
