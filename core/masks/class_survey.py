@@ -192,7 +192,8 @@ class Chain:
     C leads from each state to the next one; the last state is its own successor, or has none by C.
 
     From q0, a few characters of C, the *exceptions*, may lead to other states (for example, if some names are
-    excluded).
+    excluded). They are listed as first bytes: that of the character, and the backslash, since a character of C may be
+    written as an escape (the slash as ``\\/``).
 
     Args:
         automaton: the automaton.
@@ -205,7 +206,7 @@ class Chain:
         self.trie = trie
         self.subtrees = subtrees
         self.states = longs(trie.longest + 2)
-        self.members, self.exception = octets(128), octets(MAX_EXCEPTIONS)
+        self.members, self.exception = octets(128), octets(MAX_EXCEPTIONS + 1)
         self.count = self.exceptions = self.most = 0
 
     def __dealloc__(self):
@@ -241,6 +242,11 @@ class Chain:
                 if self.exceptions < MAX_EXCEPTIONS:
                     self.exception[self.exceptions] = self.members[i]
                     self.exceptions += 1
+        first = self.trie.child[0x5C]
+        if self.exceptions and first >= 0 and self.automaton.after(majority, 0x5C) >= 0:
+            lost += self.trie.size[first]
+            self.exception[self.exceptions] = 0x5C
+            self.exceptions += 1
         if WIDE * nodes <= self.trie.nodes or FEW * lost > nodes:
             nodes = self._set_class(state, majority)
             self.exceptions = 0

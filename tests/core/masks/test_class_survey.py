@@ -11,9 +11,44 @@ from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.errors import UnsatisfiableSchemaError
 
 LETTERS = b"abcdefghijkl"
-CLASSES = ("[a-l]", "[a-l0]", "[a-l_-]", "[b-l]", "[a-l.]", r"[\w]", r"[\w-]", "[a-z0-9]", "[ -~]", "[a-lé]", "[^-]")
+CLASSES = (
+    "[a-l]",
+    "[a-l/]",
+    "[a-l0]",
+    "[a-l_-]",
+    "[b-l]",
+    "[a-l.]",
+    r"[\w]",
+    r"[\w-]",
+    "[a-z0-9]",
+    "[ -~]",
+    "[a-lé]",
+    "[^-]",
+)
 NAMES = ("a", "ba", "cab", "d", "e-f", "gh", "k!")
-BEHIND = ("", "-", ".", "é", "0", "-0", '"', '",', '":', "\\", '\\"', "\n", "-a", "a-b", '": ', "_", "/")
+BEHIND = (
+    "",
+    "-",
+    ".",
+    "é",
+    "0",
+    "-0",
+    '"',
+    '",',
+    '":',
+    "\\",
+    '\\"',
+    "\n",
+    "-a",
+    "a-b",
+    '": ',
+    "_",
+    "/",
+    "\\/",
+    "\\u002F",
+    "/a",
+    "\\/a",
+)
 
 
 def vocabulary_of(walk: random.Random) -> Vocabulary:
@@ -44,6 +79,8 @@ def pattern_of(walk: random.Random) -> str:
             f"^{one}{count}{other}*$",
             f"^(a{one}{count}|b{other}+)$",
             f"^{one}{count}(-|é).*$",
+            f"^{one}+(/{one}{count})*$",
+            f"^/?{one}+(/{other}*)*$",
             f"^{one}{count}([^a-z][^]*)?$",
             f"^(?!a$|ba$|e-f$){one}{count}([^a-z][^]*)?$",
         )
@@ -86,6 +123,28 @@ def test_masks_are_what_steps_accept(seed: int) -> None:
             assert allowed == [token for token in range(vocabulary.size) if matcher.fork().accept(token)], schema
             if not allowed or not matcher.accept(walk.choice(allowed)):
                 break
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^[a-l]+(/[a-l]*)*$", "^([a-l]+(/[a-l]*)*)?$", "^/[a-l]+(/[a-l]*)*$", "^(?!/)[a-l/]*$"]
+)
+def test_a_character_that_may_not_come_first_may_not_come_as_an_escape(pattern: str) -> None:
+    """Where a slash may follow any character but the first, every spelling of it is out of the first mask alone."""
+    spelled = (b"", b"/", b"\\/", b"\\", b"\\u002F", b"\\u002f")
+    letters = [bytes((byte,)) for byte in LETTERS]
+    words = [b"".join(each) for each in product(letters, letters, spelled[:3])]
+    words += [b"".join(each) for each in product(spelled, letters[:1], spelled[:3])]
+    tokens = sorted({bytes((byte,)) for byte in range(256)} | set(filter(None, words)))
+    vocabulary = Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False)
+    for schema in ({"type": "string", "pattern": pattern}, {"type": "object", "patternProperties": {pattern: True}}):
+        constraint = Grammar.from_json_schema({**schema, "additionalProperties": False}).bind(vocabulary)
+        for text in (b"", b"/", b"a", b"a/", b"a\\/b", b"/a\\/b"):
+            matcher = constraint.matcher()
+            if not matcher.accept_bytes((b'"' if "pattern" in schema else b'{"') + text):
+                continue
+            accepted = [token for token in range(vocabulary.size) if matcher.fork().accept(token)]
+            assert matcher.allowed_tokens() == accepted
+        assert constraint.counters()["mask_surveyed"] > 0
 
 
 def test_only_exits_that_matter_are_visited() -> None:
