@@ -1,7 +1,7 @@
 """Protocols between the parts of the type evaluator.
 
-`types.TypeReader` evaluates types, with one helper for each concern: objects, intersections, relations, inference,
-values and utility types. Each helper needs the evaluator and some of the others. It sees them through `Evaluator`, so
+`types.TypeReader` evaluates types, with one helper for each concern: objects, intersections, relations, values
+and utility types. Each helper needs the evaluator and some of the others. It sees them through `Evaluator`, so
 that no module imports the one that puts them together.
 """
 
@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import jsdoc
-from .model import Array, At, Deferred, Function, Literal, Object, Refused, Scope, Tuple, Type
+from .model import At, Deferred, Literal, Object, Refused, Scope, Type
 from .modules import Declaration, Missing, Program
 from .source import Source
 
@@ -54,12 +54,8 @@ class ObjectRules(Protocol):
 class RelationRules(Protocol):
     """Relations between types, as the other parts use them; see `relations.Relations`."""
 
-    def assignable(self, first: Type, second: Type) -> bool:
-        """Return True if every value of the first type is one of the second."""
-        ...
-
-    def decided(self, first: Type, second: Type, at: At) -> bool:
-        """Return True if ``first extends second``; refuse what cannot be decided."""
+    def belongs(self, member: Type, union: Type, at: At) -> bool:
+        """Return True if a member of a union is among the members of another one; refuse what cannot be decided."""
         ...
 
     def overlap(self, first: Type, second: Type) -> bool:
@@ -92,14 +88,6 @@ class ValueRules(Protocol):
 
     def widened(self, node: Node, scope: Scope) -> Type:
         """Return the type of a variable that is declared with this value."""
-        ...
-
-    def parameters(self, function: Function) -> Tuple | Array:
-        """Return the types of a function's parameters."""
-        ...
-
-    def result(self, function: Function) -> Type:
-        """Return the type of what a function returns."""
         ...
 
 
@@ -157,7 +145,7 @@ class Evaluator(Protocol):
         ...
 
     def distributed(self, type_: Type, at: At | None = None) -> list[Type]:
-        """Return the members of a union over which a conditional type is distributed."""
+        """Return the members of a union without the literals beside ``string`` or ``number``."""
         ...
 
     def impossible(self, type_: Object) -> bool:

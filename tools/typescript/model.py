@@ -238,13 +238,6 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Variable:
-    """A type variable that ``infer`` introduces."""
-
-    name: str
-
-
-@dataclass(frozen=True)
 class Deferred:
     """An expression that is evaluated when it is needed."""
 
@@ -271,7 +264,7 @@ class Named:
 
 
 Type = (
-    Keyword | Literal | Array | Tuple | Object | Function | Union | AllOf | Template | Documented | Refused | Variable
+    Keyword | Literal | Array | Tuple | Object | Function | Union | AllOf | Template | Documented | Refused
     | Deferred | Both | Named
 )  # fmt: skip
 

@@ -1,9 +1,9 @@
-"""Object types of TypeScript: interfaces, classes, mapped types, ``keyof`` and indexed access."""
+"""Object types of TypeScript: interfaces, classes, ``keyof`` and indexed access."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from .modules import Declaration
 
+
+#: What to write instead of a mapped type.
+MAPPED = "write Record<Keys, T>, Partial<T>, Required<T>, Pick<T, Keys>, or the properties themselves"
 
 _METHODS = ("method_signature", "method_definition", "abstract_method_signature")
 
@@ -39,19 +42,15 @@ class ObjectTypes:
     # -- what is written ---------------------------------------------------------------------------------------
 
     def literal(self, node: Node, scope: ts.Scope) -> ts.Type:
-        """Return the type of ``{ ... }``: properties, or a mapped type."""
-        for member in parts(node):
-            clause = next((child for child in member.named_children if child.type == "mapped_type_clause"), None)
-            if clause is not None:
-                self._check_alone(parts(node), scope)
-                return self._mapped(member, clause, scope)
-        return self._body(parts(node), scope, declared=False)
+        """Return the type of ``{ ... }``.
 
-    def _check_alone(self, members: list[Node], scope: ts.Scope) -> None:
-        if len(members) > 1:
-            raise scope.source.wrong(
-                members[1], "a mapped type has no other members", "intersect it: { [K in Keys]: type } & { ... }"
-            )
+        Raises:
+            UnsupportedSchemaError: it is a mapped type.
+        """
+        for member in parts(node):
+            if any(child.type == "mapped_type_clause" for child in member.named_children):
+                raise scope.source.refuse(node, "mapped types are not evaluated here", MAPPED)
+        return self._body(parts(node), scope, declared=False)
 
     def declared(self, declaration: Declaration, scope: ts.Scope) -> ts.Type:
         """Return the type of an interface or of a class's instances, with what they inherit."""
@@ -197,9 +196,7 @@ class ObjectTypes:
 
     def _index(self, node: Node, scope: ts.Scope) -> list[ts.Index]:
         if node.child_by_field_name("index_type") is None:
-            raise scope.source.wrong(
-                node, "an interface cannot be a mapped type", "write type Name = { [K in Keys]: type }"
-            )
+            raise scope.source.wrong(node, "an interface cannot be a mapped type", MAPPED)
         annotation = node.child_by_field_name("type")
         if annotation is None:
             raise scope.source.wrong(node, "the index signature has no type", "write [key: string]: type")
@@ -214,105 +211,6 @@ class ObjectTypes:
             elif bare != ts.SYMBOL:  # JSON has no such names
                 raise scope.source.refuse(node, "a key is a string", "use string, number or a template")
         return made
-
-    # -- mapped types ------------------------------------------------------------------------------------------
-
-    def _mapped(self, node: Node, clause: Node, scope: ts.Scope) -> ts.Type:
-        source = scope.source
-        annotation = node.child_by_field_name("type")
-        if annotation is None:
-            raise source.wrong(node, "the mapped type has no type", "write [Key in Keys]: type")
-        over = child_of(clause, "type")
-        if over.type == "index_type_query":
-            target = only_child(over)
-            original = self.reader.type(target, scope)
-            if target.type == "type_identifier" and source.text(target) in scope.types:
-                name = source.text(target)
-                members = self.reader.members(original, scope.at(target))
-                bare = [self.reader.bare(member) for member in members]
-                if len(members) > 1 or not (bare and isinstance(bare[0], ts.Object)):
-                    return ts.union(self._mapped_over(name, one, node, clause, scope) for one in members)
-            return self._mapped_object(node, clause, annotation, scope, original, scope.at(target))
-        constraint = _constraint(source.text(over), clause, source.text) if over.type == "type_identifier" else None
-        if constraint is not None and constraint.type == "index_type_query":
-            # `{ [P in K]: T[P] }` with `K extends keyof T` keeps the optional modifiers of T.
-            target = only_child(constraint)
-            if source.text(target) in scope.types:
-                return self._mapped_object(
-                    node, clause, annotation, scope, scope.types[source.text(target)], scope.at(over)
-                )
-        return self._mapped_object(node, clause, annotation, scope, None, scope.at(over))
-
-    def _mapped_over(self, name: str, member: ts.Type, node: Node, clause: Node, scope: ts.Scope) -> ts.Type:
-        """Return a mapped type over one member of a union; of an array, over its items."""
-        bare = self.reader.bare(member)
-        inner = scope.with_types({name: member})
-        if isinstance(bare, (ts.Array, ts.Tuple)):
-            key = scope.source.text(child_of(clause, "name"))
-            value = only_child(child_of(node, "type"))
-            optional = child_of(node, "type").type == "opting_type_annotation"
-            if isinstance(bare, ts.Array):
-                return ts.Array(
-                    self.reader.type(value, inner.with_types({key: ts.NUMBER})), bare.at, _readonly(node, bare.readonly)
-                )
-            elements = []
-            for index, element in enumerate(bare.elements):
-                place = ts.NUMBER if element.rest else ts.Literal.of(str(index))
-                made = self.reader.type(value, inner.with_types({key: place}))
-                elements.append(
-                    replace(element, type=made, optional=element.optional or (optional and not element.rest))
-                )
-            return ts.Tuple(tuple(elements), _readonly(node, bare.readonly))
-        if isinstance(bare, ts.Object):
-            return self._mapped_object(node, clause, child_of(node, "type"), inner, member, scope.at(clause))
-        if bare in (ts.ANY, ts.UNKNOWN, ts.OBJECT):
-            return self._mapped_object(node, clause, child_of(node, "type"), inner, None, scope.at(clause))
-        return member  # primitives stay what they are
-
-    def _mapped_object(
-        self, node: Node, clause: Node, annotation: Node, scope: ts.Scope, original: ts.Type | None, at: ts.At
-    ) -> ts.Type:
-        source = scope.source
-        name, over = source.text(child_of(clause, "name")), child_of(clause, "type")
-        keys = self.reader.type(over, scope)
-        if has_word(clause, "as") and clause.child_by_field_name("alias") is None:
-            raise source.refuse(clause, "the new name of the keys is missing", "write [Key in Keys as Name]: type")
-        originals: dict[str, ts.Property] = {}
-        if original is not None:
-            for shape in self.alternatives(original, at):
-                originals.update((one.name, one) for one in shape.properties)
-        renamed = clause.child_by_field_name("alias")
-        inner = only_child(annotation)
-        properties: dict[str, ts.Property] = {}
-        indexes: list[ts.Index] = []
-        for key in self.reader.members(keys, at):
-            bound = scope.with_types({name: self.reader.bare(key)})
-            new = self.reader.members(self.reader.type(renamed, bound)) if renamed is not None else [key]
-            for new_key in map(self.reader.bare, new):
-                value = self.reader.later(inner, bound)
-                if new_key in (ts.STRING, ts.NUMBER) or isinstance(new_key, ts.Template):
-                    index = self.key(key) if renamed is None else new_key
-                    indexes.append(ts.Index(index, value, at=scope.at(node)))
-                elif new_key == ts.ANY:
-                    indexes.append(ts.Index(ts.STRING, value, at=scope.at(node)))
-                elif isinstance(new_key, ts.Literal) and new_key.kind != "boolean":
-                    before = originals.get(_text(self.reader.bare(key)))
-                    optional = before is not None and before.optional
-                    if annotation.type in ("opting_type_annotation", "adding_type_annotation"):
-                        optional = "-" not in source.text(annotation)[:2]
-                    definite = annotation.type == "omitting_type_annotation"
-                    properties[_text(new_key)] = ts.Property(
-                        _text(new_key),
-                        value,
-                        optional and not definite,
-                        definite,
-                        before is not None and before.method,
-                        ts.key_of(new_key),
-                        at=scope.at(node),
-                    )
-                elif new_key != ts.SYMBOL:
-                    raise at.source.refuse(at.node, "a key is a string", "use string, or a union of string literals")
-        return ts.Object(tuple(properties.values()), tuple(indexes))
 
     # -- operators ---------------------------------------------------------------------------------------------
 
@@ -436,7 +334,7 @@ class ObjectTypes:
             key = self.reader.bare(index.key)
             if key == ts.STRING or (key == ts.NUMBER and re.search(ts.NUMBER_NAME, name)):
                 return index.type
-            if isinstance(key, ts.Template) and self.reader.relations.assignable(ts.Literal.of(name), key):
+            if isinstance(key, ts.Template) and self.reader.relations.narrower(ts.Literal.of(name), key):
                 return index.type
         return None
 
@@ -492,11 +390,11 @@ class ObjectTypes:
     def omit(self, type_: ts.Type, keys: list[ts.Type], at: ts.At) -> ts.Object:
         """Return the object without these properties; of a union, what all members have."""
         shapes = self.alternatives(type_, at)
-        assignable = self.reader.relations.assignable
+        narrower = self.reader.relations.narrower
         kept = [
             one
             for one in self._common(shapes)
-            if not any(assignable(one.key or ts.Literal.of(one.name), key) for key in keys)
+            if not any(narrower(one.key or ts.Literal.of(one.name), key) for key in keys)
         ]
         indexes = [one for one in shapes[0].indexes if one.key not in keys] if len(shapes) == 1 else []
         return ts.Object(tuple(kept), () if ts.STRING in keys else tuple(indexes))
@@ -527,26 +425,5 @@ def _text(key: ts.Type) -> str:
     return ts.text_of(key) or ""
 
 
-def _readonly(node: Node, known: bool) -> bool:
-    """Return True if an array is read-only after a mapped type, which may add or take away the word."""
-    if not has_word(node, "readonly"):
-        return known
-    sign = node.child_by_field_name("sign")
-    return sign is None or sign.type != "-"
-
-
 def _has(names: Iterable[ts.Type], name: ts.Type) -> bool:
     return any(one == name or (one == ts.STRING and isinstance(name, ts.Literal)) for one in names)
-
-
-def _constraint(name: str, clause: Node, text: Callable[[Node], str]) -> Node | None:
-    """Return the constraint of a type parameter of that name, declared around a node."""
-    node: Node | None = clause
-    while node is not None:
-        parameters = node.child_by_field_name("type_parameters")
-        for parameter in parameters.named_children if parameters is not None else ():
-            if parameter.type == "type_parameter" and text(child_of(parameter, "name")) == name:
-                constraint = parameter.child_by_field_name("constraint")
-                return only_child(constraint) if constraint is not None else None
-        node = node.parent
-    return None

@@ -160,13 +160,11 @@ class SchemaWriter:
             return self._template(type_)
         if isinstance(type_, ts.Refused):
             raise type_.at.source.refuse(type_.at.node, type_.reason, type_.hint)
-        if isinstance(type_, ts.Function):
-            what = "a constructor" if type_.construct else "a function"
-            raise type_.scope.source.refuse(
-                type_.node, f"{what} is not a JSON value", "leave it out, or give its result's type"
-            )
-        assert isinstance(type_, ts.Variable)
-        raise at.source.wrong(at.node, "`infer` belongs after `extends`", "write the type itself")
+        assert isinstance(type_, ts.Function)
+        what = "a constructor" if type_.construct else "a function"
+        raise type_.scope.source.refuse(
+            type_.node, f"{what} is not a JSON value", "leave it out, or give its result's type"
+        )
 
     def _value(self, type_: ts.Type, at: ts.At, where: str) -> Any:
         """Return the schema of a type whose value must be there."""

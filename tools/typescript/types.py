@@ -70,9 +70,21 @@ _NO_JSON = {
     "Boolean": "boolean",
     "Object": "object",
 }
+#: What to do about a type that is computed from others.
+_WRITE_OUT = "write out the result: an editor shows it over the name, and `tsc` with `--declaration` for a value"
+
+#: Utility types that are computed from functions or texts.
+_COMPUTED = frozenset(
+    {
+        "ReturnType", "Parameters", "ConstructorParameters", "InstanceType", "Awaited", "NoInfer", "ThisParameterType",
+        "OmitThisParameter", "ThisType", "Uppercase", "Lowercase", "Capitalize", "Uncapitalize",
+    }
+)  # fmt: skip
 _UNREADABLE = {
     "asserts": ("an assertion is not a JSON value", "use boolean"),
     "type_predicate": ("a predicate is not a JSON value", "use boolean"),
+    "conditional_type": ("conditional types are not evaluated here", _WRITE_OUT),
+    "infer_type": ("`infer` is not evaluated here", _WRITE_OUT),
 }
 
 
@@ -113,8 +125,6 @@ class TypeReader:
             ),
             "lookup_type": self._lookup,
             "template_literal_type": self._template,
-            "conditional_type": self.relations.conditional,
-            "infer_type": self._infer,
             "type_query": lambda node, scope: self.values.typeof(only_child(node), scope),
             "this_type": self._this,
             "function_type": lambda node, scope: ts.Function(node, scope),
@@ -426,6 +436,8 @@ class TypeReader:
             return self._found(target, name, tuple(self.type(one, scope) for one in given), scope.at(node))
         if name in UTILITIES:
             return self.utilities.apply(name, given, node, scope)
+        if name in _COMPUTED:
+            raise scope.source.refuse(node, f"{name} is not evaluated here", _WRITE_OUT)
         return self.no_json(name, scope.at(node), tuple(self.type(one, scope) for one in given))
 
     def reference(self, name: str, arguments: tuple[ts.Type, ...], at: ts.At, scope: ts.Scope) -> ts.Type:
@@ -463,12 +475,6 @@ class TypeReader:
             raise scope.source.refuse(node, "`this` is not a JSON value", "use the interface's name")
         return scope.types["this"]
 
-    def _infer(self, node: Node, scope: ts.Scope) -> ts.Type:
-        name = scope.source.text(parts(node)[0])
-        if name in scope.types:
-            return scope.types[name]
-        raise scope.source.wrong(node, "`infer` belongs after `extends`", "write the type itself")
-
     def _intersection(self, node: Node, scope: ts.Scope) -> ts.Type:
         return ts.Both(tuple(self.type(part, scope) for part in operands(node)), scope.at(node))
 
@@ -501,11 +507,9 @@ class TypeReader:
         bare = self.bare(type_, inner)
         if isinstance(bare, ts.Tuple):
             return list(bare.elements)
-        if isinstance(bare, ts.Variable):
-            return [ts.Element(bare, rest=True, at=at)]
         if isinstance(bare, ts.Array):
             return [ts.Element(bare.item, rest=True, at=at)]
-        if bare in (ts.ANY, ts.UNKNOWN):  # unknown is what `infer` did not find
+        if bare == ts.ANY:
             return [ts.Element(bare, rest=True, at=at)]
         raise inner.source.wrong(inner.node, "only an array or a tuple can be spread", "write ...T[]")
 

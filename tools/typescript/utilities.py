@@ -1,8 +1,7 @@
-"""Utility types of TypeScript's library: ``Partial``, ``Pick``, ``Exclude``, ``ReturnType``, ..."""
+"""Utility types of TypeScript's library: ``Partial``, ``Pick``, ``Exclude``, ..."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,15 +15,8 @@ if TYPE_CHECKING:
 #: Number of type arguments of each.
 UTILITIES = {
     "Array": 1, "ReadonlyArray": 1, "Record": 2, "Partial": 1, "Required": 1, "Readonly": 1, "Pick": 2, "Omit": 2,
-    "Exclude": 2, "Extract": 2, "NonNullable": 1, "ReturnType": 1, "Parameters": 1, "ConstructorParameters": 1,
-    "InstanceType": 1, "Awaited": 1, "NoInfer": 1, "Uppercase": 1, "Lowercase": 1, "Capitalize": 1, "Uncapitalize": 1,
+    "Exclude": 2, "Extract": 2, "NonNullable": 1,
 }  # fmt: skip
-_CASES: dict[str, Callable[[str], str]] = {
-    "Uppercase": str.upper,
-    "Lowercase": str.lower,
-    "Capitalize": lambda text: text[:1].upper() + text[1:],
-    "Uncapitalize": lambda text: text[:1].lower() + text[1:],
-}
 
 
 class Utilities:
@@ -54,8 +46,6 @@ class Utilities:
             return ts.Array(first, places[0], name == "ReadonlyArray")
         if name == "Readonly":
             return self.readonly(first)
-        if name == "NoInfer":
-            return first
         if name == "Record":
             return self._record(first, types[1], scope, given, node)
         if name == "Pick":
@@ -68,16 +58,10 @@ class Utilities:
             kept = [
                 member
                 for member in reader.distributed(first, places[0])
-                if reader.relations.decided(member, types[1], places[1]) == (name == "Extract")
+                if reader.relations.belongs(member, types[1], places[1]) == (name == "Extract")
             ]
             return reader.relations.whole(first, kept)
-        if name in ("Partial", "Required"):
-            return self._optional(first, name == "Partial", scope, given[0])
-        if name in _CASES:
-            return self._cased(name, first, scope, node)
-        if name == "Awaited":
-            return self._awaited(first)
-        return self._of_function(name, first, scope, given[0])
+        return self._optional(first, name == "Partial", scope, given[0])
 
     def _record(self, keys: ts.Type, value: ts.Type, scope: ts.Scope, given: list[Node], node: Node) -> ts.Type:
         at = scope.at(node)
@@ -112,43 +96,3 @@ class Utilities:
             properties = [replace(one, optional=partial, definite=not partial) for one in shape.properties]
             made.append(ts.Object(tuple(properties), shape.indexes))
         return ts.union(made)
-
-    def _cased(self, name: str, type_: ts.Type, scope: ts.Scope, node: Node) -> ts.Type:
-        made: list[ts.Type] = []
-        for member in self.reader.members(type_, scope.at(node)):
-            bare = self.reader.bare(member)
-            if isinstance(bare, ts.Literal) and bare.kind == "string":
-                made.append(ts.Literal.of(_CASES[name](bare.value)))
-            else:
-                made.append(ts.unknown(f"{name} is evaluated for literals only", "use string", scope.at(node)))
-        return ts.union(made)
-
-    def _awaited(self, type_: ts.Type) -> ts.Type:
-        made: list[ts.Type] = []
-        for member in self.reader.members(type_):
-            bare = self.reader.bare(member)
-            if isinstance(bare, ts.Refused) and bare.name in ("Promise", "PromiseLike") and len(bare.arguments) == 1:
-                made.append(self._awaited(bare.arguments[0]))
-            else:
-                made.append(member)
-        return ts.union(made)
-
-    def _of_function(self, name: str, type_: ts.Type, scope: ts.Scope, node: Node) -> ts.Type:
-        made: list[ts.Type] = []
-        for member in self.reader.members(type_, scope.at(node)):
-            bare = self.reader.bare(member)
-            if isinstance(bare, ts.Object) and bare.call is not None:
-                bare = bare.call
-            if bare == ts.ANY:
-                made.append(ts.Array(ts.UNKNOWN) if name.endswith("Parameters") else ts.ANY)
-                continue
-            if not isinstance(bare, ts.Function):
-                if isinstance(bare, ts.Refused):
-                    made.append(bare)
-                    continue
-                raise scope.source.refuse(node, f"{name} needs a function", "write the type itself")
-            if name in ("Parameters", "ConstructorParameters"):
-                made.append(self.reader.values.parameters(bare))
-            else:
-                made.append(self.reader.values.result(bare))
-        return ts.union(made) if made else ts.NEVER

@@ -1,10 +1,9 @@
-"""Values of TypeScript as far as types need them: literals, enums, constants of ``typeof``, signatures."""
+"""Values of TypeScript as far as types need them: literals, enums, constants of ``typeof``."""
 
 from __future__ import annotations
 
 import json
 import math
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-_WHOLE: dict[str, Callable[[int, int], int]] = {"|": operator.or_, "&": operator.and_, "^": operator.xor}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": math.fmod,
-}  # fmt: skip
 _FUNCTIONS = ("arrow_function", "function_expression", "function", "generator_function")
 
 
@@ -169,28 +164,8 @@ class Values:
                 value = inner(child_of(node, "argument"))
                 if isinstance(value, (int, float)) and sign in "+-":
                     return -value if sign == "-" else value
-                if isinstance(value, int) and sign == "~":
-                    return ~_int32(value)
-            elif node.type == "binary_expression":
-                return self._calculated(node, inner, source)
-            else:
+            elif node.type != "binary_expression":
                 return self.literal(node, source)
-        raise source.refuse(node, f"{source.shown(node)} is worked out when the program runs", "write the value itself")
-
-    def _calculated(self, node: Node, inner: Callable[[Node], Any], source: Source) -> Any:
-        sign = source.text(child_of(node, "operator"))
-        left, right = inner(child_of(node, "left")), inner(child_of(node, "right"))
-        if sign == "+" and (isinstance(left, str) or isinstance(right, str)):
-            return _text(left) + _text(right)
-        if not isinstance(left, str) and not isinstance(right, str):
-            if sign in _WHOLE and isinstance(left, int) and isinstance(right, int):
-                return _int32(_WHOLE[sign](left, right))
-            if sign in ("<<", ">>") and isinstance(left, int) and isinstance(right, int):
-                count = right % 32
-                return _int32(_int32(left) << count) if sign == "<<" else _int32(left) >> count
-            if sign in _ARITHMETIC and not (sign in "/%" and right == 0):
-                value = _ARITHMETIC[sign](left, right)
-                return int(value) if value == int(value) and abs(value) < 2**53 else value
         raise source.refuse(node, f"{source.shown(node)} is worked out when the program runs", "write the value itself")
 
     def _template(self, node: Node, source: Source, inner: Callable[[Node], str]) -> str:
@@ -264,7 +239,7 @@ class Values:
                 tuple(ts.Property(name, ts.Literal.of(value, declaration), at=at) for name, value in values.items())
             )
         if declaration.kind == "class":
-            return self._statics(declaration, scope)
+            return ts.unknown("the type of a class itself is not a JSON value", "use the name of the class", at)
         annotation, value = node.child_by_field_name("type"), node.child_by_field_name("value")
         if annotation is not None:
             return self.reader.type(only_child(annotation), scope)
@@ -272,23 +247,6 @@ class Values:
             return ts.ANY
         fixed = node.parent is not None and has_word(node.parent, "const")
         return self.expression(value, scope, constant=False, literal=fixed)
-
-    def _statics(self, declaration: Declaration, scope: ts.Scope) -> ts.Type:
-        """Return the constructor of a class: its static properties, and that it can be called."""
-        properties: list[ts.Property] = []
-        for node in declaration.nodes:
-            for member in parts(child_of(node, "body")):
-                if member.type != "public_field_definition" or not has_word(member, "static"):
-                    continue
-                name, _ = self.property_name(child_of(member, "name"), scope)
-                annotation, value = member.child_by_field_name("type"), member.child_by_field_name("value")
-                type_: ts.Type = ts.ANY
-                if annotation is not None:
-                    type_ = self.reader.type(only_child(annotation), scope)
-                elif value is not None:
-                    type_ = self.expression(value, scope, literal=has_word(member, "readonly"))
-                properties.append(ts.Property(name, type_, at=scope.at(member)))
-        return ts.Object(tuple(properties), call=ts.Function(declaration.node, scope, construct=True), declared=True)
 
     def widened(self, node: Node, scope: ts.Scope) -> ts.Type:
         """Return the type of a variable that is declared with this value."""
@@ -336,12 +294,6 @@ class Values:
                 return self._widened(type_) if widen else type_
             if kind in _FUNCTIONS:
                 return ts.Function(node, scope)
-            if kind == "new_expression":
-                value = child_of(node, "constructor")
-                arguments = node.child_by_field_name("type_arguments")
-                given = tuple(self.reader.type(one, scope) for one in parts(arguments)) if arguments is not None else ()
-                if value.type in ("identifier", "member_expression"):
-                    return self.reader.reference(source.text(value), given, scope.at(value), scope)
             reason = f"{source.shown(node)} is worked out when the program runs"
             return ts.unknown(reason, "write its type", scope.at(node))
 
@@ -358,9 +310,12 @@ class Values:
             return ts.NUMBER
         else:
             type_ = ts.Literal.of(self.literal(node, source))
-        if literal or (like is not None and not self.reader.relations.decided(_keyword(type_), like, scope.at(node))):
+        if literal or (like is not None and not self._takes(like, _keyword(type_))):
             return type_
         return self._widened(type_)
+
+    def _takes(self, like: ts.Type, type_: ts.Type) -> bool:
+        return any(self.reader.relations.narrower(type_, member) for member in self.reader.members(like))
 
     def _widened(self, type_: ts.Type) -> ts.Type:
         """Return the type of a variable that may be given another value of the kind."""
@@ -417,68 +372,6 @@ class Values:
             return ts.Tuple(tuple(elements), readonly=True)
         return ts.Array(ts.union([one.type for one in elements]), scope.at(node))
 
-    # -- functions ---------------------------------------------------------------------------------------------
-
-    def parameters(self, function: ts.Function) -> ts.Tuple | ts.Array:
-        """Return the types of a function's parameters."""
-        node, scope = function.node, self._inside(function)
-        if node.type in ("class_declaration", "abstract_class_declaration"):
-            node = next((one for one in parts(child_of(node, "body")) if _is_constructor(one, scope.source)), node)
-        listed = node.child_by_field_name("parameters")
-        elements: list[ts.Element] = []
-        for child in parts(listed) if listed is not None else ():
-            pattern, annotation = child.child_by_field_name("pattern"), child.child_by_field_name("type")
-            if pattern is not None and pattern.type == "this":
-                continue
-            type_ = self.reader.type(only_child(annotation), scope) if annotation is not None else ts.ANY
-            optional = child.type == "optional_parameter" or child.child_by_field_name("value") is not None
-            at = scope.at(child)
-            if pattern is not None and pattern.type == "rest_pattern":
-                bare = self.reader.bare(type_)
-                if isinstance(bare, ts.Tuple):
-                    elements += bare.elements
-                elif isinstance(bare, ts.Array):
-                    elements.append(ts.Element(bare.item, rest=True, at=at))
-                else:  # any, or what `infer` is to find
-                    elements.append(ts.Element(bare, rest=True, at=at))
-                continue
-            label = scope.source.text(pattern) if pattern is not None and pattern.type == "identifier" else None
-            elements.append(ts.Element(type_, optional, label=label, at=at))
-        if len(elements) == 1 and elements[0].rest and elements[0].type == ts.ANY:
-            return ts.Array(ts.ANY)
-        return ts.Tuple(tuple(elements))
-
-    def result(self, function: ts.Function) -> ts.Type:
-        """Return the type of what a function returns."""
-        node, scope = function.node, self._inside(function)
-        if node.type in ("class_declaration", "abstract_class_declaration"):
-            name = scope.source.text(child_of(node, "name"))
-            return self.reader.reference(name, (), scope.at(node), scope)
-        stated = node.child_by_field_name("return_type") or node.child_by_field_name("type")
-        if stated is not None:
-            if stated.type == "type_annotation":
-                stated = only_child(stated)
-            if stated.type in ("type_predicate", "type_predicate_annotation"):
-                return ts.BOOLEAN
-            if stated.type in ("asserts", "asserts_annotation"):
-                return ts.UNDEFINED
-            return self.reader.type(stated, scope)
-        body = node.child_by_field_name("body")
-        if node.type == "arrow_function" and body is not None and body.type != "statement_block":
-            return self.expression(body, scope)
-        reason = "what this function returns is worked out when the program runs"
-        return ts.unknown(reason, "declare its result", scope.at(node))
-
-    def _inside(self, function: ts.Function) -> ts.Scope:
-        """Return the scope inside of a function, whose own type parameters are as wide as they may be."""
-        scope = function.scope
-        listed = function.node.child_by_field_name("type_parameters")
-        for parameter in parts(listed) if listed is not None and function.node.type != "class_declaration" else ():
-            limit = parameter.child_by_field_name("constraint")
-            wide = self.reader.type(only_child(limit), scope) if limit is not None else ts.UNKNOWN
-            scope = scope.with_types({scope.source.text(child_of(parameter, "name")): wide})
-        return scope
-
 
 def _keyword(type_: ts.Type) -> ts.Type:
     """Return the type of a variable that may be given another value of the kind."""
@@ -489,15 +382,5 @@ def _keyword(type_: ts.Type) -> ts.Type:
     )
 
 
-def _is_constructor(node: Node, source: Source) -> bool:
-    name = node.child_by_field_name("name")
-    return name is not None and node.type != "public_field_definition" and source.text(name) == "constructor"
-
-
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ts.number_text(value)
-
-
-def _int32(value: int) -> int:
-    """Return a number as JavaScript's bit operators see it."""
-    return (value + 2**31) % 2**32 - 2**31

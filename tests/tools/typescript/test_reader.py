@@ -86,22 +86,23 @@ REFUSED = [
     ("interface T { a }", "'a' has no type", 1, 15),
     ("interface T { a: string; a: number }", "declared twice", 1, 26),
     ("interface T { a: string } enum T { B }", "declared twice", 1, 27),
-    ("type C<X> = X extends { at: infer U } ? U : 0; interface T { x: C<string[]> }", "is not worked out", 1, 23),
-    ("interface T { x: infer U }", "belongs after `extends`", 1, 18),
     ("interface T { x: typeof y }", "no values", 1, 25),
     ("const y = f(1); interface T { x: typeof y }", "worked out when the program runs", 1, 11),
     ("const f = () => 1; interface T { x: typeof f }", "a function is not a JSON value", 1, 11),
-    ("const f = () => { return 1 }; interface T { x: ReturnType<typeof f> }", "what this function returns", 1, 11),
-    ("class A { x: string } interface T { a: typeof A }", "a constructor is not a JSON value", 1, 1),
+    ("class A { x: string } interface T { a: typeof A }", "the type of a class itself", 1, 1),
+    ("type C<X> = X extends string ? 1 : 0; interface T { x: C<1> }", "conditional types are not evaluated", 1, 13),
+    ("interface T { x: infer U }", "`infer` is not evaluated", 1, 18),
+    ("const f = () => 1; interface T { x: ReturnType<typeof f> }", "ReturnType is not evaluated", 1, 37),
+    ("interface T { a: Uppercase<string> }", "Uppercase is not evaluated", 1, 18),
+    ("type T = { [K in 'a']: 1 };", "mapped types are not evaluated", 1, 10),
+    ("enum E { A = 1 << 2 } interface T { a: E }", "worked out when the program runs", 1, 14),
+    ("interface T { a: Extract<{ k: 1 } | { k: 2 }, { k: number }> }", "compared here if they are literals", 1, 47),
     ("interface T { a: keyof string[] }", "the keys of an array", 1, 24),
-    ("interface T { a: Uppercase<string> }", "evaluated for literals only", 1, 18),
     ("/** @minLength 2 */ type K = string; interface T { a: Record<K, 1> }", "only @pattern can constrain keys", 1, 55),
     ("interface T { a: (string | undefined)[] }", "no `undefined`", 1, 18),
     ("type T = { t: [...string[], number] };", "after the rest", 1, 29),
-    ("type T = { [K in 'a']: 1; b: 2 };", "no other members", 1, 27),
     ("interface T { [K in 'a']: 1 }", "cannot be a mapped type", 1, 15),
     ("type T = { a: const };", "a syntax error", 1, 13),
-    ("type T = { [K in 'a' as { x: K }]: 1 };", "a key is a string", 1, 18),
     ("type T = { a: string & { brand: 1 } };", "no JSON values", 1, 15),
     ("interface T { [Symbol.iterator]: number }", "not known before", 1, 15),
     ("enum E { A = f() } interface T { e: E }", "is not a literal", 1, 14),
@@ -375,20 +376,11 @@ def test_generated_calls_fit_the_declaration() -> None:
     assert not accepts('{"people": 2}')
 
 
-#: What conditional types need, whose results below are those of TypeScript 5.9.3.
+#: Declarations of which the types below are made; the results are those of TypeScript 5.9.3.
 DECIDED = """
 enum E { A = "a", B = "b" }
-enum F { A = "a" }
-enum N { X, Y, Z = 5 }
-interface P { x: number; y?: string }
-interface R { kind: E.A; v: number }
-interface S { kind: E.B }
-type D<T, U> = T extends U ? 1 : 0;
-type Keys<T> = { [K in keyof T]: K };
-const LIST = ["a", "b"] as const;
+interface P { x: number }
 const WIDE = { e: E.A };
-declare function twice(a: string): void;
-declare function twice(a: number): string;
 """
 
 
@@ -396,70 +388,20 @@ declare function twice(a: number): string;
     ("type_", "values"),
     [
         # Members of an enum are plain values too, but plain values are no members of an enum of strings.
-        ('"a" extends E ? 1 : 0', [0]),
-        ('E.A extends "a" ? 1 : 0', [1]),
-        ("E.A extends F ? 1 : 0", [0]),
-        ("0 extends N ? 1 : 0", [1]),
-        ("7 extends N ? 1 : 0", [0]),
-        ("number extends N ? 1 : 0", [1]),
         ('Exclude<"a" | "z", E>', ["a", "z"]),
         ('Exclude<E, "a">', ["b"]),
         ('Extract<E | "a" | "z", E>', ["a", "b"]),
+        ('Exclude<"a" | "b" | 1, string>', [1]),
+        ('Exclude<"a" | P | null, null | P>', ["a"]),
         ("keyof Omit<{ a: 1; b: 2 }, E.A>", ["a", "b"]),
         ("keyof Omit<Record<E, 1>, E.A>", ["b"]),
-        ("keyof { [E.A]: 1 } extends E ? 1 : 0", [1]),
         ("(typeof WIDE)['e']", ["a", "b"]),
-        # Arrays that may not be changed are no arrays that may.
-        ("typeof LIST extends (infer U)[] ? U : 0", [0]),
-        ("typeof LIST extends readonly (infer U)[] ? U : 0", ["a", "b"]),
-        ("ReadonlyArray<string> extends string[] ? 1 : 0", [0]),
-        ("Readonly<string[]> extends string[] ? 1 : 0", [0]),
-        ("string[] extends [] ? 1 : 0", [0]),
-        ("[1, any] extends string[] ? 1 : 0", [1]),
-        ("Keys<[1, 2]>[0]", ["0"]),
-        ('[string, "a", "b"] extends [string, ...string[], "b"] ? 1 : 0', [1]),
-        # Nothing in common with a type of which nothing is required is a mistake.
-        ("string[] extends { a?: string } ? 1 : 0", [0]),
-        ("object extends { a?: string } ? 1 : 0", [1]),
-        ("(() => void) extends { a?: string } ? 1 : 0", [0]),
-        # Index signatures.
-        ("string[] extends { (): void } ? 1 : 0", [0]),
-        ("string[] extends { [k: string]: any } ? 1 : 0", [1]),
-        ("P & { z: 1 } extends { [k: string]: unknown } ? 1 : 0", [0]),
-        # Functions.
-        ("(() => void) extends () => undefined ? 1 : 0", [0]),
-        ("{ (): void } extends () => void ? 1 : 0", [1]),
-        ("((a: string, b: number) => void) extends (a: string, b?: number) => void ? 1 : 0", [0]),
-        ("{ m(x: string): void } extends { m(x: string | number): void } ? 1 : 0", [1]),
-        ("{ m: (x: string) => void } extends { m: (x: string | number) => void } ? 1 : 0", [0]),
-        # Unions and intersections as TypeScript reduces them.
-        ('D<string | "a", "a">', [0]),
-        ("R & S extends string ? 1 : 0", [1]),
-        ("[1] & [1, 2] extends string ? 1 : 0", [1]),
     ],
 )
-def test_which_type_extends_which(type_: str, values: list[Any]) -> None:
-    """Conditional types take the branch that TypeScript's own checker takes."""
+def test_members_of_unions(type_: str, values: list[Any]) -> None:
+    """Members of unions of plain types are chosen as TypeScript's own checker chooses them."""
     schema: Any = schema_from_typescript(f"{DECIDED}export type T = {type_};", "T")
     body = schema["$defs"]["T"] if "$ref" in schema else schema
     while "$ref" in body:
         body = schema["$defs"][body["$ref"].removeprefix("#/$defs/")]
     assert body.get("enum", [body.get("const")]) == values
-
-
-@pytest.mark.parametrize(
-    "type_",
-    [
-        # Nobody knows what these parts are, so nothing is said of them, not even that they are the same.
-        "(string & { brand: 1 }) extends (number & { brand: 1 }) ? 1 : 0",
-        "Uppercase<string> extends Lowercase<string> ? 1 : 0",
-        "((string & { brand: 1 }) | 1) extends 1 ? 1 : 0",
-        "typeof twice extends (a: string) => void ? 1 : 0",
-    ],
-)
-def test_relations_that_are_not_worked_out(type_: str) -> None:
-    """A conditional type that cannot be decided is refused, with its line and column, and not guessed."""
-    with pytest.raises(UnsupportedSchemaError) as caught:
-        schema_from_typescript(f"{DECIDED}export type T = {type_};", "T")
-    assert caught.value.place.line is not None
-    assert caught.value.place.column is not None
