@@ -37,6 +37,11 @@
         ├── ToolTimeoutError            the tool took too long
         └── ParseError                  the text cannot be read as what it was to be
 
+Two kinds of them meet in work that requests share, as a compiled grammar. A *fault* of the input (a schema, grammar,
+vocabulary or limit) is the same for everyone who gives that input: it may be kept, handed to all who wait, and wrapped
+in another one that names the tool. Everything else (a `DecodingError`, or no memory, or an interrupt) belongs to one
+request or thread and never leaves it; whoever waits for the shared work goes on with it. See `is_fault`.
+
 Every error has a ``code`` (a stable slug), a ``place`` in the user's input, a ``hint`` that says what to do, and
 ``retryable``: True if the same request may succeed later. All errors can be pickled.
 """
@@ -302,6 +307,11 @@ class ToolTimeoutError(ToolCallError, TimeoutError, code="tool_timeout", retryab
 
 class ParseError(ToolCallError, ValueError, code="parse"):
     """The text cannot be read as what it was to be: JSON, a call."""
+
+
+def is_fault(error: BaseException) -> bool:
+    """Return True if an error is a fault of the input, which everyone who gives the same input meets."""
+    return isinstance(error, ToolGrammarError) and not isinstance(error, DecodingError)
 
 
 class SchemaWarning(UserWarning):

@@ -32,7 +32,7 @@ def parse(data: bytes) -> Any:
 
     Raises:
         RequestError: it is no JSON, or has more than `MAX_VALUES` values.
-        CancelledError: the request is over (see `core/basics/pauses.py`).
+        Ended: the request is over (see `core/basics/pauses.py`).
     """
     try:
         return json.loads(data, cls=json.JSONDecoder if is_small(data) else _Decoder, parse_constant=_no_constant)

@@ -101,7 +101,8 @@ class LazyAutomaton:
         self._detours = Detours(weakref.proxy(self))
 
     def __del__(self) -> None:
-        self.nodes.clear()
+        if hasattr(self, "nodes"):  # it was completed
+            self.nodes.clear()
 
     @property
     def is_full(self) -> bool:

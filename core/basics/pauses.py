@@ -4,6 +4,10 @@ A compiled function does not let other threads run until it returns or calls an 
 `pause` every few thousand steps: the stores of terms and nodes when they grow, and loops that add to neither. An error
 raised in a pause leaves the stores in a consistent state, as a `LimitError` at the same point does.
 
+Such an error belongs to the request, and says nothing of what is made for it: a schema, say, that others use too. So
+until it is back at the block of its request it is an `Ended`, which is no `Exception`: no ``except`` between the two
+takes it for a fault of the schema, wraps it, keeps it, or leaves something out because of it.
+
 Threads share the interpreter equally, so that a few expensive grammars would slow down many cheap ones. So the work of
 one request (`Account`) becomes *long* after `LONG_SECONDS` of processor time in expensive steps. Then it rests after
 each `TURN_SECONDS`, for `REST` times as long, while other threads do short work. Rests follow each other: all long work
@@ -42,6 +46,20 @@ _RECENT_SECONDS = 0.1
 _CHECK_SECONDS = 0.02
 
 
+class Ended(BaseException):
+    """The request of a block of `ended_by` is over: on its way from a pause to that block, which raises the error.
+
+    Args:
+        work: the work of the block.
+        error: what its check raised.
+    """
+
+    def __init__(self, work: _Work, error: Exception) -> None:
+        super().__init__(work, error)
+        self.work = work
+        self.error = error
+
+
 class Account:
     """Processor time of the work of one request, which different threads may do one after the other.
 
@@ -72,11 +90,17 @@ class _Work:
         self.is_long = self.is_long or self.account.used + now - self.begin > LONG_SECONDS
         work: _Work | None = self
         while work is not None:
-            work.check()
+            work.end_if_over()
             work = work.outer
         if HAS_GIL and self.is_long and now - self.rested > TURN_SECONDS:
-            _rests.rest(REST * (now - self.rested), self.check)
+            _rests.rest(REST * (now - self.rested), self.end_if_over)
             self.rested = time.thread_time()
+
+    def end_if_over(self) -> None:
+        try:
+            self.check()
+        except Exception as error:
+            raise Ended(self, error) from None
 
     def end(self) -> None:
         self.account.used += max(time.thread_time() - self.begin - STEP_SECONDS, 0.0)
@@ -136,7 +160,7 @@ def pause() -> None:
     """Let other threads run; long work rests.
 
     Raises:
-        CancelledError: the request of the work is over (see `ended_by`).
+        Ended: the request of the work is over; the block of `ended_by` raises its error.
     """
     work = _work.get()
     if work is not None:
@@ -162,6 +186,10 @@ def ended_by(check: Callable[[], object], account: Account | None = None) -> Ite
     token = _work.set(work)
     try:
         yield
+    except Ended as ended:
+        if ended.work is not work:  # of a block around it
+            raise
+        raise ended.error from None
     finally:
         _work.reset(token)
         work.end()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
+from ..basics.pauses import Ended
 from ..conversation.events import ChoiceMade
 from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError, GenerationTimeoutError
 from ..masks.bits import flags
@@ -216,16 +217,18 @@ class Decoding:
         DecodingError."""
         try:
             yield from self._steps()
-        except GenerationTimeoutError:
-            raise
-        except (Unanswered, CancelledError) as error:  # while waiting for logits, or in long work
-            if isinstance(error, Unanswered) and self.reason != "cancelled":
+        except Ended as ended:  # in long work
+            if not isinstance(ended.error, CancelledError) or isinstance(ended.error, GenerationTimeoutError):
+                raise
+            self.reason = "cancelled"
+            self._write_emitted()
+        except Unanswered:  # while waiting for logits
+            if self.reason != "cancelled":
                 size = self.backend.vocabulary.size
                 raise DecodingError(
                     f"the model gave logits of shape None for {size} tokens",
                     hint="use the vocabulary of this very model",
                 ) from None
-            self.reason = "cancelled"
             self._write_emitted()
 
     def _steps(self) -> Steps:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Union
 
-from ..basics.pauses import ended_by, is_long
+from ..basics.pauses import Ended, ended_by, is_long
 from ..errors import ModelError
 from .backend import BatchBackend, Session
 from .driver import ForwardLock, Item, Released, look_ahead
@@ -104,6 +104,8 @@ class _Request:
                     self.emit(item)
         except StopIteration:
             self.end(None)
+        except Ended as ended:  # of the block around this step
+            self.end(ended.error)
         except BaseException as error:  # passed to the caller
             self.end(error)
         return False

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import marshal
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ..basics.logs import logger_of
-from ..errors import GrammarError
+from ..basics.pauses import pause
+from ..errors import GrammarError, is_fault
 from ..masks.mask_engine import SharedEngine
 from .grammar import Grammar
 
@@ -33,6 +35,9 @@ MAX_BYTES = 256 * 2**20
 
 #: Bytes counted for an entry whose store is shared; the store is counted once for all of them.
 THIN_BYTES = 6_000
+
+#: Number of seconds between two pauses of a thread that waits for another one's constraint.
+PAUSE_SECONDS = 0.02
 
 #: Number of other entries measured at each request: entries grow while texts are written.
 _ROUND = 4
@@ -156,8 +161,8 @@ class ConstraintCache:
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _get(self, like: Hashable, vocabulary: Vocabulary, make: Callable[[], Grammar]) -> Constraint:
-        """Return the constraint of a key, made once: other threads that ask meanwhile wait for it. An error of ``make``
-        is raised to the first only; the next thread tries again."""
+        """Return the constraint of a key, made once: other threads that ask meanwhile wait for it, with pauses. All
+        raise a fault of the input; after any other error one of them goes on with the work."""
         key = like, vocabulary.content_hash
         while True:
             with self._lock:
@@ -173,6 +178,11 @@ class ConstraintCache:
                     mine = self._making[key] = Future()
                     break
                 self._hits += 1
+            while not wait([under_way], PAUSE_SECONDS).done:
+                pause()
+            fault = under_way.exception()
+            if fault is not None:
+                raise copy.copy(fault)  # each thread adds to the traceback of its own
             made = under_way.result()
             if made is not None:
                 return made
@@ -185,10 +195,10 @@ class ConstraintCache:
         except BaseException as error:
             with self._lock:
                 del self._making[key]
-            if isinstance(error, Exception):
+            if is_fault(error):
                 mine.set_exception(error)
             else:
-                mine.set_result(None)  # this thread was interrupted: those who wait do it themselves
+                mine.set_result(None)
             raise
         with self._lock:
             del self._making[key]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
 from toolgrammar.core.conversation import Event, TextDelta, ToolCall
-from toolgrammar.core.errors import DecodingError, ToolGrammarError
+from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.repair import Edit
 
@@ -80,8 +80,6 @@ class Spelling(ABC):
     def _writes(self, turn: TurnSpec) -> bool:
         try:
             self.calls(turn)
-        except DecodingError:  # the request is over: that says nothing of the tools
-            raise
         except ToolGrammarError:
             return False
         return True

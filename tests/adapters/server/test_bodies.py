@@ -74,5 +74,5 @@ def test_a_long_body_is_parsed_between_pauses() -> None:
         if pauses == 50:
             raise CancelledError("over")
 
-    with ended_by(check), pytest.raises(CancelledError):
+    with pytest.raises(CancelledError), ended_by(check):
         bodies.parse(json.dumps([{}] * MANY).encode())
