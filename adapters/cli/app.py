@@ -1,8 +1,7 @@
-"""The program: its commands, its version, and errors as one line."""
+"""The program: its commands and its version."""
 
 from __future__ import annotations
 
-import sys
 from importlib.metadata import version
 from typing import Annotated
 
@@ -17,14 +16,18 @@ from .doctor import doctor
 from .match import match
 from .model import app as model
 from .models import models
-from .output import complain, located
 from .probe import probe
 from .repair import repair
 from .sample import sample
 from .serve import serve
 from .vllm import PASSED_ON, vllm
 
-app = typer.Typer(cls=Group, no_args_is_help=True, help="Exact constrained generation of tool calls.")
+app = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    help="Exact constrained generation of tool calls.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _version(wanted: bool) -> None:
@@ -38,6 +41,7 @@ def _root(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None:
     """Exact constrained generation of tool calls."""
 
@@ -55,14 +59,3 @@ add(app, doctor)
 add(app, probe)
 add(app, serve)
 add(app, vllm, context_settings=PASSED_ON)
-
-
-def main() -> None:
-    """The console script: errors of ours are one line and a hint, never a traceback."""
-    from toolgrammar.core import ToolGrammarError
-
-    try:
-        app()
-    except ToolGrammarError as error:
-        complain(located(error), error.hint)
-        sys.exit(2)

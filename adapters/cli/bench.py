@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import AsJson, fail, print_json
+from .output import AsJson, fail, print_json, working
 from .output import console as make_console
 from .source import Source, load
 
@@ -96,7 +96,7 @@ def bench(
     for source in sources:
         source.require_schema("the engines are compared on")
     given = None if instances is None else _values(instances)
-    with load_model(model) as loaded:
+    with working(f"loading {model}"), load_model(model) as loaded:
         vocabulary, encode = loaded.vocabulary, loaded.encode
     names = [name for name in ENGINES if name not in PACKAGES or find_spec(PACKAGES[name]) is not None]
     results: dict[str, dict[str, Score]] = {source.name: {} for source in sources}
@@ -104,12 +104,15 @@ def bench(
     console = make_console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(names) * len(sources))
-        texts = [_texts(source, given, count, seed) for source in sources]
+        texts = []
+        for source in sources:
+            progress.update(task, description=f"texts of {source.name}")
+            texts.append(_texts(source, given, count, seed))
         for name in names:
-            progress.update(task, description=name)
             engine = ENGINES[name](vocabulary, encode)
             versions[name] = engine.version
             for source, (valid, invalid) in zip(sources, texts, strict=True):
+                progress.update(task, description=f"{name}: {source.name}")
                 results[source.name][name] = score(engine, source.document, valid, invalid, encode)
                 progress.advance(task)
     missing = [name for name in ENGINES if name not in names]
@@ -134,7 +137,8 @@ def score(engine: Any, schema: Any, valid: Sequence[str], invalid: Sequence[str]
     try:
         compiled = engine.compile(schema)
     except Exception as error:  # whatever an engine raises where it refuses a schema
-        return Score(error=(str(error).splitlines() or [type(error).__name__])[0][:100])
+        said = getattr(error, "message", None) or str(error)
+        return Score(error=(said.splitlines() or [type(error).__name__])[0][:100])
     result = Score(compile_ms=(time.perf_counter() - begin) * 1e3)
     taken = [[_takes(engine, compiled, encode(text), result.masks_us) for text in texts] for texts in (valid, invalid)]
     result.valid, result.invalid = ((sum(takes), len(takes)) for takes in taken)
@@ -214,7 +218,8 @@ def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabu
     for source, scores in results.items():
         table = Table(title=f"{source} ({vocabulary})", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("engine", no_wrap=True)
-        for heading in ("compile ms", "mask µs: mean", "p50", "p99", "worst", "valid taken", "invalid taken"):
+        headings = ("compile\nms", "mask µs\nmean", "\np50", "\np99", "\nworst", "valid\ntaken", "invalid\ntaken")
+        for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
         for name, scored in scores.items():
             row = scored.to_dict()

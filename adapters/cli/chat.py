@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import AsJson, fail, located, traced, writable, write_trace
+from .output import AsJson, fail, located, print_text, traced, writable, write_trace
 from .output import console as make_console
 from .source import executed, read_json
 
@@ -193,7 +193,7 @@ class _Talk:
                 plain["tool_calls"] = calls
             if message.role == "tool":
                 plain |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
-            typer.echo(json.dumps(plain, ensure_ascii=False, default=str))
+            print_text(json.dumps(plain, ensure_ascii=False, default=str))
 
 
 def _can_ask() -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import AsJson, in_words_of_the_shell, print_json, writable, write_page
+from .output import AsJson, in_words_of_the_shell, print_json, working, writable, write_page
 from .output import console as make_console
 from .report import Report, report_of
 from .source import SchemaArgument, load
@@ -39,7 +39,8 @@ def check(
     from rich.text import Text
 
     source = load(schema)
-    report = report_of(source, seed)
+    with working(f"checking {source.name}"):
+        report = report_of(source, seed)
     if html is not None:
         from .check_page import check_page
 

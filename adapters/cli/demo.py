@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from .model import pulled
 from .output import console as make_console
-from .output import traced, writable, write_trace
+from .output import traced, working, writable, write_trace
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +61,9 @@ def demo(
     except ModelError as error:
         console.print(Text(f"{error.message}\n{error.hint}\nThe embedded model takes its place.\n", "yellow"))
         model = "embedded"
-    with load_model(model) as loaded:
+    with working(f"loading {model}"):
+        opened = load_model(model)
+    with opened as loaded:
         embedded = loaded.backend if isinstance(loaded, LocalModel) else None
         embedded = embedded if isinstance(embedded, EmbeddedBackend) else None
         is_noise = embedded is not None and not embedded.trained
@@ -134,7 +137,10 @@ def _show_call(
     from toolgrammar.core import CallEnd, Finish, Message, TokenWritten
 
     call = None
-    for event in model.stream(prompt, params):
+    events = model.stream(prompt, params)
+    with working("reading the request"):
+        first = next(events)
+    for event in chain([first], events):
         if isinstance(event, TokenWritten):
             text = event.data.decode("utf-8", "replace")
             # Readable without colour too: what the model chose stands in guillemets.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import AsJson, fail, print_json
+from .output import AsJson, fail, print_json, working
 from .output import console as make_console
 from .source import FileOption, SchemaArgument, Source, TextArgument, load, text_of
 
@@ -44,9 +44,10 @@ def match(
     written = text_of(schema, text, file)
     source = load(schema)
     options: Any = {"whitespace": whitespace, "property_order": order}
-    match = match_text(source.grammar(**options), written)
-    wrong, valid = _validity(source, written)
-    others = {} if match.matches or not valid else _matching_options(source, written, options)
+    with working(f"comparing with {source.name}"):
+        match = match_text(source.grammar(**options), written)
+        wrong, valid = _validity(source, written)
+        others = {} if match.matches or not valid else _matching_options(source, written, options)
     line = written.count("\n", 0, match.size) + 1
     column = match.size - written.rfind("\n", 0, match.size)
     if as_json:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -17,6 +20,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from toolgrammar.core import Model, ToolGrammarError, Trace
+
+#: Exit code of a wrong request, and of an error that the library raises on purpose.
+EXIT_USAGE = 2
+
+#: Seconds of silence after which a command says what it does.
+PATIENCE = 2.0
+
+_STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 #: The option that every command has.
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -29,9 +40,33 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, soft_wrap=True)
 
 
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say on standard error what is done, in a terminal, if it takes longer than `PATIENCE`."""
+    to = console(stderr=True)
+    if not to.is_terminal:
+        yield
+        return
+    status = to.status(f"[dim]{what.replace('[', chr(92) + '[')}")
+    timer = threading.Timer(PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
+
+
+def print_text(text: str) -> None:
+    """Print a text that programs read, as it is."""
+    print(text, flush=True)
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    print_text(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 #: What a hint says to somebody who writes Python, and what to say at the shell.
@@ -41,6 +76,7 @@ _WORDS = (
     (re.compile(r" with on_unsupported='validate'"), " (in Python: on_unsupported='validate')"),
     (re.compile(r"\bproperty_order=[\"'](\w+)[\"']"), r"--order \1"),
     (re.compile(r"\b(whitespace|tool_choice)=[\"'](\w+)[\"']"), lambda found: f"{_option(found[1])} {found[2]}"),
+    (re.compile(r",? or None$"), ""),
     (re.compile(r"\b(invent)=True"), lambda found: _option(found[1])),
     (re.compile(r"\b(max_tokens|tool_choice)\b"), lambda found: _option(found[1])),
 )
@@ -62,20 +98,26 @@ def located(error: ToolGrammarError) -> str:
     return f"{error.message} ({error.place})" if str(error.place) else error.message
 
 
-def complain(message: str, hint: str | None = None) -> None:
-    """Print an error as one line, and a hint."""
+def complain(message: str, hint: str | None = None, level: Literal["error", "warning"] = "error") -> None:
+    """Print an error or a warning as one line, and a hint."""
     from rich.text import Text
 
     message, hint = in_words_of_the_shell(message), hint and in_words_of_the_shell(hint)
-    console(stderr=True).print(
-        Text.assemble(("error    ", "bold red"), message, (f"\n    {hint}" if hint else "", "dim"))
-    )
+    with suppress(OSError):  # a full disk, or nobody who reads: the exit code says the rest
+        console(stderr=True).print(
+            Text.assemble((f"{level:9}", _STYLES[level]), message, (f"\n    {hint}" if hint else "", "dim"))
+        )
 
 
 def fail(message: str, hint: str | None = None) -> NoReturn:
-    """End with one line, a hint, and exit code 2."""
+    """End with one line, a hint, and `EXIT_USAGE`."""
     complain(message, hint)
-    raise typer.Exit(2)
+    raise typer.Exit(EXIT_USAGE)
+
+
+def ended(error: SystemExit) -> str:
+    """Return the call of ``sys.exit`` that an exception came from."""
+    return f"sys.exit({'' if error.code is None else repr(error.code)})"
 
 
 def writable(path: Path | None) -> Path | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .output import AsJson, fail, print_json
+from .output import AsJson, fail, print_json, working
 from .output import console as make_console
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def probe(
         fail(f"{url!r} is not a URL of a server", "give http://HOST:PORT/v1, without the name of the model")
     address = parse_address(f"probe@{url}", None, version="v1")
     headers, secrets = headers_of(api_key, None, ChatCompletions.key_headers)
-    report = Prober(address.base_url, model, headers, secrets, seconds).run()
+    with working(f"asking {url}"):
+        report = Prober(address.base_url, model, headers, secrets, seconds).run()
     if as_json:
         print_json(report.to_json())
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .output import AsJson, complain, print_json
+from .output import AsJson, complain, print_json, print_text, working
 from .output import console as make_console
 from .source import FileOption, SchemaArgument, TextArgument, load, text_of
 
@@ -37,20 +37,21 @@ def repair(
     written = text_of(schema, text, file)
     source = load(schema)
     try:
-        if tool_format is None:
-            grammar = source.grammar(whitespace="flexible", property_order="any")
-            repaired = repair_text(written, grammar, invent=invent, seconds=seconds)
-        else:
-            source.require_schema("--format needs tools, or")
-            tools = ToolSet.from_any(source.schema)
-            repaired = tools.repair(written, tool_format, invent=invent, seconds=seconds)[1]
+        with working(f"searching in {source.name}"):
+            if tool_format is None:
+                grammar = source.grammar(whitespace="flexible", property_order="any")
+                repaired = repair_text(written, grammar, invent=invent, seconds=seconds)
+            else:
+                source.require_schema("--format needs tools, or")
+                tools = ToolSet.from_any(source.schema)
+                repaired = tools.repair(written, tool_format, invent=invent, seconds=seconds)[1]
     except ParseError as error:
         complain(error.message, error.hint)
         raise typer.Exit(1) from None
     if as_json:
         print_json(asdict(repaired))
         return
-    typer.echo(repaired.text)
+    print_text(repaired.text)
     notes = make_console(stderr=True)
     for edit in repaired.edits:
         line = written.count("\n", 0, edit.start) + 1

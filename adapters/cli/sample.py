@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
-from .output import AsJson, print_json
+from .output import AsJson, print_json, print_text, working
 from .samples import samples_of
 from .source import SchemaArgument, load
 
@@ -25,8 +27,9 @@ def sample(
     Exit code: 0 done, 2 the schema cannot be read or enforced.
     """
     texts = samples_of(load(schema), count, seed, length)
-    if as_json:
-        print_json({"seed": seed, "samples": texts})
-    else:
-        for text in texts:
-            typer.echo(text)
+    with working(f"drawing outputs of {schema}") if as_json or not sys.stdout.isatty() else nullcontext():
+        if as_json:
+            print_json({"seed": seed, "samples": list(texts)})
+        else:
+            for text in texts:
+                print_text(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ ATTEMPTS = 3
 MAX_SIZE = 200_000
 
 
-def samples_of(source: Source, count: int, seed: int, length: int | None = None) -> list[str]:
-    """Return random outputs; equal seeds give equal outputs.
+def samples_of(source: Source, count: int, seed: int, length: int | None = None) -> Iterator[str]:
+    """Yield random outputs, each as soon as it is drawn; equal seeds give equal outputs.
 
     Args:
         source: the schema, or the grammar.
@@ -40,7 +41,6 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
     length = LENGTH if length is None else length
     text = "" if source.given is not None else json.dumps(source.document, default=str)
     unsatisfiable = _unsatisfiable(source) if 0 < len(text) < MAX_SIZE else []
-    found = []
     for _ in range(count):
         for _ in range(ATTEMPTS if 0 < len(text) < MAX_SIZE else 0):
             try:
@@ -54,8 +54,7 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
                 break
         else:
             sample = random_text(grammar, draw, length)
-        found.append(sample)
-    return found
+        yield sample
 
 
 def _unsatisfiable(source: Source) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import inspect
 import json
@@ -154,9 +155,16 @@ def _require_port(host: str, port: int) -> None:
                 if os.name == "posix":  # as asyncio does: elsewhere the option means that others may share the port
                     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 probe.bind(address)
-    except (OSError, OverflowError) as error:
+    except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
-        fail(f"cannot listen at {host}:{port}: {why}", "another process may have the port: give another --port")
+        number = getattr(error, "errno", None)
+        if number == errno.EADDRINUSE:
+            hint = "another process has the port: give another --port"
+        elif number == errno.EACCES:
+            hint = "only administrators may take this port: give another --port, for example 8000"
+        else:
+            hint = "give an address of this machine: --host 127.0.0.1, or 0.0.0.0 for all of them"
+        fail(f"cannot listen at {host}:{port}: {why}", hint)
 
 
 def _run(app: Any, host: str, port: int, grace: int, seconds: float, announce: Callable[[str], None]) -> None:

@@ -6,6 +6,8 @@ import importlib
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .output import fail
+from .output import ended, fail
 
 if TYPE_CHECKING:
     from toolgrammar.core import Grammar, ToolGrammarError
@@ -30,14 +32,20 @@ SYNTAXES = {".lark": "lark", ".gbnf": "gbnf", ".ebnf": "ebnf"}
 #: A text of GBNF or Lark, which is no JSON: the rule with which texts begin.
 _GRAMMAR = re.compile(r"^(?:root\s*::=|start\s*:)", re.MULTILINE)
 
+#: An object of a module.
+_OBJECT = re.compile(r"\w+(?:\.\w+)*:\w+(?:\.\w+)*")
+
+#: Endings of files that hold no grammar, whatever their lines look like.
+_NO_GRAMMAR = (".json", ".yaml", ".yml")
+
 #: The argument of every command that takes a schema.
 SchemaArgument = Annotated[
     str,
     typer.Argument(
         metavar="SCHEMA",
-        help="A file with a JSON Schema, or with a grammar (.lark, .gbnf, .ebnf, output of Grammar.dumps); - is "
-        "standard input; module:object is a Pydantic class, a function, a dict or a Grammar of a Python module, which "
-        "is imported.",
+        help="A file with a JSON Schema, or with a grammar (.lark, .gbnf, .ebnf, output of Grammar.dumps), or the "
+        "text itself; - is standard input; module:object is a Pydantic class, a function, a dict or a Grammar of a "
+        "Python module, which is imported.",
     ),
 ]
 
@@ -87,7 +95,7 @@ class Source:
         """The JSON Schema itself, that of a class included."""
         from toolgrammar.core.generation.plan import schema_of
 
-        return schema_of(self.schema)
+        return None if self.schema is None else schema_of(self.schema)  # null is no schema, where None is any value
 
     @cached_property
     def _starts(self) -> dict[str, int]:
@@ -131,29 +139,49 @@ class Source:
         return f"{line}: " * bool(line) + f"{problem.place.pointer or '(root)'} {problem.place.keyword or ''}".rstrip()
 
 
+#: How to name a schema.
+_NAMES = "give a file with a JSON Schema, its text, - for standard input, or module:object"
+
+
 def load(name: str) -> Source:
     """Return the schema that a user names; what cannot be read ends the command with one line."""
-    if name != "-" and ":" in name and not Path(name).exists():
-        return _source(name, _imported(name))
-    try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        fail(
-            f"{name} cannot be read: {error.strerror}",
-            "give a file with a JSON Schema, - for standard input, or module:object",
-        )
-    except ValueError as error:
-        fail(f"{name} is not UTF-8: {error}", "save the file as UTF-8")
-    syntax = SYNTAXES.get(Path(name).suffix)
-    if syntax is not None:
-        return Source(name, None, text, {"syntax": syntax, "definition": text})
-    if Path(name).suffix == ".py":
-        path = Path(name).with_suffix("")
-        module = path.name if path.is_absolute() else ".".join(path.parts)
+    path = Path(name)
+    if name != "-" and not _exists(path):
+        if name.lstrip()[:1] == "{" or _GRAMMAR.search(name):
+            return _read("the argument", name)
+        if _OBJECT.fullmatch(name):
+            return _source(name, _imported(name))
+    if path.suffix == ".py":
+        module = path.stem if path.is_absolute() else ".".join(path.with_suffix("").parts)
         fail(f"{name} is a file of Python, not of JSON", f"name an object in it: {module}:NAME")
-    if name == "-" and _GRAMMAR.search(text):
+    shown = "standard input" if name == "-" else name or "an empty name"
+    try:
+        text = sys.stdin.read() if name == "-" else path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        is_url = name.startswith(("http://", "https://"))
+        hint = f"nothing is fetched; give its text to standard input: curl -s {name} | toolgrammar COMMAND -"
+        fail(f"{shown} cannot be read: {error.strerror}", hint if is_url else _NAMES)
+    except ValueError as error:
+        fail(f"{shown} is not UTF-8: {error}", "save the file as UTF-8")
+    return _read(shown, text, path.suffix)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # too long for a name
+        return False
+
+
+def _read(name: str, text: str, suffix: str = "") -> Source:
+    """Return the schema or grammar of a text; ``name`` is for messages."""
+    if not text.strip():
+        fail(f"{name} is empty", "a schema that allows every value is {}")
+    if suffix in SYNTAXES:
+        return Source(name, None, text, {"syntax": SYNTAXES[suffix], "definition": text})
+    if suffix not in _NO_GRAMMAR and _GRAMMAR.search(text):
         return Source(name, None, text, text)
-    return _source(name, read_json(name, text, "check the file with a JSON editor"), text)
+    return _source(name, read_json(name, text, "check the text with a JSON editor"), text)
 
 
 def _source(name: str, value: Any, text: str | None = None) -> Source:
@@ -219,19 +247,21 @@ def _meant(error: json.JSONDecodeError) -> str | None:
 def _imported(name: str) -> Any:
     """Return the schema of an object of a module; the module is imported, also from the working directory."""
     module_name, _, path = name.partition(":")
+    example = "give module:object, for example myapp.models:Order"
     sys.path.insert(0, str(Path.cwd()))
     try:
-        value: Any = importlib.import_module(module_name)
-        for step in path.split("."):
-            value = getattr(value, step)
-    except ImportError as error:
-        fail(f"{module_name} cannot be imported: {error}", "give module:object, for example myapp.models:Order")
-    except AttributeError as error:
-        fail(f"{name} does not exist: {error}", "give module:object, for example myapp.models:Order")
-    except Exception as error:
-        found = find_spec(module_name)
-        line = line_of(error, Path(found.origin)) if found is not None and found.origin else ""
-        fail(f"{module_name}{line} cannot be executed: {type(error).__name__}: {error}", "correct the module")
+        with _executing(module_name, lambda: _file_of(module_name)):
+            try:
+                value: Any = importlib.import_module(module_name)
+            except ModuleNotFoundError as error:
+                if not error.name or not f"{module_name}.".startswith(f"{error.name}."):
+                    raise  # the module is there, but one that it imports is not
+                fail(f"{module_name} cannot be imported: {error}", example)
+            try:
+                for step in path.split("."):
+                    value = getattr(value, step)
+            except AttributeError as error:
+                fail(f"{name} does not exist: {error}", example)
     finally:
         sys.path.pop(0)
     from toolgrammar.core import Grammar
@@ -252,7 +282,40 @@ def _imported(name: str) -> Any:
     return schema_of(value)
 
 
-def line_of(error: Exception, path: Path) -> str:
+def _file_of(module_name: str) -> Path | None:
+    """Return the file of a module; None if there is none."""
+    try:
+        found = find_spec(module_name)
+    except (ImportError, ValueError):
+        return None
+    return None if found is None or not found.origin else Path(found.origin)
+
+
+@contextmanager
+def _executing(name: str, file: Callable[[], Path | None]) -> Iterator[None]:
+    """Execute code of the user: what it prints is not our output, and what it raises ends the command with one line.
+
+    Args:
+        name: as the user named it.
+        file: returns the file that is executed.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except typer.Exit:
+        raise
+    except (Exception, SystemExit) as error:
+        path = file()
+        line = "" if path is None else line_of(error, path)
+        if isinstance(error, SystemExit):
+            hint = "let it run its program only as a script: if __name__ == '__main__'"
+            fail(f"{name}{line} ended the process by {ended(error)}", hint)
+        missing = isinstance(error, ModuleNotFoundError) and error.name
+        hint = f"install the package of {missing}, or correct the import" if missing else "correct the file"
+        fail(f"{name}{line} cannot be executed: {type(error).__name__}: {error}", hint)
+
+
+def line_of(error: BaseException, path: Path) -> str:
     """Return the last line of a Python file on the way to an error, as ``, line N``; empty if it is not on it."""
     path = path.resolve()
     if isinstance(error, SyntaxError) and error.lineno is not None and Path(error.filename or "").resolve() == path:
@@ -269,9 +332,8 @@ def executed(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[path.stem] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        fail(f"{path}{line_of(error, path)} cannot be executed: {type(error).__name__}: {error}", "correct the file")
+        with _executing(str(path), lambda: path):
+            spec.loader.exec_module(module)
     finally:
         sys.path.pop(0)
     return module

@@ -20,6 +20,7 @@ from ..errors import (
 from ..language.nodes import Nodes
 from .check.problems import DynamicReferences, problems
 from .check.unsatisfiable import MAX_SECONDS, contradictions, unsatisfiable
+from .keywords.shapes import json_name
 from .lower.lowering import Lowering
 from .lower.nested_arguments import Reading
 from .normal.inhabited import Inhabited
@@ -285,7 +286,7 @@ def _read(schema: Any, options: SchemaOptions) -> _Read:
     """Read and check a schema. One with live values has its members in order: a callable reads those before its own."""
     if not isinstance(schema, (dict, bool, Mapping)):
         raise InvalidSchemaError(
-            f"a schema must be an object or a boolean, not {type(schema).__name__}",
+            f"a schema must be an object or a boolean, not {json_name(schema)}",
             hint=_meant(schema),
             place=Place(pointer=""),
         )

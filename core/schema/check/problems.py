@@ -22,7 +22,7 @@ from ..keywords.any_value import are_of_different_types
 from ..keywords.other import REPLACED
 from ..keywords.refusals import unsupported
 from ..keywords.row import Check, Join, Keyword, Steps
-from ..keywords.shapes import CHECKS
+from ..keywords.shapes import CHECKS, json_name
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser, too_deep
 from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Draft, Role, Shape, keywords, subschemas
 from ..read.located import Located, SignedSchema
@@ -200,7 +200,7 @@ class _Pass:
         """Check a subschema, and note its own subschemas; False if its alternatives cannot be expanded."""
         schema = located.schema
         if type(schema) is not dict and not isinstance(schema, Mapping):
-            message = f"a schema must be an object or a boolean, not {type(schema).__name__}"
+            message = f"a schema must be an object or a boolean, not {json_name(schema)}"
             hint = "see https://json-schema.org/draft/2020-12/json-schema-core section 4.3"
             error = InvalidSchemaError(message, hint=hint, place=Place(pointer=located.pointer))
             self.found.append((located, error))

@@ -31,8 +31,12 @@ _JSON_TYPES = (
 
 def misfit(check: Check, located: Located, keyword: str, value: Any, wanted: str, hint: str | None = None) -> None:
     """Note a value of a type that the keyword never has; ``wanted`` says which type it has."""
-    found = next((name for types, name in _JSON_TYPES if isinstance(value, types)), type(value).__name__)
-    check.invalid(located, keyword, f"{keyword} must be {wanted}, not {found}", hint)
+    check.invalid(located, keyword, f"{keyword} must be {wanted}, not {json_name(value)}", hint)
+
+
+def json_name(value: Any) -> str:
+    """Return the JSON type of a value with its article, or the name of its Python type if it has none."""
+    return next((name for types, name in _JSON_TYPES if isinstance(value, types)), type(value).__name__)
 
 
 def are_names(values: Iterable[object]) -> bool:
