@@ -145,7 +145,7 @@ def decisions_table(result: Result) -> str:
 
 
 def matrix(result: Result) -> str:
-    """The rows of `.ci/matrix`: versions, tests and days."""
+    """The recorded environments: versions, tests and days."""
     pythons = sorted({row["python"] for row in result["rows"].values()})
     rows = [
         (f"`{name}`", row["package"], row["passed"], row["failed"], row["skipped"], row["date"])

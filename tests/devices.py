@@ -1,4 +1,4 @@
-"""The torch device of models and masks in the tests: ``TOOLGRAMMAR_TEST_DEVICE=cuda`` runs them there (``.ci/cuda``)."""
+"""The torch device of models and masks in the tests: ``TOOLGRAMMAR_TEST_DEVICE=cuda`` runs them there (``nox -s cuda``)."""
 
 from __future__ import annotations
 

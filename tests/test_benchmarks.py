@@ -96,14 +96,16 @@ def test_every_kept_result_is_shown(bench: Any) -> None:
 
 
 def test_every_row_of_the_matrix_has_a_result(bench: Any) -> None:
-    """A row of `.ci/matrix` that has never run is not shown as tested, and no row is shown that is gone."""
-    shown = runpy.run_path(str(ROOT / ".ci" / "matrix"), run_name="matrix")
-    rows = (
-        {f"{name}-{end}" for name in shown["FRAMEWORKS"] for end in ("lowest", "highest")}
-        | set(shown["EXAMPLES"])
-        | set(shown["NODE"])
-    )
-    assert set(bench("report").kept("matrix")["rows"]) == rows
+    """A recorded environment that has never run is not shown as tested, and no row is shown that is gone."""
+    tables = runpy.run_path(str(ROOT / "tests" / "environments.py"), run_name="environments")
+    assert set(bench("report").kept("matrix")["rows"]) == set(tables["MATRIX"])
+
+
+def test_environments_have_their_tests() -> None:
+    """Each pattern of files of an environment matches one."""
+    tables = runpy.run_path(str(ROOT / "tests" / "environments.py"), run_name="environments")
+    for row in tables["ENVIRONMENTS"].values():
+        assert tables["files_of"](row.tests)
 
 
 def test_results_name_no_place_of_the_machine(bench: Any) -> None:

@@ -1,6 +1,6 @@
 """Frameworks and SDKs do a task of two tools and one object over a server on this machine, whole and streamed.
 
-Each runs where it is installed; `.ci/matrix` gives each an environment with its newest version.
+Each runs where it is installed; `nox` gives each an environment with its newest version.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ NEEDS = {
 # What examples import.
 HELPERS = {"local_server.py"}
 
-# Examples that need a whole engine: `.ci/engines` runs them (`tests/adapters/vllm/test_engine_examples.py`).
+# Examples that need a whole engine: `nox -s engines` runs them (`tests/adapters/vllm/test_engine_examples.py`).
 ENGINES = {"sglang_offline.py", "vllm_offline.py", "ray_serve_llm.py", "ray_data_llm.py"}
 
 

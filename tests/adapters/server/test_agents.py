@@ -1,4 +1,4 @@
-"""Requests of real coding agents, recorded by `.ci/agents`: each is answered with the call that the model wants to make."""
+"""Requests of real coding agents, recorded by `nox -s agents`: each is answered with the call that the model wants to make."""
 
 from __future__ import annotations
 

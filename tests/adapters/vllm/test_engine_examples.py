@@ -1,7 +1,7 @@
 """The examples of whole engines: vLLM alone, and Ray Serve LLM and Ray Data LLM on a Ray of this machine, whose workers
 find the plug-in.
 
-Start-up takes one to two minutes each; `.ci/engines` runs this.
+Start-up takes one to two minutes each; `nox -s engines` runs this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+pytest.importorskip("vllm", reason="vLLM is not installed: nox -s engines runs these tests where it is")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

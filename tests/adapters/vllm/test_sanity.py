@@ -1,6 +1,6 @@
 """vLLM with the plug-in and no drafts: what it samples without a grammar is what the model says, and is kept.
 
-Start-up takes one to two minutes; `.ci/newest` and `.ci/engines` run this. The model is SmolLM2 where it can be had, else
+Start-up takes one to two minutes; `nox -s engines` runs this. The model is SmolLM2 where it can be had, else
 one of noise.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+pytest.importorskip("vllm", reason="vLLM is not installed: nox -s engines runs these tests where it is")
 
 from toolgrammar.adapters.vllm import start
 from toolgrammar.core import ModelError

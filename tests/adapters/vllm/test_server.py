@@ -1,6 +1,6 @@
 """vLLM's own OpenAI server with the plug-in, on a model of noise: asked by OpenAI's SDK and by our ``vllm:`` address.
 
-Start-up takes one to two minutes; `.ci/engines` runs this.
+Start-up takes one to two minutes; `nox -s engines` runs this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import httpx
 import jsonschema
 import pytest
 
-pytest.importorskip("vllm", reason="vLLM is not installed: .ci/engines runs these tests where it is")
+pytest.importorskip("vllm", reason="vLLM is not installed: nox -s engines runs these tests where it is")
 
 from toolgrammar.core import ArgumentsDelta, BudgetError, Grammar, load_model
 from toolgrammar.tools import ToolSet

@@ -3,7 +3,7 @@
     python -m tests.core.schema.sweep [--first SEED] [--seconds SECONDS] [--schemas NUMBER] [--workers NUMBER]
 
 Faults are told as they are found, and each minute how far it is; the last line says what was judged. The exit status is
-1 if there are faults, too many refusals, or a process that died (its seed is told). ``.ci/sanitize`` runs it on modules
+1 if there are faults, too many refusals, or a process that died (its seed is told). ``nox -s sanitize`` runs it on modules
 that are built with the sanitizers of the C compiler.
 """
 

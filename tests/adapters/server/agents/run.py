@@ -1,6 +1,6 @@
 """Runs coding agents against the server on the loopback interface: one task each, whole, cancelled, and long.
 
-`.ci/agents` starts it.
+`nox -s agents` starts it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PACKAGES = Path(".ci/agents-packages")
 _HERE = Path(__file__).parent
 RECORDINGS, RESULTS = _HERE / "requests", _HERE / "results.json"
 PAGE = Path("docs/coding-agents.md")
-_BEGIN, _END = "<!-- agents: written by .ci/agents -->", "<!-- end of agents -->"
+_BEGIN, _END = "<!-- agents: written by tests/adapters/server/agents/run.py -->", "<!-- end of agents -->"
 
 
 def installed(package: str, folder: Path) -> Path:
