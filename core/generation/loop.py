@@ -103,12 +103,14 @@ class Reasoning:
         budget: maximum number of tokens; None: all tokens that the answer does not need.
         instead: a matcher of the text without reasoning, if the model may choose not to reason.
         marker: size of the start marker in bytes and control tokens, after which the choice is made.
+        is_draft: there are no markers: the model does not reason by writing nothing.
     """
 
     matcher: Matcher
     budget: int | None = None
     instead: Matcher | None = None
     marker: int = 0
+    is_draft: bool = False
 
 
 @dataclass
@@ -238,10 +240,13 @@ class Decoding:
         budget = self._checked_budget()
         self.deadline = self.deadline or Deadline.after(self.params.timeout)
         self._sampler.saw(self.prompt)
-        if self.reasoning is not None and (
-            self.reasoning.instead is None or (yield from self._decide(self.reasoning, self.reasoning.instead, budget))
+        reasoning = self.reasoning
+        if reasoning is not None and (
+            reasoning.instead is None
+            or reasoning.is_draft
+            or (yield from self._decide(reasoning, reasoning.instead, budget))
         ):
-            yield from self._reason(self.reasoning, budget)
+            yield from self._reason(reasoning, budget)
         if self.heal and self.prompt and not self.token_ids and not self._must_stop():
             yield from self._heal(budget)
         if self.reason == "stop":
@@ -313,7 +318,8 @@ class Decoding:
         self.closed_at = None  # of the text only, not of the reasoning
         if self.reason == "length":  # a draft may be truncated anywhere
             self.reason = "stop"
-        self._switch(text)
+        # After no draft, the text is where it would be without one.
+        self._switch(text if reasoning.instead is None or self.token_ids else reasoning.instead)
 
     def _switch(self, matcher: Matcher) -> Matcher:
         """Continue with another matcher; return the previous one."""
@@ -333,11 +339,14 @@ class Decoding:
             )
         wanted = self.params.max_tokens
         budget = min(room, DEFAULT_BUDGET if wanted is None else wanted)
-        least = 0
-        if self.reasoning is not None and self.reasoning.instead is None:  # the model cannot skip it
-            least, _ = Budget(self.reasoning.matcher).needed()
-        if not self._fits(budget - least):
-            needed, is_exact = self._budget.needed()
+        least, shortest = 0, self._budget
+        if self.reasoning is not None:
+            if self.reasoning.instead is None:  # the model cannot skip it
+                least, _ = Budget(self.reasoning.matcher).needed()
+            else:
+                shortest = Budget(self.reasoning.instead)
+        if not shortest.fits(budget - least):
+            needed, is_exact = shortest.needed()
             needed += least
             most = "" if is_exact else "at least "
             window = self.backend.context_window

@@ -276,6 +276,7 @@ class Output:
 
     def _marker(self, name: str) -> Iterator[Event]:
         """Read a control token, which is not a part of ``raw``."""
+        self._at_answer_start = False  # newlines after it are markup
         if self._parser is not None and not self._is_over:
             yield from self._emit(self._parser.feed(name), self._raw_size)
 

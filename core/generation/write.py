@@ -153,9 +153,13 @@ class Writer:
         reasoning = plan.reasoning
         stage = None
         if reasoning is not None:
-            instead = self._matcher_of(plan.grammar, plan.values) if reasoning.optional else None
+            may_skip = reasoning.optional or reasoning.is_draft
             stage = Reasoning(
-                self._matcher_of(reasoning.grammar, None), reasoning.budget, instead, marker=reasoning.marker_size
+                self._matcher_of(reasoning.grammar, None),
+                reasoning.budget,
+                self._matcher_of(plan.grammar, plan.values) if may_skip else None,
+                reasoning.marker_size,
+                reasoning.is_draft,
             )
         return Decoding(
             self._backend,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import BudgetError, JsonMode, ModelError, load_model
+from toolgrammar.core import BudgetError, JsonMode, ModelError, Vocabulary, load_model
 from toolgrammar.core.conversation import ReasoningDelta, TextDelta
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import format_names, get_format
 
 SCHEMA = {
     "type": "object",
@@ -84,3 +86,51 @@ def test_wrong_requests(model: LocalModel) -> None:
             model.generate("x", draft=5, **options)  # type: ignore[arg-type]
     with pytest.raises(BudgetError):
         model.generate("x", output_type=SCHEMA, draft=5, max_tokens=2)
+
+
+def scripted(name: str, control: bool, *replies: str) -> ScriptedModel:
+    """A model whose vocabulary has a format's markers as control tokens, or as text."""
+    wire = get_format(name)
+    special = getattr(wire, "special", ()) if control else ()
+    tokens: list[bytes | None] = [*(bytes((byte,)) for byte in range(256)), *[None] * (len(special) + 1)]
+    names = {token: 256 + number for number, token in enumerate(special)}
+    return ScriptedModel(list(replies), vocabulary=Vocabulary(tokens, eos=[len(tokens) - 1], special=names))
+
+
+SAY = {"type": "object", "properties": {"say": {"type": "string"}}, "required": ["say"]}
+
+#: Requests, and what their answers have.
+REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("call", {"tool_choice": "required"}),
+    ("call", {"tool_choice": "get_weather"}),
+    ("json", {"response_schema": SAY, "tool_choice": "none"}),
+    ("text", {"tool_choice": "auto"}),
+)
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_an_empty_draft_changes_nothing(name: str) -> None:
+    """Where the model ends the draft at once, or the budget has no room for one, the answer is that without a draft,
+    token by token, in every format; where there is a draft, the answer is as valid."""
+    for control, (kind, options) in ((False, REQUESTS[0]), *((True, request) for request in REQUESTS)):
+        options = {"tools": TOOLS, "tool_format": name, **options}
+        plain = scripted(name, control, "").generate("Go.", **options, max_tokens=400)
+        silent = scripted(name, control, "").generate("Go.", **options, max_tokens=400, draft=5)
+        assert (silent.token_ids, silent.text, silent.raw) == (plain.token_ids, plain.text, plain.raw)
+        assert [call.arguments for call in silent.tool_calls] == [call.arguments for call in plain.tool_calls]
+        least = 1
+        try:
+            scripted(name, control, "").generate("Go.", **options, max_tokens=1)
+        except BudgetError as error:
+            least = int(re.findall(r"needs (\d+) tokens", str(error))[0])
+        for more in (0, 1, 2):
+            drafted = scripted(name, control, "So: yes").generate("Go.", **options, max_tokens=least + more, draft=5)
+            assert len(drafted.token_ids) <= least + more
+            assert not (drafted.message.reasoning or "") or more > 1  # a token, and the line break after it
+            if kind == "call":
+                (call, *_) = drafted.tool_calls
+                assert TOOLS.validate(call) and not drafted.text.strip()
+            elif kind == "json":
+                assert is_valid(json.loads(drafted.text), SAY)
+            else:
+                assert drafted.text and not drafted.text.startswith("\n")

@@ -407,6 +407,7 @@ def _bare(shape: tuple[Any, ...]) -> bool:
     return not (before + around[0]).strip() and form in ("json", "python")
 
 
+@pytest.mark.timeout(1_200)
 def test_no_shape_of_a_template_is_an_error(request: pytest.FixtureRequest) -> None:
     """Of any prefix, join, id, closer and separator, also empty ones, a format is learned that reads what the template
     writes, or it is ``hermes``."""
