@@ -26,6 +26,8 @@ def repair_call(call: ToolCall, names: Collection[str], kinds: Callable[[str, st
     """
     if call.error is not None and call.error.startswith(MALFORMED):
         call = _read(call, names)
+        if call.error is not None:
+            return call
     given = _unwrapped(call.arguments)
     arguments = {name: _value(value, kinds(call.name, name)) for name, value in given.items()}
     return replace(call, arguments=arguments)

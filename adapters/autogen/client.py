@@ -99,13 +99,13 @@ class ToolGrammarCreateResult(CreateResult):
 
     Attributes:
         guarantee: ``"constrained"``: every token was chosen under the grammar; ``"validated"``: something was checked
-            afterwards.
+            afterwards. ``"cut"``: the last call has no arguments, because the budget of a server ended inside them.
         form: for a model on a server: form of the request that it took; None otherwise.
         left_out: places in the schemas that the server was not sent; they were checked here.
         attempts: number of requests to the server for this answer.
     """
 
-    guarantee: Literal["constrained", "validated"]
+    guarantee: Literal["constrained", "validated", "cut"]
     form: str | None = None
     left_out: list[str] = Field(default_factory=list)
     attempts: int = 1

@@ -160,7 +160,9 @@ class _Talk:
         """Run a call if the user allows it."""
         from toolgrammar.tools import ToolResult
 
-        written = f"{call.name}({', '.join(f'{name}={json.dumps(value)}' for name, value in call.arguments.items())})"
+        written = (
+            f"{call.name}({', '.join(f'{name}={json.dumps(value)}' for name, value in (call.arguments or {}).items())})"
+        )
         tool = self._tools[call.name]
         if not self._as_json:
             from rich.text import Text
@@ -189,7 +191,8 @@ class _Talk:
         if self._as_json:
             plain: dict[str, Any] = {"role": message.role, "content": message.text}
             if message.tool_calls:
-                calls = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+                shown = [(call, dict(call.arguments or {})) for call in message.tool_calls]
+                calls = [{"id": call.id, "name": call.name, "arguments": arguments} for call, arguments in shown]
                 plain["tool_calls"] = calls
             if message.role == "tool":
                 plain |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}

@@ -327,7 +327,7 @@ def custom_tool(fields: Fields, *, deferred: bool = False) -> dict[str, Any]:
 
 def custom_input(call: ToolCall) -> str:
     """Return the input of a call of a custom tool."""
-    return str(call.arguments.get(INPUT, ""))
+    return str(call.arguments[INPUT]) if call.arguments else ""
 
 
 def function_tool(function: Fields, schema: str = "parameters", *, deferred: bool = False) -> dict[str, Any]:

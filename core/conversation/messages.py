@@ -6,9 +6,11 @@ A conversation is a sequence of `Message`. All values are immutable.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union
+
+from ..errors import InvalidArgumentsError
 
 if TYPE_CHECKING:
     from ..repair import Edit
@@ -53,6 +55,45 @@ def new_call_id() -> str:
     return f"call_{secrets.token_hex(12)}"
 
 
+class NoArguments(Mapping[str, Any]):
+    """The arguments of a call that could not be read: there are none. An empty object would run a tool whose parameters
+    are all optional, so reading this, also by ``**`` and ``dict``, raises InvalidArgumentsError.
+
+    Args:
+        error: why there are none.
+    """
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+
+    def __getitem__(self, name: str) -> NoReturn:
+        """Raises: InvalidArgumentsError: always."""
+        raise self._absent()
+
+    def __iter__(self) -> Iterator[str]:
+        """Raises: InvalidArgumentsError: always."""
+        raise self._absent()
+
+    def _absent(self) -> InvalidArgumentsError:
+        hint = "look at call.error first; ToolSet.execute does"
+        return InvalidArgumentsError(f"the call has no arguments: {self.error}", hint=hint)
+
+    def __len__(self) -> int:
+        """Return 0."""
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for equal absence; False for an empty object."""
+        return isinstance(other, NoArguments) and self.error == other.error
+
+    def __hash__(self) -> int:
+        """Return a hash."""
+        return hash(self.error)
+
+    def __repr__(self) -> str:
+        return f"NoArguments({self.error!r})"
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """One call of one tool.
@@ -60,7 +101,8 @@ class ToolCall:
     Attributes:
         id: unique in its conversation.
         name: the tool's name.
-        arguments: the decoded JSON arguments.
+        arguments: the decoded JSON arguments; `NoArguments` if they could not be read (``error`` begins with "malformed
+            call"): reading them raises InvalidArgumentsError.
         raw: the arguments as they were written (JSON text), when known.
         cut: JSON pointers of the values that were closed by force because the token budget ran out; a call
             with a non-empty ``cut`` is schema-valid but not whole, and must not be executed unasked.
@@ -73,6 +115,11 @@ class ToolCall:
     raw: str | None = None
     cut: tuple[str, ...] = ()
     error: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take the empty arguments of a malformed call away."""
+        if self.error is not None and self.error.startswith(MALFORMED) and not self.arguments:
+            object.__setattr__(self, "arguments", NoArguments(self.error))
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,15 @@ def _in_order(results: list[Message], calls: Sequence[ToolCall]) -> list[Message
 
 def _readable(message: Message) -> Message:
     """Return a turn whose calls all have arguments that a model can read."""
-    if all(call.error is None or call.arguments or not call.raw for call in message.tool_calls):
+    if all(call.error is None or call.arguments for call in message.tool_calls):
         return message
     return replace(message, tool_calls=tuple(map(_with_text, message.tool_calls)))
 
 
 def _with_text(call: ToolCall) -> ToolCall:
     """Return a call with the text of its arguments as its argument, if they could not be read."""
-    if call.error is None or call.arguments or not call.raw or call.raw.split() in (["{}"], ["{", "}"]):
+    if call.error is None or call.arguments:
         return call
-    return replace(call, arguments={UNREADABLE: call.raw})
+    is_empty = not call.raw or call.raw.split() in (["{}"], ["{", "}"])
+    # The error would take empty arguments away again.
+    return replace(call, arguments={} if is_empty else {UNREADABLE: call.raw}, error=None if is_empty else call.error)

@@ -23,7 +23,15 @@ from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
 from ..conversation.shown import as_shown
 from ..dependent.live import LiveValues
-from ..errors import GrammarError, LiveValuesError, ModelError, UnknownOptionError, UnsatisfiableSchemaError
+from ..errors import (
+    GrammarError,
+    InvalidSchemaError,
+    LiveValuesError,
+    ModelError,
+    ToolGrammarError,
+    UnknownOptionError,
+    UnsatisfiableSchemaError,
+)
 from ..grammar import Grammar
 from .insertions import Insertions
 from .live_shape import LiveShape
@@ -155,6 +163,22 @@ class Planner:
             check = params.grammar.schema if params.grammar.unenforced else None
             return Plan(params.grammar, check=check, params=params)
         return Plan(Grammar.text(min_chars=1), stop=tuple(params.stop), params=params)
+
+    def require_possible(self, params: GenerateParams, tool_format: Any) -> None:
+        """Check that there is an answer at all, for who does not bind its grammar.
+
+        What this engine cannot enforce, or only not within its limits, a server may; the answer is validated then.
+
+        Raises:
+            UnsatisfiableSchemaError: no call or no text can be valid; names the place.
+            InvalidSchemaError: a schema is malformed; names the place.
+        """
+        try:
+            self.plan(replace(params, other_spellings=False), tool_format).grammar.check()
+        except (UnsatisfiableSchemaError, InvalidSchemaError):
+            raise
+        except ToolGrammarError as error:
+            _LOG.debug("whether there is an answer is not known: %s", error)
 
     def _with_tools(self, params: GenerateParams, tools: ToolInterface, tool_format: Any) -> Plan:
         """Return the plan of an answer that may call tools, with the schema of an answer that is no call (None: free

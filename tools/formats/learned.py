@@ -107,9 +107,7 @@ def _reads(wire: TemplateFormat, probed: Probe) -> bool:
             return False
         read = [event.call for event in events if isinstance(event, CallEnd)]
         said = "".join(event.text for event in events if isinstance(event, TextDelta))
-        if said.strip() != text or [(c.name, dict(c.arguments)) for c in read] != [
-            (c.name, c.arguments) for c in calls
-        ]:
+        if said.strip() != text or [(c.name, c.arguments) for c in read] != [(c.name, c.arguments) for c in calls]:
             return False
     return True
 

@@ -680,7 +680,7 @@ def _call(name: str, call: ToolCall, details: Mapping[str, Any]) -> dict[str, An
             "id": name,
             "call_id": call.id,
             "execution": "client",
-            "arguments": dict(call.arguments),
+            "arguments": dict(call.arguments or {}),
             "status": "completed",
         }
     space, own = details["spaces"].get(call.name, (None, call.name))

@@ -123,6 +123,8 @@ class Task:
                 params = replace(params, tool_choice="required", response_schema=None, json_mode=None)
                 schema = live = mode = None
         allowed = tools if given and params.tool_choice != "none" else None
+        if not free:
+            planner.require_possible(params, None if allowed is None else allowed.wire_format(None, "", ()))
         is_text = schema is None and grammar is None and mode is None
         forbidden = tools if given and allowed is None and is_text else None
         plain_integers = hasattr(plain_shape(asked), "model_json_schema")

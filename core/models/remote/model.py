@@ -421,6 +421,7 @@ class RemoteModel(Model):
                     left_out=form.left_out,
                     attempts=attempt,
                     enforced=dict.fromkeys(by, "validation") if is_ignored else by,
+                    is_unfinished=any(call.error is not None for call in verdict.calls),
                 )
                 yield finish
                 yield remote_generation(

@@ -12,7 +12,9 @@ from ...conversation.messages import Message
 from .answer_judge import Verdict
 from .form import ENFORCED, EXPORTED, EnforcedBy
 
-Guarantee = Literal["constrained", "validated"]
+#: ``"cut"``: the last call has no arguments, because the server's token budget ended inside them (`ToolCall.error`);
+#: the text and the calls before it are as with ``"validated"``.
+Guarantee = Literal["constrained", "validated", "cut"]
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,20 @@ class RemoteGeneration(Generation):
         enforced: for each tool, for ``response`` (the schema of a text answer) and for each entry of ``left_out``:
             ``"server"`` if the server was told to constrain its tokens by it, ``"validation"`` if only the complete
             answer was checked. (Everything is validated, in any case.)
+        is_unfinished: the budget ended inside the last call, which has no arguments.
     """
 
     form: str = "text"
     left_out: tuple[str, ...] = ()
     attempts: int = 1
     enforced: Mapping[str, EnforcedBy] = field(default_factory=dict)
+    is_unfinished: bool = False
 
     @property
     def guarantee(self) -> Guarantee:
         """``"constrained"``: the server chose each token under our grammar, by our plug-in or by its own means; else
-        ``"validated"``, also if `left_out` names a constraint."""
-        return _guarantee(self.form, self.left_out)
+        ``"validated"``, also if `left_out` names a constraint. ``"cut"``: the last call has no arguments."""
+        return _guarantee(self)
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,18 @@ class RemoteFinish(Finish):
     left_out: tuple[str, ...] = ()
     attempts: int = 1
     enforced: Mapping[str, EnforcedBy] = field(default_factory=dict)
+    is_unfinished: bool = False
 
     @property
     def guarantee(self) -> Guarantee:
         """As in `RemoteGeneration`."""
-        return _guarantee(self.form, self.left_out)
+        return _guarantee(self)
 
 
-def _guarantee(form: str, left_out: tuple[str, ...]) -> Guarantee:
-    return "constrained" if form == ENFORCED or (form in EXPORTED and not left_out) else "validated"
+def _guarantee(end: RemoteGeneration | RemoteFinish) -> Guarantee:
+    if end.is_unfinished:
+        return "cut"
+    return "constrained" if end.form == ENFORCED or (end.form in EXPORTED and not end.left_out) else "validated"
 
 
 def remaining_events(sent: str, verdict: Verdict) -> list[Event]:
@@ -92,4 +99,5 @@ def remote_generation(message: Message, finish: RemoteFinish, raw: str) -> Remot
         left_out=finish.left_out,
         attempts=finish.attempts,
         enforced=finish.enforced,
+        is_unfinished=finish.is_unfinished,
     )

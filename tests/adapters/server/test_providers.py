@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import httpx
+import pytest
 
 from toolgrammar.adapters.server import create_app
 from toolgrammar.adapters.server.in_process import BASE_URL, InProcess
@@ -64,3 +65,29 @@ def test_a_model_of_anthropic_is_served_to_clients_of_openai(http: Callable[...,
     (call,) = answer["choices"][0]["message"]["tool_calls"]
     assert (call["id"], json.loads(call["function"]["arguments"])) == ("toolu_1", {"code": "AB123", "seats": 2})
     assert answer["usage"]["prompt_tokens"] == 3 and asked[0]["tools"][0]["name"] == "book"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_cut_call_of_a_server_reaches_no_client(stream: bool, http: Callable[..., httpx.Client]) -> None:
+    """What a server cut is passed on as cut, for tools of each kind: without arguments that parse, or not at all."""
+
+    def provider(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return httpx.Response(404, json={})
+        name = json.loads(request.content)["tools"][0]["function"]["name"]
+        call = {"id": "c1", "type": "function", "function": {"name": name, "arguments": '{"in'}}
+        choice = {"index": 0, "message": {"role": "assistant", "tool_calls": [call]}, "finish_reason": "length"}
+        return httpx.Response(200, json={"choices": [choice]})
+
+    model = RemoteModel("m@http://m.test/v1", transport=httpx.MockTransport(provider))
+    client = http({"m": model})
+    asked = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": "Go"}], "tool_choice": "required"}
+    custom = {"type": "custom", "custom": {"name": "shell"}}
+    for tool in (openai_tool("book", {"type": "object", "properties": {"in": {"type": "string"}}}), custom):
+        answer = client.post("/v1/chat/completions", json={**asked, "tools": [tool]})
+        assert answer.status_code == 200 and "internal" not in answer.text and '"length"' in answer.text
+    asked["input"] = asked.pop("messages")
+    plain = {"type": "function", "name": "book", "parameters": {"type": "object", "properties": {}}}
+    for own in (plain, {"type": "custom", "name": "shell"}):
+        answer = client.post("/v1/responses", json={**asked, "tools": [own]})
+        assert answer.status_code == 200 and "internal" not in answer.text and "incomplete" in answer.text

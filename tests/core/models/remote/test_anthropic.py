@@ -455,7 +455,7 @@ def test_cut_answers() -> None:
     """At the token budget, a call is marked as cut, and JSON is an error; 1,024 tokens alone are no sign of it."""
     cut = stream(events([call("weather", '{"city": "Os')], stop="max_tokens"))
     answer = Anthropic(cut).model().generate("Go", tools=TOOLS)
-    assert (answer.finish_reason, answer.tool_calls[0].cut, answer.tool_calls[0].arguments) == ("length", ("",), {})
+    assert (answer.finish_reason, answer.tool_calls[0].cut, answer.guarantee) == ("length", ("",), "cut")
     with pytest.raises(BudgetError):
         Anthropic(stream(events([text('{"a": ')], stop="max_tokens"))).model().generate_json("Go", {"type": "object"})
     whole = stream(events([call("weather", OSLO)], usage={"output_tokens": 1_024}))

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from toolgrammar.core import BudgetError, JsonMode, ToolCall, ToolGrammarError
+from toolgrammar.core import (
+    BudgetError,
+    InvalidArgumentsError,
+    JsonMode,
+    Message,
+    ToolCall,
+    ToolGrammarError,
+    load_model,
+)
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
 
@@ -64,6 +75,54 @@ def test_no_beginning_of_a_call_is_a_call(
                 assert TOOLS.execute(call, allow_cut=True).is_error
                 cut += 1
     assert bool(cut) == (finish in ("length", "abort") or written in (BUDGET, None))
+
+
+#: What loops do with arguments without a look at ``error``.
+READERS: dict[str, Callable[[Any], object]] = {
+    "unpacked": lambda arguments: (lambda **named: named)(**arguments),
+    "copied": dict,
+    "joined": lambda arguments: {**arguments},
+    "listed": lambda arguments: list(arguments.items()),
+    "asked for": lambda arguments: arguments["city"],
+    "asked for, or not": lambda arguments: arguments.get("city"),
+    "looked for": lambda arguments: "city" in arguments,
+    "written": json.dumps,
+}
+
+
+@pytest.mark.parametrize("way", READERS)
+def test_a_loop_that_looks_at_nothing_runs_no_cut_call(serve: Any, complete: Any, way: str) -> None:
+    """A cut call has no arguments rather than empty ones: whoever reads them gets an error, and the guarantee says it."""
+    reply = answered(complete, BUDGET, None, ("now", {}), ("book", TEXT[:30]), finish="length")
+    answer = serve(reply).model().generate("Go", tools=TOOLS, max_tokens=BUDGET)
+    whole, cut = answer.tool_calls
+    assert (dict(whole.arguments), answer.guarantee, answer.finish_reason) == ({}, "cut", "length")
+    for call in (cut, pickle.loads(pickle.dumps(cut)), copy.deepcopy(cut)):
+        assert call == cut and not call.arguments and call.arguments != {}
+        with pytest.raises((InvalidArgumentsError, TypeError), match=r"no arguments|not JSON serializable"):
+            READERS[way](call.arguments)
+
+
+@pytest.mark.parametrize("parsed", ["<tool_call>\n{", '<tool_call>\n{"name": "now", "arguments": [1]}\n</tool_call>'])
+def test_a_malformed_call_in_text_has_no_arguments_either(parsed: str) -> None:
+    """What a parser cannot read has no arguments, whoever wrote it."""
+    (call,) = TOOLS.parse(parsed, "hermes").tool_calls
+    assert call.error is not None
+    with pytest.raises(InvalidArgumentsError, match="malformed call"):
+        dict(call.arguments)
+
+
+def test_a_conversation_goes_on_after_a_cut_call(serve: Any, complete: Any) -> None:
+    """The turn with the cut call goes back to models as it is: over a server, and locally."""
+    reply = answered(complete, BUDGET, None, ("book", TEXT[:30]), finish="length")
+    server = serve(reply, complete("Fine."))
+    model = server.model()
+    first = model.generate("Go", tools=TOOLS, max_tokens=BUDGET)
+    result = TOOLS.execute(first.tool_calls[0])
+    turns = [Message("user", "Go"), first.message, result.to_message()]
+    assert result.is_error and model.generate(turns, tools=TOOLS).text == "Fine."
+    assert [call["function"]["name"] for call in server.asked[1]["messages"][1]["tool_calls"]] == ["book"]
+    assert load_model("embedded").generate(turns, tools=TOOLS, max_tokens=200).finish_reason
 
 
 @pytest.mark.parametrize("live", [False, True])

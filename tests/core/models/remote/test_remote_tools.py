@@ -255,7 +255,7 @@ def test_cut_calls_are_no_calls(serve: Any, complete: Any) -> None:
     answer = serve(reply).model().generate("Go", tools=TOOLS, max_tokens=9)
     whole, cut = answer.tool_calls
     assert (whole.arguments, whole.cut, whole.error) == ({"on": True}, (), None)
-    assert (cut.name, dict(cut.arguments), cut.cut, answer.finish_reason) == ("weather", {}, ("",), "length")
+    assert (cut.name, len(cut.arguments), cut.cut, answer.finish_reason) == ("weather", 0, ("",), "length")
     assert cut.error is not None and '{"city": "Os' in cut.error
     assert TOOLS.execute(cut, allow_cut=True).is_error
     with pytest.raises(BudgetError):
