@@ -21,6 +21,7 @@ from ..prompts import plain_prompt, spelled_history, template_ids
 from .bpe import SPLITTERS, ByteBPE, splitter
 from .gguf_file import GGUFFile
 from .matrices import BlockMatrix, Floats
+from .metadata import Metadata
 from .network import DecoderConfig, DecoderSession, Network, extend_rows
 
 #: Types of tokens in a GGUF file (``tokenizer.ggml.token_type``).
@@ -117,19 +118,19 @@ class NumpyBackend(DecoderBackend):
         tool_format: str | None = None,
     ) -> None:
         with GGUFFile(path) as file:
-            metadata = file.metadata
-            architecture = _architecture(file)
-            self._tokenizer = _tokenizer(file)
+            metadata = Metadata(path, file.metadata)
+            architecture = _architecture(file, metadata)
+            self._tokenizer = _tokenizer(file, metadata)
             vocabulary = self._tokenizer.vocabulary
-            config = _config(file, architecture, vocabulary.size)
-            window = context_window or int(metadata[f"{architecture}.context_length"])
-            self.network = Network(config, _weights(file, architecture, config), window, threads)
-            bos = metadata.get("tokenizer.ggml.bos_token_id")
-            self._bos = int(bos) if bos is not None and metadata.get("tokenizer.ggml.add_bos_token") else None
-            source = str(metadata.get("tokenizer.chat_template", ""))
+            config = _config(file, metadata, architecture, vocabulary.size)
+            window = metadata.integer(f"{architecture}.context_length")
+            window = context_window or window
+            self.network = Network(config, _weights(file, metadata, architecture, config), window, threads)
+            bos, eos = (_token_id(metadata, name, vocabulary.size) for name in ("bos", "eos"))
+            self._bos = bos if metadata.flag("tokenizer.ggml.add_bos_token") else None
+            source = metadata.text("tokenizer.chat_template", "")
             self._spells_calls = tool_format is None and "tool_calls" not in source
-            names = metadata["tokenizer.ggml.tokens"]
-            eos = metadata.get("tokenizer.ggml.eos_token_id")
+            names = metadata.texts("tokenizer.ggml.tokens")
             self._template = (
                 ChatTemplate(
                     source,
@@ -169,20 +170,19 @@ class NumpyBackend(DecoderBackend):
         return ids if self._bos is None or ids[:1] == [self._bos] else [self._bos, *ids]
 
 
-def _architecture(file: GGUFFile) -> str:
+def _architecture(file: GGUFFile, metadata: Metadata) -> str:
     """Return the architecture of the network in a file, which begins the keys of its metadata.
 
     Raises:
         ModelError: it is none of `ARCHITECTURES`, or a variant that is not known here.
     """
-    metadata = file.metadata
-    architecture = str(metadata.get("general.architecture"))
+    architecture = metadata.text("general.architecture")
     if architecture not in ARCHITECTURES:
         known = " and ".join(map(repr, ARCHITECTURES))
         raise ModelError(
             f"{str(file.path)!r} is of the architecture {architecture!r}; only {known} run in NumPy", hint=_OTHER_WAY
         )
-    scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
+    scaling = metadata.text(f"{architecture}.rope.scaling.type", "none")
     biases = ("attn_q.bias", "attn_k.bias", "attn_v.bias") if architecture == "qwen2" else ()
     endings = (".bias", "_norm_exps.weight")
     unknown = [
@@ -190,9 +190,9 @@ def _architecture(file: GGUFFile) -> str:
     ]
     if scaling not in ("none", "linear"):
         what = f"rotary positions scaled by {scaling!r}"
-    elif metadata.get(f"{architecture}.expert_count", 0):
+    elif metadata.integer(f"{architecture}.expert_count", 0, least=0):
         what = "a mixture of experts"
-    elif metadata.get("split.count", 1) > 1:
+    elif metadata.integer("split.count", 1, least=0) > 1:
         what = "only one part of its weights"
     elif unknown:
         what = f"the tensor {unknown[0]!r}"
@@ -201,56 +201,69 @@ def _architecture(file: GGUFFile) -> str:
     raise ModelError(f"{str(file.path)!r} has {what}, which NumPy does not run here", hint=_OTHER_WAY)
 
 
-def _config(file: GGUFFile, architecture: str, vocabulary: int) -> DecoderConfig:
+def _config(file: GGUFFile, metadata: Metadata, architecture: str, vocabulary: int) -> DecoderConfig:
     """Return the shape of the network in a file."""
     prefix = f"{architecture}."
-    metadata = {key.removeprefix(prefix): value for key, value in file.metadata.items() if key.startswith(prefix)}
-    try:
-        dim, heads = int(metadata["embedding_length"]), int(metadata["attention.head_count"])
-        config = DecoderConfig(
-            vocabulary=vocabulary,
-            dim=dim,
-            layers=int(metadata["block_count"]),
-            heads=heads,
-            kv_heads=int(metadata.get("attention.head_count_kv", heads)),
-            hidden=int(metadata["feed_forward_length"]),
-            rope_base=float(metadata.get("rope.freq_base", 10_000.0)),
-            epsilon=float(metadata["attention.layer_norm_rms_epsilon"]),
-        )
-        window = int(metadata["context_length"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(
-            f"{str(file.path)!r} does not state its shape: {error}", hint="convert the model again"
-        ) from error
-    width = config.dim // config.heads if config.heads else 0
-    widths = [metadata.get(key, width) for key in
-              ("rope.dimension_count", "attention.key_length", "attention.value_length")]  # fmt: skip
-    if window < 1 or any(each != width for each in widths):
+    heads = metadata.integer(f"{prefix}attention.head_count")
+    config = DecoderConfig(
+        vocabulary=vocabulary,
+        dim=metadata.integer(f"{prefix}embedding_length"),
+        layers=metadata.integer(f"{prefix}block_count", most=len(file.names)),
+        heads=heads,
+        kv_heads=metadata.integer(f"{prefix}attention.head_count_kv", heads),
+        hidden=metadata.integer(f"{prefix}feed_forward_length"),
+        rope_base=metadata.number(f"{prefix}rope.freq_base", 10_000.0),
+        epsilon=metadata.number(f"{prefix}attention.layer_norm_rms_epsilon"),
+    )
+    width = config.head_dim
+    widths = [
+        metadata.integer(prefix + key, width, least=0)
+        for key in ("rope.dimension_count", "attention.key_length", "attention.value_length")
+    ]
+    if any(each != width for each in widths):
         raise ModelError(f"{str(file.path)!r} has heads of another width than {width}", hint=_OTHER_WAY)
     return config
 
 
-def _weights(file: GGUFFile, architecture: str, config: DecoderConfig) -> dict[str, Any]:
-    """Return the arrays of a file with the names and shapes of `Network`."""
+def _weights(file: GGUFFile, metadata: Metadata, architecture: str, config: DecoderConfig) -> dict[str, Any]:
+    """Return the arrays of a file with the names and shapes of `Network`. Shapes are checked before memory is taken."""
+    config.check()
+    shapes = config.shapes() | config.biases()
+
+    def tensor(name: str, inner: str) -> Any:
+        """Return an array of the network; a matrix is transposed, but for the embedding."""
+        expected = shapes[name] if name == "embedding" else shapes[name][::-1]
+        if file.shape(inner) != expected:
+            raise ModelError(
+                f"the array {name!r} has the shape {file.shape(inner)} in {str(file.path)!r}, not {expected}",
+                hint="convert the model again",
+            )
+        array = file.tensor(inner)
+        if len(expected) == 1 and not isinstance(array, np.ndarray):
+            raise ModelError(f"the tensor {inner!r} is quantised", hint=_OTHER_WAY)
+        return array
+
     weights: dict[str, Any] = {
-        "embedding": file.tensor("token_embd.weight"),
-        "norm": file.tensor("output_norm.weight"),
+        "embedding": tensor("embedding", "token_embd.weight"),
+        "norm": tensor("norm", "output_norm.weight"),
     }
     if "output.weight" in file.names:
-        weights["head"] = file.tensor("output.weight").T
+        shapes["head"] = (config.dim, config.vocabulary)
+        weights["head"] = tensor("head", "output.weight").T
     factors = np.ones(config.head_dim // 2, np.float32)
     if "rope_freqs.weight" in file.names:
-        factors = np.asarray(file.tensor("rope_freqs.weight"))
-    scale = np.float32(file.metadata.get(f"{architecture}.rope.scaling.factor", 1.0))
-    weights["rope_factors"] = factors * scale
+        shapes["rope_factors"] = factors.shape
+        factors = np.asarray(tensor("rope_factors", "rope_freqs.weight"))
+    weights["rope_factors"] = factors * np.float32(metadata.number(f"{architecture}.rope.scaling.factor", 1.0))
     for layer in range(config.layers):
         for name, inner in _BLOCK.items():
-            tensor = file.tensor(f"blk.{layer}.{inner}.weight")
+            array = tensor(f"layers.{layer}.{name}", f"blk.{layer}.{inner}.weight")
             if name in ("query", "key") and architecture == "llama":
-                tensor = _in_halves(tensor, config.heads if name == "query" else config.kv_heads)
-            weights[f"layers.{layer}.{name}"] = tensor.T
+                array = _in_halves(array, config.heads if name == "query" else config.kv_heads)
+            weights[f"layers.{layer}.{name}"] = array.T
             if f"blk.{layer}.{inner}.bias" in file.names:
-                weights[f"layers.{layer}.{name}_bias"] = file.tensor(f"blk.{layer}.{inner}.bias")
+                bias = f"layers.{layer}.{name}_bias"
+                weights[bias] = tensor(bias, f"blk.{layer}.{inner}.bias")
     return weights
 
 
@@ -268,29 +281,38 @@ def _in_halves(rows: Any, heads: int) -> Any:
     return rows[order]
 
 
-def _tokenizer(file: GGUFFile) -> ByteBPE:
+def _token_id(metadata: Metadata, name: str, size: int) -> int | None:
+    """Return the id of a token that the metadata name; None if they do not."""
+    key = f"tokenizer.ggml.{name}_token_id"
+    return metadata.integer(key, least=0, most=size - 1) if key in metadata else None
+
+
+def _tokenizer(file: GGUFFile, metadata: Metadata) -> ByteBPE:
     """Return the tokenizer of a file.
 
     Raises:
         ModelError: it is not a byte-level BPE with a known pre-tokenizer.
         VocabularyError: its tokens are invalid.
     """
-    metadata = file.metadata
-    kind, pieces = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre", "default")
+    kind, pieces = metadata.text("tokenizer.ggml.model"), metadata.text("tokenizer.ggml.pre", "default")
     if kind != "gpt2" or pieces not in SPLITTERS:
         raise ModelError(
             f"{str(file.path)!r} has a tokenizer of the kind {kind!r}, {pieces!r}; NumPy models take 'gpt2' with "
             + ", ".join(map(repr, SPLITTERS)),
             hint=_OTHER_WAY,
         )
+    names = metadata.texts("tokenizer.ggml.tokens")
+    kinds = metadata.integers("tokenizer.ggml.token_type", len(names))
+    alphabet = byte_alphabet()
+
+    def spelled(name: str) -> bytes:
+        return bytes([alphabet[character] for character in name])
+
     try:
-        names, kinds = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"].tolist()
-        alphabet = byte_alphabet()
-
-        def spelled(name: str) -> bytes:
-            return bytes([alphabet[character] for character in name])
-
-        pairs = (line.split(" ") for line in metadata["tokenizer.ggml.merges"])
+        lines = metadata.texts("tokenizer.ggml.merges")
+        if any(line.count(" ") != 1 for line in lines):
+            raise ValueError("a merge is not a pair")
+        pairs = (line.split(" ") for line in lines)
         merges = {(spelled(left), spelled(right)): rank for rank, (left, right) in enumerate(pairs)}
         tokens: list[bytes | None] = []
         special: dict[str, int] = {}
@@ -304,12 +326,12 @@ def _tokenizer(file: GGUFFile) -> ByteBPE:
                 tokens.append(name.encode())
             else:
                 tokens.append(None if form == _UNUSED else spelled(name))
-        ends = {special[name] for name in _ENDS if name in special}
-        if (named := metadata.get("tokenizer.ggml.eos_token_id")) is not None:
-            ends.add(int(named))
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError) as error:  # a character without a byte, a merge that is no pair
         raise ModelError(
             f"the tokenizer in {str(file.path)!r} is broken: {error}", hint="convert the model again"
         ) from error
+    ends = {special[name] for name in _ENDS if name in special}
+    if (named := _token_id(metadata, "eos", len(names))) is not None:
+        ends.add(named)
     vocabulary = Vocabulary(tokens, eos=ends, special=special)
     return ByteBPE(vocabulary, merges, splitter(pieces), markers=markers, whole_pieces=pieces == "llama-bpe")

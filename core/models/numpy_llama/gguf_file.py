@@ -61,7 +61,7 @@ class GGUFFile:
             raise ModelError(f"{str(path)!r} cannot be read: {error}", hint="give a GGUF file") from error
         try:
             self._read()
-        except (struct.error, ValueError, KeyError, OverflowError, MemoryError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             self._map.close()
             raise ModelError(f"{str(path)!r} is not a whole GGUF file: {error}", hint=_HINT) from error
 
@@ -100,43 +100,60 @@ class GGUFFile:
             if not 1 <= dimensions <= 4:
                 raise ValueError(f"the tensor {name!r} has {dimensions} dimensions")
             shape = self._take("Q" * dimensions)
+            if 0 in shape:
+                raise ValueError(f"the tensor {name!r} is empty")
             kind, offset = self._take("IQ")
             self._tensors[name] = _Tensor(kind, shape[::-1], offset)
         self.names = tuple(self._tensors)
-        alignment = int(metadata.get("general.alignment", 32))
-        if alignment < 1:
-            raise ValueError(f"its alignment is {alignment}")
+        alignment = metadata.get("general.alignment", 32)
+        if type(alignment) is not int or alignment < 1:
+            raise ValueError(f"its alignment is {alignment!r}, not a whole number above zero")
         self._data = -(-self._at // alignment) * alignment
 
     def _take(self, form: str) -> tuple[Any, ...]:
         form = "<" + form
-        values = struct.unpack_from(form, self._map, self._at)
-        self._at += struct.calcsize(form)
-        return values
+        return struct.unpack(form, self._bytes(struct.calcsize(form), "its header"))
+
+    def _bytes(self, size: int, where: str) -> bytes:
+        """Return the next bytes, and advance; ``where`` they are, for the error."""
+        start, self._at = self._at, self._at + size
+        if self._at > len(self._map):
+            raise ValueError(f"it ends inside {where}")
+        return self._map[start : self._at]
 
     def _string(self) -> str:
-        (length,) = struct.unpack_from("<Q", self._map, self._at)
-        start = self._at + 8
-        self._at = start + length
-        if self._at > len(self._map):
-            raise ValueError("it ends inside a string")
-        return self._map[start : self._at].decode("utf-8", "replace")
+        (length,) = self._take("Q")
+        return self._bytes(length, "a string").decode("utf-8", "replace")
 
     def _value(self, kind: int) -> Any:
         """Return the next value of a type; an array as a list of strings or a NumPy array."""
         if kind == _STRING:
             return self._string()
         if kind != _ARRAY:
-            return self._take(_NUMBERS[kind])[0]
+            return self._take(self._number(kind))[0]
         kind, count = self._take("IQ")
         if count > _MAX_COUNT:
             raise ValueError(f"it claims an array of {count} elements")
         if kind in (_STRING, _ARRAY):
             return [self._value(kind) for _ in range(count)]
-        code = np.dtype(_NUMBERS[kind]).newbyteorder("<")
-        start = self._at
-        self._at += code.itemsize * count
-        return np.frombuffer(self._map[start : self._at], code, count)
+        code = np.dtype(self._number(kind)).newbyteorder("<")
+        return np.frombuffer(self._bytes(code.itemsize * count, "an array"), code, count)
+
+    @staticmethod
+    def _number(kind: int) -> str:
+        if kind not in _NUMBERS:
+            raise ValueError(f"it has a value of the unknown type {kind}")
+        return _NUMBERS[kind]
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a tensor, rows first. Raise ModelError if there is none of this name."""
+        return self._tensor(name).shape
+
+    def _tensor(self, name: str) -> _Tensor:
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            raise ModelError(f"{str(self.path)!r} has no tensor {name!r}", hint="convert the model again")
+        return tensor
 
     def tensor(self, name: str) -> Floats | BlockMatrix:
         """Return a tensor: floats in single precision, or a quantised matrix (see `quantised`).
@@ -144,9 +161,7 @@ class GGUFFile:
         Raises:
             ModelError: there is no such tensor, its data are truncated, or its type is unknown.
         """
-        tensor = self._tensors.get(name)
-        if tensor is None:
-            raise ModelError(f"{str(self.path)!r} has no tensor {name!r}", hint="convert the model again")
+        tensor = self._tensor(name)
         form = _FORMS.get(tensor.kind)
         if form is None:
             known = ", ".join(form.name for form in _FORMS.values())

@@ -67,6 +67,18 @@ class DecoderConfig:
     rope_base: float = 10_000.0
     epsilon: float = 1e-5
 
+    def check(self) -> None:
+        """Raise ModelError if the sizes are not positive, or heads do not divide the width evenly."""
+        for name, size in asdict(self).items():
+            kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
+            if isinstance(size, bool) or not isinstance(size, kinds) or size <= 0:
+                raise ModelError(f"the decoder's {name} is {size!r}", hint="give a positive number")
+        if self.dim % self.heads or self.heads % self.kv_heads or self.head_dim % 2:
+            raise ModelError(
+                f"{self.heads} heads and {self.kv_heads} key/value heads do not divide a width of {self.dim} evenly",
+                hint="dim is a multiple of 2 * heads, and heads of kv_heads",
+            )
+
     def biases(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each bias, by name; there are all of them, or none."""
         widths = {"query": self.dim, "key": self.kv_heads * self.head_dim, "value": self.kv_heads * self.head_dim}
@@ -346,15 +358,7 @@ def _normed(stream: Floats, weight: Floats, epsilon: float) -> Floats:
 def _check_shape(config: DecoderConfig, weights: Mapping[str, Any]) -> None:
     """Check that the names and shapes of weights are those of a decoder of this shape; the error names the
     differences."""
-    for name, size in asdict(config).items():
-        kinds = (int, float) if name in ("rope_base", "epsilon") else (int,)
-        if isinstance(size, bool) or not isinstance(size, kinds) or size <= 0:
-            raise ModelError(f"the decoder's {name} is {size!r}", hint="give a positive number")
-    if config.dim % config.heads or config.heads % config.kv_heads or config.head_dim % 2:
-        raise ModelError(
-            f"{config.heads} heads and {config.kv_heads} key/value heads do not divide a width of {config.dim} evenly",
-            hint="dim is a multiple of 2 * heads, and heads of kv_heads",
-        )
+    config.check()
     expected = config.shapes()
     if any(name.endswith("_bias") for name in weights):
         expected |= config.biases()
