@@ -7,7 +7,6 @@ object; ``toolgrammar`` is its version, and unknown fields are refused, so that 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,9 +25,6 @@ from .. import _shared
 
 #: Maximum number of tool sets that are kept, so that the requests of an agent share one.
 _TOOL_SETS = 256
-
-#: What makes a grammar EBNF rather than Lark, outside of comments. vLLM tells them apart likewise.
-_DEFINITION = re.compile(r"^(?:(?!#|//)[^\n])*::=", re.MULTILINE)
 
 #: The fields of an envelope beside its version, and their defaults.
 _FIELDS: Mapping[str, Any] = {
@@ -247,11 +243,8 @@ def wanted(kind: str, text: str, model: Tokens) -> Wanted:
         return Wanted(Grammar.choice(*map(Grammar.literal, _value(text))))
     if kind == "GRAMMAR" and is_envelope(text):
         return read_envelope(text, model)
-    if kind == "GRAMMAR" and text.lstrip().startswith("{"):
-        return Wanted(Grammar.from_any(text, vocabulary=model.vocabulary))
     if kind == "GRAMMAR":
-        read = Grammar.from_ebnf if _DEFINITION.search(text) else Grammar.from_lark
-        return Wanted(read(text, vocabulary=model.vocabulary))
+        return Wanted(Grammar.from_any(text, vocabulary=model.vocabulary))
     if kind == "STRUCTURAL_TAG":
         for part in _shared.schemas_in(text):
             _shared.require_settled(part)

@@ -48,8 +48,8 @@ CACHED_GRAMMARS = 64
 
 _LOG = logger_of("models")
 
-#: Matches a rule of GBNF, EBNF or Lark.
-_RULE = re.compile(r"^\s*[?!]?[\w-]+\s*(?:::=|:(?!//))", re.MULTILINE)
+#: Matches a rule of EBNF or Lark.
+_RULE = re.compile(r"^\s*[?!]?[\w.-]+\s*(?:::=|:(?!//))", re.MULTILINE)
 
 
 @dataclass(frozen=True)

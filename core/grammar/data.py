@@ -20,14 +20,12 @@ from ..schema.scalars import value_syntax
 from ..schema.scalars.value_syntax import Arguments, NestedTags
 from ..text_grammars.ebnf import read_ebnf
 from ..text_grammars.expressions import Control, Literal
-from ..text_grammars.gbnf import read_gbnf
 from ..text_grammars.lark import read_lark
-from ..text_grammars.rules import ReadGrammar
 
 #: The version of the form. A change that older readers would misunderstand raises it.
 VERSION = 1
 
-#: The sign that a grammar is GBNF and not Lark, outside of comments.
+#: The sign that a grammar is EBNF and not Lark, outside of comments. vLLM tells them apart likewise.
 _DEFINITION = re.compile(r"^(?:(?!#|//)[^\n])*::=", re.MULTILINE)
 
 #: The members of a grammar as data.
@@ -298,10 +296,8 @@ class _Reader:
             return self._schema(*rest)
         if kind == "regex":
             return make.from_regex(rest[0])
-        if kind == "ebnf":
-            return make._read(kind, ReadGrammar(read_ebnf(rest[0], rest[1], _token_reader(rest[2]))), rest[0])
-        if kind == "gbnf":
-            return make._read(kind, read_gbnf(rest[0], rest[1], _token_reader(rest[2])), rest[0])
+        if kind in ("ebnf", "gbnf"):
+            return make._read(kind, read_ebnf(rest[0], rest[1], _token_reader(rest[2])), rest[0])
         if kind == "lark":
             *arguments, named = rest
             options = SchemaOptions(arguments[2], on_unsupported=arguments[3])

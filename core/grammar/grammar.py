@@ -317,44 +317,34 @@ class Grammar:
 
     @classmethod
     def from_ebnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
-        """Return the texts of a grammar in EBNF as xgrammar reads it.
+        """Return the texts of a grammar in EBNF: llama.cpp's GBNF, and xgrammar's EBNF, which extends it.
 
-        Rules may be recursive in any way, left-recursive too.
+        A text that both read has the meaning of GBNF. Rules may be recursive in any way, left-recursive too, which
+        llama.cpp refuses. ``!<token>*`` is narrowed to text, as `narrowed` says.
 
         Args:
             text: rules, ``name ::= ...``, with xgrammar's macros and options.
             root: the name of the start rule.
-            vocabulary: the vocabulary to which the ids in ``Token(...)`` belong.
+            vocabulary: the vocabulary to which the tokens belong: ``<[id]>`` and ``Token(id)``, and ``<text>``, which
+                without a vocabulary is the control token of that name.
 
         Raises:
             GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
             LimitError: too many rules begin with each other.
         """
-        from ..text_grammars.ebnf import read_ebnf
-        from ..text_grammars.rules import ReadGrammar
-        from ..text_grammars.tokens import tokens_of
-
-        return cls._read("ebnf", ReadGrammar(read_ebnf(text, root, tokens_of(vocabulary))), text)
+        return cls._of_ebnf("ebnf", text, root, vocabulary)
 
     @classmethod
     def from_gbnf(cls, text: str, *, root: str = "root", vocabulary: Vocabulary | None = None) -> Grammar:
-        """Return the texts of a grammar in GBNF as llama.cpp reads it.
+        """Return the same as `from_ebnf`, by the name that llama.cpp has for its notation."""
+        return cls._of_ebnf("gbnf", text, root, vocabulary)
 
-        Rules may be recursive in any way, left-recursive too, which llama.cpp refuses. ``!<token>*`` is narrowed to
-        text, as `narrowed` says.
-
-        Args:
-            text: rules, ``name ::= ...``.
-            root: the name of the start rule.
-            vocabulary: the vocabulary to which the tokens belong: ``<[id]>``, and ``<text>``, which without a
-                vocabulary is the control token of that name.
-
-        Raises as for `from_ebnf`.
-        """
-        from ..text_grammars.gbnf import read_gbnf
+    @classmethod
+    def _of_ebnf(cls, maker: str, text: str, root: str, vocabulary: Vocabulary | None) -> Grammar:
+        from ..text_grammars.ebnf import read_ebnf
         from ..text_grammars.tokens import tokens_of
 
-        return cls._read("gbnf", read_gbnf(text, root, tokens_of(vocabulary)), text)
+        return cls._read(maker, read_ebnf(text, root, tokens_of(vocabulary)), text)
 
     @classmethod
     def from_lark(
@@ -400,7 +390,7 @@ class Grammar:
 
         Args:
             value: a `Grammar`; what `dumps` wrote, as text or as the object; an object with ``syntax`` (``lark``,
-                ``gbnf``, ``ebnf`` or ``regex``) and ``definition``; a structural tag; or a text: GBNF if it defines
+                ``gbnf``, ``ebnf`` or ``regex``) and ``definition``; a structural tag; or a text: EBNF if it defines
                 rules by ``::=``, else Lark.
             vocabulary: the vocabulary of the tokens in it, as in `from_gbnf`.
 

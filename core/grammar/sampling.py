@@ -32,6 +32,10 @@ for _table, _bytes, _weight in (
         _table[_byte] = _weight
 
 
+#: Maximum weight of the end of a text.
+_END = 8.0
+
+
 @cache
 def single_bytes() -> Vocabulary:
     """Return the vocabulary whose token ``b`` is the byte ``b``; token 256 ends a text."""
@@ -71,7 +75,9 @@ def random_text(grammar: Grammar, source: random.Random, length: int = LENGTH) -
 def _choice(matcher: Matcher, source: random.Random) -> int:
     allowed = matcher.allowed_tokens()
     weights = _IN_TEXT if ord("q") in allowed and ord("x") in allowed else _BETWEEN
-    return source.choices(allowed, [weights[token] if token < 256 else 8.0 for token in allowed])[0]
+    chances = [weights[token] if token < 256 else 0.0 for token in allowed]
+    end = min(_END, sum(chances)) or 1.0  # a text that may go on does so at least half the time
+    return source.choices(allowed, [chance or end for chance in chances])[0]
 
 
 def _at_character(written: bytearray) -> bool:

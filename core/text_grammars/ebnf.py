@@ -1,13 +1,19 @@
-"""Reader of EBNF as xgrammar reads it (0.2.8)."""
+"""Reader of EBNF: the union of GBNF, as llama.cpp reads it (``src/llama-grammar.cpp``, late 2026), and the EBNF of
+xgrammar (0.2.8), which extends it.
+
+A text that both read has the meaning of GBNF: a dot is any character unless a rule has it in its name, a code ``\\x``
+has two digits, a rule that is defined again replaces the first, an alternative may be empty, and what is the name of a
+rule is no macro.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from ..errors import GrammarError
+from ..errors import GrammarError, UnsupportedSchemaError
 from ..unicode.charset import CharSet
-from .dispatch import dispatch
+from .dispatch import any_tokens, dispatch, left_out_of_tokens
 from .expressions import (
     EMPTY_TEXT,
     Chars,
@@ -22,14 +28,18 @@ from .expressions import (
     sequence,
     substring,
 )
-from .reader import MAX_NESTING, RuleReader
-from .rules import Rules
+from .rules import ReadGrammar, Rules
 from .source import Source
 from .tokens import Tokens, tokens_of
 
+#: Maximum nesting of brackets, and of repetitions of one item.
+MAX_NESTING = 100
+
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\r\n]*)*")
-_NAME = re.compile(r"[A-Za-z_.\-][\w.\-]*", re.ASCII)
-_DEFINITION = re.compile(r"([A-Za-z_.\-][\w.\-]*)(\[[^\]\n]*\])?[ \t\r\n]*::=", re.ASCII)
+_NAME = re.compile(r"[\w.\-]+", re.ASCII)
+_PLAIN_NAME = re.compile(r"[\w\-]+", re.ASCII)
+_DEFINITION = re.compile(r"([\w.\-]+)(\[[^\]\n]*\])?[ \t\r\n]*::=", re.ASCII)
+_DEFINED = re.compile(r"^[ \t]*([\w.\-]+)(?:\[[^\]\n]*\])?[ \t\r\n]*::=", re.ASCII | re.MULTILINE)
 _SLIPS = {
     "=": "a rule is: name ::= ...",
     ":": "a rule is: name ::= ...",
@@ -39,6 +49,7 @@ _SLIPS = {
     ",": "items follow each other without a comma",
     ";": "a rule ends without a ';'",
 }
+_TOKEN = re.compile(r"<(?:\[([0-9]+)\]|([^>\r\n]+))>")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _OPTION = re.compile(r'[ \t]*(\w+)[ \t]*(?:=[ \t]*("[^"\\\n]*"|[^\s,\]]+))?[ \t]*(,|$)')
 
@@ -57,10 +68,13 @@ ESCAPES = {
     "?": "?",
     "/": "/",
     "\\": "\\",
+    "[": "[",
+    "]": "]",
+    "-": "-",
 }
 _CLASS_ESCAPES = {**ESCAPES, **dict(zip("^$.*+()[]{}|-", "^$.*+()[]{}|-", strict=True))}
 _CODES = (
-    re.compile(r"\\x([0-9a-fA-F]+)"),
+    re.compile(r"\\x([0-9a-fA-F]{1,2})"),
     re.compile(r"\\u([0-9a-fA-F]{4})"),
     re.compile(r"\\U([0-9a-fA-F]{8})"),
 )
@@ -102,7 +116,7 @@ def character_class(source: Source, read: Callable[[], str], opened: int) -> Cha
     charset = CharSet.empty()
     while not source.take("]"):
         if source.rest_is_empty:
-            source.fail("expected ']' at the end of the character class", at=opened)
+            source.fail("the character class is not closed", at=opened, hint="write ']' at its end")
         start = source.position
         first = last = read()
         if source.peek() == "-" and source.peek(2) not in ("-]", "-"):
@@ -114,24 +128,37 @@ def character_class(source: Source, read: Callable[[], str], opened: int) -> Cha
     return charset.complement() if negated else charset
 
 
-def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None) -> Rules:
+def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None, *, is_exact: bool = False) -> ReadGrammar:
     """Return the rules of a grammar.
 
     Args:
         text: the grammar.
         root: the name of the start rule.
         tokens: returns the expression of a token; None: there is no vocabulary.
+        is_exact: negated tokens (``!<token>``) are an error; else a sequence of them is narrowed to text.
 
     Raises:
         GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
-    return _Reader(text, root, tokens or tokens_of(None)).read()
+    reader = _Reader(text, root, tokens or tokens_of(None), is_exact)
+    return ReadGrammar(reader.read(), narrowed=tuple(reader.narrowed))
 
 
-class _Reader(RuleReader):
-    def __init__(self, text: str, root: str, tokens: Tokens) -> None:
-        super().__init__(text, root, tokens, _SLIPS)
+class _Reader:
+    """Reader of the rules of one text."""
+
+    def __init__(self, text: str, root: str, tokens: Tokens, is_exact: bool) -> None:
+        self._source = Source(text, _SLIPS)
+        self._root = root
+        self._tokens = tokens
+        self._is_exact = is_exact
+        self._defined = {match[1] for match in _DEFINED.finditer(text)}
+        self._named: list[Expression] = []  # by tokens
+        self._depth = 0
+        self._rules: dict[str, Expression] = {}
+        self._uses: dict[str, int] = {}
         self._restricted: dict[str, int] = {}
+        self.narrowed: list[UnsupportedSchemaError] = []
 
     def read(self) -> Rules:
         """Read all rules and return them. Raise GrammarError for what is malformed, a rule that is not defined, or a
@@ -146,12 +173,11 @@ class _Reader(RuleReader):
                 source.fail("expected a rule: name ::= ...", at=start if source.position == start else None)
             if source.text[source.text.rfind("\n", 0, start) + 1 : start].strip():
                 source.fail(f"rule {match[1]!r} does not begin its line", at=start, hint="write one rule on a line")
-            if match[1] in self._rules:
-                source.fail(f"rule {match[1]!r} is defined twice", at=start, hint="rename one of them")
             source.match(_SPACE)
             self._rules[match[1]] = EMPTY_TEXT  # in this order
-            self._rules[match[1]] = self._with_options(match[1], match[2] or "", self._choices(), start + len(match[1]))
-        rules = self._finished("ebnf")
+            self._restricted.pop(match[1], None)
+            self._rules[match[1]] = self._with_options(match[1], match[2] or "", self._body(), start + len(match[1]))
+        rules = self._finished()
         for name, at in self._restricted.items():
             if rules.sizes[name] is None:
                 source.fail(
@@ -159,6 +185,22 @@ class _Reader(RuleReader):
                     at=at,
                     hint="leave the options out, or use rules without recursion",
                 )
+        return rules
+
+    def _finished(self) -> Rules:
+        """Return the rules, all of which were read.
+
+        Raises:
+            GrammarError: a rule is not defined, or the root has no finite text.
+        """
+        source = self._source
+        if self._root not in self._rules:
+            source.fail(f"expected a rule {self._root!r}, the start rule")
+        for name, at in self._uses.items():
+            if name not in self._rules:
+                source.fail(f"rule {name!r} is not defined", at=at, hint=f"known rules: {', '.join(self._rules)}")
+        rules = Rules(("ebnf", source.text, self._root, tuple(self._named)), self._rules, self._root)
+        rules.check()
         return rules
 
     # -- rules -----------------------------------------------------------------------------------------------------
@@ -189,6 +231,15 @@ class _Reader(RuleReader):
         self._restricted[rule] = at
         return Restricted(expression, is_lazy, most)
 
+    def _body(self) -> Expression:
+        """Read what a rule is, up to the next rule."""
+        source = self._source
+        start = source.position
+        body = self._choices()
+        if source.position == start and not source.rest_is_empty:
+            source.fail("expected what the rule is", hint='write "" for the empty text')
+        return body
+
     def _choices(self) -> Expression:
         """Read alternatives, up to a closing bracket or the next rule."""
         source = self._source
@@ -206,7 +257,7 @@ class _Reader(RuleReader):
         """Read one alternative. The next rule ends it too, which is recognised by its ``::=``; a lookahead assertion at
         its end is skipped."""
         source = self._source
-        items = [self._repeated()]
+        items: list[Expression] = []
         while not source.rest_is_empty and source.peek() not in "|)":
             if source.peek(2) == "(=":
                 self._lookahead()
@@ -228,22 +279,27 @@ class _Reader(RuleReader):
         source.match(_SPACE)
 
     def _repeated(self) -> Expression:
-        """Read an element and the repetition after it, if there is one."""
+        """Read an element and the repetitions after it."""
         source = self._source
+        if source.peek() in "*+?{":
+            source.fail("expected something to repeat")
         item = self._element()
         source.match(_SPACE)
-        least: int = 1
-        most: int | None = 1
-        if source.take("*"):
-            least, most = 0, None
-        elif source.take("+"):
-            least, most = 1, None
-        elif source.take("?"):
-            least, most = 0, 1
-        elif source.peek() == "{":
-            least, most = self._bounds()
-        source.match(_SPACE)
-        return item if (least, most) == (1, 1) else Repeat(item, least, most)
+        for _ in range(MAX_NESTING):
+            start = source.position
+            if source.take("*"):
+                item = Repeat(item, 0, None)
+            elif source.take("+"):
+                item = Repeat(item, 1, None)
+            elif source.take("?"):
+                item = Repeat(item, 0, 1)
+            elif source.peek() == "{":
+                bounds = self._bounds()
+                item = item if bounds == (1, 1) else Repeat(item, *bounds)
+            else:
+                return item
+            source.match(_SPACE)
+        source.fail(f"more than {MAX_NESTING} repetitions of one item", at=start, hint="write one")
 
     def _bounds(self) -> tuple[int, int | None]:
         """Read ``{n}``, ``{n,}`` or ``{n,m}``; return the least and the greatest number (None: no maximum)."""
@@ -271,29 +327,37 @@ class _Reader(RuleReader):
         return self._source.number(match[0], match.start())
 
     def _element(self) -> Expression:
-        """Read a group, a character class, a string, a macro, or a reference to a rule."""
+        """Read a group, a character class, a string, a token, a macro, or a reference to a rule."""
         source = self._source
         start = source.position
         if source.take("("):
             source.match(_SPACE)
-            if source.take(")"):
-                return EMPTY_TEXT
             inner = self._choices()
             source.expect(")", "at the end of a group")
             return inner
         if source.take("["):
-            return Chars(character_class(source, lambda: self._class_character(start), start))
+            if source.peek() == "]":
+                source.fail("expected a character in the class", hint='write "" for the empty text')
+            return Chars(character_class(source, lambda: character(source, _CODES, _CLASS_ESCAPES), start))
         if source.peek() == '"':
             return Literal(self._string())
-        match = source.match(_NAME)
+        if source.take("!"):
+            return self._other_tokens(start)
+        if source.peek() == "<":
+            return self._token_named(start)
+        match = _NAME.match(source.text, start)
+        if match is not None and match[0] not in self._defined:
+            if match[0] in _MACROS:
+                source.position = match.end()
+                return _MACROS[match[0]](self, start)
+            if source.take("."):
+                return Chars(CharSet.full())
+            match = _PLAIN_NAME.match(source.text, start)
         if match is None:
             source.fail("expected a string, a character class, the name of a rule, or '('")
-        name = match[0]
-        macro = _MACROS.get(name)
-        if macro is not None:
-            return macro(self, start)
-        self._uses.setdefault(name, start)
-        return Reference(name)
+        source.position = match.end()
+        self._uses.setdefault(match[0], start)
+        return Reference(match[0])
 
     def _string(self) -> str:
         """Read a string in double quotes; return its text, with escapes decoded."""
@@ -302,16 +366,46 @@ class _Reader(RuleReader):
         source.position += 1
         text = ""
         while not source.take('"'):
-            if source.rest_is_empty or source.peek() in "\r\n":
-                source.fail("expected '\"' at the end of the string", at=start)
+            if source.rest_is_empty:
+                source.fail("the string is not closed", at=start, hint="write '\"' at its end")
             text += character(source, _CODES, ESCAPES)
         return text
 
-    def _class_character(self, opened: int) -> str:
+    # -- tokens ----------------------------------------------------------------------------------------------------
+
+    def _other_tokens(self, start: int) -> Expression:
+        """Read the rest of ``!<token>*`` or ``!<token>+``."""
         source = self._source
-        if source.peek() in ("\r", "\n"):
-            source.fail("expected ']' at the end of the character class", at=opened, hint="write a line feed as \\n")
-        return character(source, _CODES, _CLASS_ESCAPES)
+        excluded = self._token_named(start)
+        source.match(_SPACE)
+        if source.peek() not in ("*", "+"):
+            source.fail(
+                "a single excluded token cannot be enforced: other tokens may have the same text",
+                at=start,
+                hint="write !<token>* or !<token>+, which is free text, or a character class",
+            )
+        if self._is_exact:
+            source.fail("tokens are not allowed in a string", at=start, hint="write a character class")
+        self.narrowed.append(left_out_of_tokens([excluded], source.place(start)))
+        least = 0 if source.take("*") else int(source.take("+"))
+        return any_tokens([excluded], least)
+
+    def _token_named(self, start: int) -> Control | Literal:
+        """Read a token, ``<[id]>`` or ``<text>``; return its expression."""
+        match = self._source.match(_TOKEN)
+        if match is None:
+            self._source.fail("expected a token: <[id]> or <text>")
+        # The text of a token includes its angle brackets.
+        return self._token_at(match[0] if match[1] is None else self._source.number(match[1], start), start)
+
+    def _token_at(self, token: int | str, start: int) -> Control | Literal:
+        """Return the expression of a token; errors are reported at ``start``."""
+        try:
+            expression = self._tokens(token)
+        except GrammarError as error:
+            self._source.fail(error.message, at=start, hint=error.hint)
+        self._named.append(expression)
+        return expression
 
     # -- macros ----------------------------------------------------------------------------------------------------
 
@@ -396,12 +490,7 @@ class _Reader(RuleReader):
         """Return the expression of a token given by its id; errors are reported at the macro, ``start``."""
         if not isinstance(token, int) or isinstance(token, bool) or token < 0:
             self._source.fail("tokens are given by their ids, numbers", at=start)
-        try:
-            expression = self._tokens(token)
-        except GrammarError as error:
-            self._source.fail(error.message, at=start, hint=error.hint)
-        self._named.append(expression)
-        return expression
+        return self._token_at(token, start)
 
     def _exclude_token(self, start: int) -> Expression:
         self._source.fail(

@@ -20,7 +20,7 @@ from ..regex.foreign import to_ecma
 from ..unicode.casefold import fold
 from ..unicode.charset import CharSet
 from .dispatch import any_tokens, left_out_of_tokens
-from .ebnf import character
+from .ebnf import MAX_NESTING, character
 from .expressions import (
     EMPTY_TEXT,
     Buildable,
@@ -41,7 +41,6 @@ from .expressions import (
     sequence,
     substring,
 )
-from .reader import MAX_NESTING
 from .rules import ReadGrammar, Rules
 from .source import Source
 from .tokens import Tokens, tokens_of

@@ -14,7 +14,6 @@ from ..language.terms import Terms
 from ..regex.foreign import to_ecma
 from .ebnf import read_ebnf
 from .expressions import Part, pattern, walk
-from .gbnf import read_gbnf
 from .lark import read_lark
 from .rules import Rules
 
@@ -53,12 +52,17 @@ def _regex(text: str) -> Rules:
         raise type(error)(error.message, hint=hint, place=error.place) from None
 
 
+def _ebnf(text: str) -> Rules:
+    """Return the strings of a grammar in GBNF or EBNF."""
+    return read_ebnf(text, is_exact=True).rules
+
+
 #: Readers of the syntaxes. Regular expressions are Rust's, as in OpenAI's custom tools.
 READERS: Mapping[str, Callable[[str], Rules]] = {
     "lark": lambda text: read_lark(text, is_exact=True).rules,  # a string is spelled in more bytes than it has
     "regex": _regex,
-    "gbnf": lambda text: read_gbnf(text, is_exact=True).rules,
-    "ebnf": read_ebnf,
+    "gbnf": _ebnf,
+    "ebnf": _ebnf,
 }
 
 

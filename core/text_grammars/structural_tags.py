@@ -395,11 +395,15 @@ class _Reader:
         except ToolGrammarError as error:
             raise _moved(error, place.pointer) from None
         self.problems += [_moved(problem, place.pointer) for problem in compiled.problems]
-        for problem in compiled.narrowed:
+        self._keep_narrowed(compiled.narrowed, place)
+        return Part(compiled)
+
+    def _keep_narrowed(self, narrowed: Iterable[UnsupportedSchemaError], place: _Inside) -> None:
+        """Keep what is left out of a part, with its location in the tag."""
+        for problem in narrowed:
             moved = _moved(problem, place.pointer)
             assert isinstance(moved, UnsupportedSchemaError)
             self.narrowed.append(moved)
-        return Part(compiled)
 
     @staticmethod
     def _check(compiled: CompiledSchema) -> None:
@@ -449,11 +453,12 @@ class _Reader:
         members = self._members(value, place, ("grammar",), ("type",))
         inner = place.at("grammar")
         try:
-            rules = read_ebnf(self._text(members["grammar"], inner), tokens=self.token)
+            read = read_ebnf(self._text(members["grammar"], inner), tokens=self.token)
         except GrammarError as error:
             where = replace(error.place, pointer=inner.pointer)
             raise GrammarError(error.message, hint=error.hint, place=where) from None
-        return Part(rules)
+        self._keep_narrowed(read.narrowed, inner)
+        return Part(read.rules)
 
     def _regex(self, value: Mapping[str, Any], place: _Inside) -> Expression:
         members = self._members(value, place, ("pattern",), ("type",))

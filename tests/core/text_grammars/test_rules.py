@@ -238,3 +238,10 @@ def test_too_many_ways_to_begin_are_named_at_bind() -> None:
     (met,) = grammar.narrowed
     assert "more than 2,048 ways" in str(met) and met.left_out == "what exceeds this limit"
     assert grammar.matches("!") and not grammar.matches("(2099x)!")
+
+
+def test_samples_of_a_recursive_rule_go_on() -> None:
+    """A random text that may end or go on does either about as often, also where there is one way to go on."""
+    grammar, source = Grammar.from_ebnf('root ::= root "a" | "b"'), random.Random(1)
+    lengths = [len(random_text(grammar, source)) for _ in range(100)]
+    assert 30 < lengths.count(1) < 70 and max(lengths) > 4
