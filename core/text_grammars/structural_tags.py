@@ -336,8 +336,8 @@ class _Reader:
 
     def _xml(self, schema: Any, place: _Inside, style_place: _Inside, style: Any) -> Expression:
         """Return the texts of an object whose members are written as tags of a style; a style may have several layouts,
-        any of which may be used. A plain string is free text, other values are JSON. An object without declared members
-        is narrowed to the empty one."""
+        any of which may be used, and where members have lines of their own, so may the first and the last. A plain
+        string is free text, other values are JSON. An object without declared members is narrowed to the empty one."""
         layouts = STYLES.get(style) if isinstance(style, str) else None
         if layouts is None:
             style_place.fail(
@@ -379,7 +379,10 @@ class _Reader:
             options = SchemaOptions(
                 additional_properties=False, on_unsupported=self.on_unsupported, arguments=layout, plain_integers=True
             )
-            parts.append(self._compiled(schema, options, place))
+            part = self._compiled(schema, options, place)
+            # Templates set members apart from the tags around them as from each other.
+            around = choice(EMPTY_TEXT, Literal("\n")) if layout.separator else EMPTY_TEXT
+            parts.append(sequence(around, part, around))
         return choice(*parts)
 
     def _marks(self, text: Mark) -> Mark:

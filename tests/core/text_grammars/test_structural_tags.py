@@ -128,6 +128,32 @@ CASES: list[tuple[dict[str, Any], dict[str, bool]]] = [
             "<parameter=s>a</parameter>": False,
         },
     ),
+    *(
+        (
+            tag(begin, {"type": "json_schema", "json_schema": SCHEMA, "style": style}, end),
+            {
+                f"<f=w>\n{one}\n{two}\n</f>": True,
+                f"<f=w>\n{one}\n</f>": True,
+                f"<f=w>\n{two}\n</f>": False,
+            },
+        )
+        for begin in ("<f=w>", "<f=w>\n")
+        for end in ("</f>", "\n</f>")
+        for style, one, two in (
+            ("qwen_xml", "<parameter=x>\n1\n</parameter>", "<parameter=s>\nab\n</parameter>"),
+            ("minimax_xml", '<parameter name="x">1</parameter>', '<parameter name="s">ab</parameter>'),
+            (
+                "glm_xml",
+                "<arg_key>x</arg_key>\n<arg_value>1</arg_value>",
+                "<arg_key>s</arg_key>\n<arg_value>a</arg_value>",
+            ),
+            (
+                "deepseek_xml",
+                '<｜DSML｜parameter name="x" string="false">1</｜DSML｜parameter>',
+                '<｜DSML｜parameter name="s" string="true">ab</｜DSML｜parameter>',
+            ),
+        )
+    ),
     (
         tag("<a>", {"type": "json_schema", "json_schema": {"type": "string"}, "style": "qwen_xml"}, "</a>"),
         {"<a>b\n<c></a>": True, "<a></a>": True, "<a></parameter></a>": False},
