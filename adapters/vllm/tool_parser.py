@@ -46,7 +46,7 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
     def __init__(self, tokenizer: Any, tools: list[Any] | None = None) -> None:
         super().__init__(tokenizer, tools)
         self._tools = [openai_tool(tool) for tool in tools or ()]
-        self._reader: _Reader | None = None
+        self._reader: _AnswerParser | None = None
 
     def adjust_request(self, request: Any) -> Any:
         """Return the request with its tools in an envelope; one that brings a grammar of its own is left as it is.
@@ -126,11 +126,11 @@ class ToolGrammarParser(ToolParser):  # type: ignore[misc]
         """Return an answer without the control token that is all of it: it has no room for its grammar (`Sequence`)."""
         return "" if text in self.model_tokenizer.all_special_tokens else text
 
-    def _new_reader(self) -> _Reader:
+    def _new_reader(self) -> _AnswerParser:
         tokenizer = self.model_tokenizer
         template = getattr(tokenizer, "chat_template", None)
         wire = choose_format(self.format, template if isinstance(template, str) else "", tokenizer.all_special_tokens)
-        return _Reader(ToolSet.from_any(self._tools).parser(wire))
+        return _AnswerParser(ToolSet.from_any(self._tools).parser(wire))
 
 
 class _Call:
@@ -141,7 +141,7 @@ class _Call:
         self.arguments: list[str] = []
 
 
-class _Reader:
+class _AnswerParser:
     """Reads one answer.
 
     Args:

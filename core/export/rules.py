@@ -106,7 +106,7 @@ def exported_rules(nodes: Nodes, root: int) -> ExportedRules:
 
 def _exported(nodes: Nodes, root: int) -> ExportedRules:
     """Return the rules of a node, as `exported_rules` does, or fail with the interpreter's own limit of recursion."""
-    reader = _Reader(nodes)
+    reader = _Exporter(nodes)
     reader.rules["root"] = reader.node(root)
     while reader.pending:
         name, lazy = reader.pending.pop()
@@ -290,7 +290,7 @@ def _joined(*items: Expression) -> Expression:
     return sequence(*joined)
 
 
-class _Reader:
+class _Exporter:
     """Expressions of nodes and terms, and the rules that they refer to."""
 
     def __init__(self, nodes: Nodes) -> None:

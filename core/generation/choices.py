@@ -62,7 +62,7 @@ class Word:
 
 
 @dataclass(frozen=True)
-class Place:
+class WordsPlace:
     """A position at which finitely many words may follow.
 
     Attributes:
@@ -85,7 +85,7 @@ class Place:
         return [(self.before + word.text)[size:].decode("utf-8", "replace") for word in self.words]
 
 
-def place_at(matcher: Matcher, tail: bytes) -> Place | None:
+def place_at(matcher: Matcher, tail: bytes) -> WordsPlace | None:
     """Return the possible next words: up to the closing quote inside a string, else up to a byte that is not in words.
 
     Args:
@@ -136,7 +136,7 @@ def place_at(matcher: Matcher, tail: bytes) -> Place | None:
         if len(words) + len(waiting) + len(inner) > MAX_WORDS:
             return None
         waiting += [(text + bytes((byte,)), closing) for byte in reversed(inner)]
-    return Place(before, tuple(words)) if len(words) > 1 else None
+    return WordsPlace(before, tuple(words)) if len(words) > 1 else None
 
 
 def _begun(tail: bytes) -> tuple[bytes, bytes]:
@@ -176,7 +176,7 @@ class SpelledWords:
         tree: the tokens that the model reads to score all words.
     """
 
-    def __init__(self, place: Place, spelled: Sequence[_Spelled]) -> None:
+    def __init__(self, place: WordsPlace, spelled: Sequence[_Spelled]) -> None:
         self.place = place
         self._spelled = spelled
         # The model reads the last token of a word only if the probability of what follows is needed.
@@ -219,7 +219,7 @@ class SpelledWords:
 
 
 def spelled_words(
-    place: Place, speller: Speller, vocabulary: Vocabulary, context: Sequence[int], held: bytes
+    place: WordsPlace, speller: Speller, vocabulary: Vocabulary, context: Sequence[int], held: bytes
 ) -> SpelledWords | None:
     """Return the words of a `Place` in the tokenizer's own tokens.
 

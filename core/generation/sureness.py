@@ -108,7 +108,7 @@ def sureness(
         rest = [one for one in rest if one.at >= place.end[1]]
         if place.id in known:
             following = ordered[number + 1].name if number + 1 < len(ordered) else None
-            reader = _Reader(raw, known[place.id], place, begin, following)
+            reader = _ChoicesOfCall(raw, known[place.id], place, begin, following)
             found[place.id] = reader.read(mine)
             rest = reader.left + rest
             begin = reader.end
@@ -142,7 +142,7 @@ class _Item:
     place: tuple[int, int] = (0, 0)
 
 
-class _Reader:
+class _ChoicesOfCall:
     """Divides the choices that were made until the end of a call into those of its tool and of its arguments.
 
     Args:

@@ -193,7 +193,7 @@ def loaded(make: Any, text: str) -> Any:
         )
     if not isinstance(data.get("parts"), list):
         raise GrammarError("a grammar as data is an object with version, root and parts", hint=hint)
-    reader = _Reader(make, data["parts"])
+    reader = _Parts(make, data["parts"])
     try:
         for number in range(len(data["parts"])):  # those that only rules refer to are read now, not at first use
             reader.part(number)
@@ -257,7 +257,7 @@ def _of_syntax(make: Any, syntax: Any, definition: Any, vocabulary: Any) -> Any:
     return getattr(make, f"from_{syntax}")(definition, vocabulary=vocabulary)
 
 
-class _Reader:
+class _Parts:
     """Grammars of parts, made when they are first asked for."""
 
     def __init__(self, make: Any, parts: list[Any]) -> None:

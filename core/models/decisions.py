@@ -118,7 +118,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CheckedQuestion:
     """A question, checked.
 
     Attributes:
@@ -290,7 +290,7 @@ class Decides:
                     raise ContextOverflowError(f"question {one.name!r}: {error.message}", hint=error.hint) from error
         return decisions
 
-    def _decision(self, asked: Asked, state: str, options: _Options) -> Decision:
+    def _decision(self, asked: CheckedQuestion, state: str, options: _Options) -> Decision:
         """Return the decision on one question: average the probabilities of the answers over the listings in different
         orders, and take the likeliest; on a scale, the mean level. Probabilities are those without a refusal, whose
         share is separate."""
@@ -318,7 +318,7 @@ class Decides:
         )
 
     def _logs(
-        self, asked: Asked, state: str, order: Sequence[int], options: _Options, spent: _Spent
+        self, asked: CheckedQuestion, state: str, order: Sequence[int], options: _Options, spent: _Spent
     ) -> npt.NDArray[np.float64]:
         """Return the normalised log-probabilities of the answers, listed in an order, and of a refusal as the last."""
         given = self._scored(asked, state, order, options.refusal, spent)
@@ -338,7 +338,7 @@ class Decides:
         return logs
 
     def _scored(
-        self, asked: Asked, state: str, order: Sequence[int], refusal: bool, spent: _Spent
+        self, asked: CheckedQuestion, state: str, order: Sequence[int], refusal: bool, spent: _Spent
     ) -> npt.NDArray[np.float64]:
         """Return the log-probabilities of the answers after one prompt, which lists them in ``order``, and of a refusal
         as the last if ``refusal``. Not normalised. ``spent`` adds up tokens and forward passes."""
@@ -388,7 +388,7 @@ def check_questions(questions: Any) -> None:
         )
 
 
-def check_question(name: Any, question: Any, refusal: bool = False) -> Asked:
+def check_question(name: Any, question: Any, refusal: bool = False) -> CheckedQuestion:
     """Return a question, checked.
 
     Raises:
@@ -403,11 +403,11 @@ def check_question(name: Any, question: Any, refusal: bool = False) -> Asked:
     text = _words(name, "question", question.question).strip() or DEFAULT_QUESTION
     if isinstance(question, YesNo):
         both = (_words(name, "yes", question.yes), _words(name, "no", question.no))
-        return Asked(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), both))
+        return CheckedQuestion(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), both))
     if isinstance(question, Scale):
         levels = _texts(name, "levels", question.levels, MAX_LEVELS)
         numbers = tuple(map(str, range(len(levels))))
-        return Asked(name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True)
+        return CheckedQuestion(name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True)
     labels = _texts(name, "labels", question.labels, MAX_LABELS)
     for label in labels:
         if not label.strip() or (refusal and label == REFUSAL):
@@ -417,7 +417,7 @@ def check_question(name: Any, question: Any, refusal: bool = False) -> Asked:
     given = question.labels
     of_labels = given.values() if isinstance(given, Mapping) else [""] * len(labels)
     meanings = tuple(_words(name, "description", meaning) for meaning in of_labels)
-    return Asked(name, text, labels, labels, _lines(labels, meanings))
+    return CheckedQuestion(name, text, labels, labels, _lines(labels, meanings))
 
 
 def _lines(answers: Sequence[str], meanings: Sequence[str]) -> tuple[str, ...]:

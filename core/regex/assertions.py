@@ -83,13 +83,13 @@ def search_language(terms: Terms, node: Regex) -> int:
         return _pure_language(terms, tree, terms.EPSILON)
     try:
         try:
-            return _Reader(terms, tree, ()).language(terms.EPSILON)
+            return _AssertionCompiler(terms, tree, ()).language(terms.EPSILON)
         except RecursionError:
             from concurrent.futures import ThreadPoolExecutor
 
             # The result must not depend on the caller's stack depth: a thread has a stack of its own.
             with ThreadPoolExecutor(1) as thread:
-                return thread.submit(lambda: _Reader(terms, tree, ()).language(terms.EPSILON)).result()
+                return thread.submit(lambda: _AssertionCompiler(terms, tree, ()).language(terms.EPSILON)).result()
     except (LimitError, RecursionError) as error:
         reason = error.message if isinstance(error, LimitError) else "they are nested too deep"
         raise UnsupportedPatternError(
@@ -169,7 +169,7 @@ class _Loop(NamedTuple):
     positive: _Rest
 
 
-class _Reader:
+class _AssertionCompiler:
     """The reader of one tree; look-behinds have readers of their own.
 
     Args:
@@ -243,9 +243,9 @@ class _Reader:
             return self.joined(self.both, [self._behind(Seq(body.items[:-1])), self.guard(body.items[-1])])
         tree = Seq((ANYTHING, body))
         if not _looks_ahead(body):
-            return self._number(_Behind(_Reader(self.terms, tree, self.marks).language(self.marked), None))
+            return self._number(_Behind(_AssertionCompiler(self.terms, tree, self.marks).language(self.marked), None))
         mark = term_kinds.SURROGATES + len(self.marks)
-        reader = _Reader(self.terms, tree, (*self.marks, mark))
+        reader = _AssertionCompiler(self.terms, tree, (*self.marks, mark))
         start = reader.language(self.terms.seq(self.terms.chars_of((mark, mark + 1)), reader.anything))
         return self._number(_Behind(reader.equations.solve(start, whole=True), mark))
 

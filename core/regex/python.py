@@ -55,7 +55,7 @@ def parse(pattern: str | re.Pattern[str]) -> Regex:
             hint="write a regular expression that Python's re accepts",
             place=Place(offset=getattr(error, "pos", None)),
         ) from None
-    return _Reader(text).sequence(parsed, parsed.state.flags)
+    return _PatternTranslator(text).sequence(parsed, parsed.state.flags)
 
 
 @cache
@@ -68,7 +68,7 @@ def unicode_class(letter: str) -> CharSet:
     return named | CharSet.of("_") if letter == "w" else named
 
 
-class _Reader:
+class _PatternTranslator:
     def __init__(self, text: str) -> None:
         self.text = text
 

@@ -140,11 +140,11 @@ def read_ebnf(text: str, root: str = "root", tokens: Tokens | None = None, *, is
     Raises:
         GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
-    reader = _Reader(text, root, tokens or tokens_of(None), is_exact)
+    reader = _EbnfReader(text, root, tokens or tokens_of(None), is_exact)
     return ReadGrammar(reader.read(), narrowed=tuple(reader.narrowed))
 
 
-class _Reader:
+class _EbnfReader:
     """Reader of the rules of one text."""
 
     def __init__(self, text: str, root: str, tokens: Tokens, is_exact: bool) -> None:
@@ -535,11 +535,11 @@ class _Reader:
         return dispatch(triggers, loop, texts)
 
 
-_MACROS: dict[str, Callable[[_Reader, int], Expression]] = {
-    "Regex": _Reader._regex,
-    "Substring": _Reader._substring,
-    "Token": _Reader._token,
-    "ExcludeToken": _Reader._exclude_token,
-    "TagDispatch": _Reader._tag_dispatch,
-    "TokenTagDispatch": _Reader._token_tag_dispatch,
+_MACROS: dict[str, Callable[[_EbnfReader, int], Expression]] = {
+    "Regex": _EbnfReader._regex,
+    "Substring": _EbnfReader._substring,
+    "Token": _EbnfReader._token,
+    "ExcludeToken": _EbnfReader._exclude_token,
+    "TagDispatch": _EbnfReader._tag_dispatch,
+    "TokenTagDispatch": _EbnfReader._token_tag_dispatch,
 }

@@ -166,7 +166,7 @@ def read_lark(
     Raises:
         GrammarError: it is malformed, or has a part that cannot be enforced; with line and column.
     """
-    reader = _Reader(Source(text, _SLIPS), start, tokens or tokens_of(None), compile_json, is_exact=is_exact)
+    reader = _LarkReader(Source(text, _SLIPS), start, tokens or tokens_of(None), compile_json, is_exact=is_exact)
     reader.statements()
     return ReadGrammar(reader.rules(), tuple(reader.problems), tuple(reader.narrowed))
 
@@ -174,7 +174,7 @@ def read_lark(
 @cache
 def _common() -> Mapping[str, Expression]:
     """Return the terminals of ``common``, whose names begin so."""
-    reader = _Reader(Source(_COMMON), "", tokens_of(None), None, prefix="common.")
+    reader = _LarkReader(Source(_COMMON), "", tokens_of(None), None, prefix="common.")
     reader.statements()
     return reader.found
 
@@ -203,7 +203,7 @@ class _Options:
 
 
 @dataclass
-class _Reader:
+class _LarkReader:
     """The reader of one grammar. A grammar in braces has a reader of its own on the same source.
 
     Names carry the ``prefix`` of their grammar, so that rules of all grammars are in one dictionary. Texts that are
@@ -375,7 +375,7 @@ class _Reader:
             source.fail(f"grammars are nested more than {MAX_NESTED} levels deep", at=start, hint="write rules")
         self._inner_count += 1
         prefix = f"{self.prefix}{self._inner_count}."
-        inner = _Reader(source, "start", self.tokens, self.compile_json, prefix, "}", self.is_exact)
+        inner = _LarkReader(source, "start", self.tokens, self.compile_json, prefix, "}", self.is_exact)
         inner.statements()
         source.expect("}", "at the end of a nested grammar")
         root = inner.rule_of_texts()

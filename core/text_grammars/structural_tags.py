@@ -153,7 +153,7 @@ def read_structural_tag(
             ) from None
     if hasattr(tag, "model_dump"):
         tag = tag.model_dump(mode="json", by_alias=True)
-    reader = _Reader(whitespace, on_unsupported, controls, tokens or tokens_of(None))
+    reader = _TagReader(whitespace, on_unsupported, controls, tokens or tokens_of(None))
     root = reader.top(tag)
     is_text = not controls and tokens is None  # else it has tokens of a vocabulary
     rules = Rules(("structural tag", root), {"root": root}, "root", json.dumps(tag) if is_text else None)
@@ -161,7 +161,7 @@ def read_structural_tag(
 
 
 @dataclass
-class _Reader:
+class _TagReader:
     whitespace: Whitespace
     on_unsupported: OnUnsupported
     controls: Collection[str]
@@ -705,26 +705,26 @@ def _moved(error: ToolGrammarError, pointer: str) -> ToolGrammarError:
     return type(error)(error.message, hint=error.hint, place=place, **more)
 
 
-_FORMATS: dict[str, Callable[[_Reader, Mapping[str, Any], _Inside], Expression]] = {
-    "const_string": _Reader._const_string,
-    "json_schema": _Reader._json_schema,
-    "qwen_xml_parameter": _Reader._qwen_xml_parameter,
-    "any_text": _Reader._any_text,
-    "grammar": _Reader._grammar,
-    "regex": _Reader._regex,
-    "sequence": _Reader._sequence,
-    "or": _Reader._or,
-    "optional": _Reader._optional,
-    "plus": _Reader._plus,
-    "star": _Reader._star,
-    "repeat": _Reader._repeat,
-    "tag": _Reader._tag,
-    "triggered_tags": _Reader._triggered_tags,
-    "tags_with_separator": _Reader._tags_with_separator,
-    "dispatch": _Reader._dispatch,
-    "token": _Reader._one_token,
-    "exclude_token": _Reader._exclude_token,
-    "any_tokens": _Reader._any_tokens,
-    "token_triggered_tags": _Reader._token_triggered_tags,
-    "token_dispatch": _Reader._token_dispatch,
+_FORMATS: dict[str, Callable[[_TagReader, Mapping[str, Any], _Inside], Expression]] = {
+    "const_string": _TagReader._const_string,
+    "json_schema": _TagReader._json_schema,
+    "qwen_xml_parameter": _TagReader._qwen_xml_parameter,
+    "any_text": _TagReader._any_text,
+    "grammar": _TagReader._grammar,
+    "regex": _TagReader._regex,
+    "sequence": _TagReader._sequence,
+    "or": _TagReader._or,
+    "optional": _TagReader._optional,
+    "plus": _TagReader._plus,
+    "star": _TagReader._star,
+    "repeat": _TagReader._repeat,
+    "tag": _TagReader._tag,
+    "triggered_tags": _TagReader._triggered_tags,
+    "tags_with_separator": _TagReader._tags_with_separator,
+    "dispatch": _TagReader._dispatch,
+    "token": _TagReader._one_token,
+    "exclude_token": _TagReader._exclude_token,
+    "any_tokens": _TagReader._any_tokens,
+    "token_triggered_tags": _TagReader._token_triggered_tags,
+    "token_dispatch": _TagReader._token_dispatch,
 }

@@ -132,7 +132,7 @@ def read_literal(text: str, literals: Literals) -> Any:
     Raises:
         ValueError: the text is not a literal.
     """
-    reader = _Reader(text, literals)
+    reader = _LiteralParser(text, literals)
     value = reader.value(0)
     reader.space()
     if reader.at < len(text):
@@ -182,7 +182,7 @@ class LiteralReader:
         return True
 
 
-class _Reader:
+class _LiteralParser:
     def __init__(self, text: str, literals: Literals) -> None:
         self.text = text
         self.at = 0

@@ -76,7 +76,7 @@ class RelationRules(Protocol):
 
 
 class ValueRules(Protocol):
-    """Values and functions, as the other parts use them; see `values.Values`."""
+    """Values and functions, as the other parts use them; see `values.ConstantValues`."""
 
     def property_name(self, node: Node, scope: Scope) -> tuple[str, Literal | None]:
         """Return the name of a property, and its `Property.key`."""

@@ -21,7 +21,7 @@ from .objects import ObjectTypes
 from .relations import Relations
 from .source import Source, child_of, only_child, operands, parts
 from .utilities import UTILITIES, Utilities
-from .values import Values
+from .values import ConstantValues
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -99,7 +99,7 @@ class TypeReader:
         self.program = program
         self.objects = ObjectTypes(self)
         self.relations = Relations(self)
-        self.values = Values(self)
+        self.values = ConstantValues(self)
         self.utilities = Utilities(self)
         self.read: set[Declaration] = set()  # declarations that something asked for
         self._known: dict[ts.Type, ts.Type] = {}

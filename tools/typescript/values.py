@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FUNCTIONS = ("arrow_function", "function_expression", "function", "generator_function")
 
 
-class Values:
+class ConstantValues:
     """Constant values of one program.
 
     Args:

@@ -71,7 +71,7 @@ class _ArrayPlan:
 
 
 @dataclass(slots=True, eq=False)
-class _State:
+class _ItemsState:
     """The state between two items of an array. As a rule, it expands to the rest of the array.
 
     Attributes:
@@ -148,10 +148,10 @@ class ArrayLowering:
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
             left = tuple([min(sizes[number], most) for number in range(len(sizes))])
-        start = self._rest(_State(self, plan, 0, counted, written, left, excluded))
+        start = self._rest(_ItemsState(self, plan, 0, counted, written, left, excluded))
         return self.nodes.seq(self._opening, start)
 
-    def _rest(self, state: _State) -> int:
+    def _rest(self, state: _ItemsState) -> int:
         """Return the rest of an array from a state; the same node for equal states. Lowers ``state.count`` to the limit
         of the plan, from which on all counts are equivalent."""
         plan = state.plan
@@ -167,11 +167,11 @@ class ArrayLowering:
             node = plan.rests[key] = self.nodes.lazy(state, state, as_empty_as=instead)
         return node
 
-    def end(self, state: _State) -> int:
+    def end(self, state: _ItemsState) -> int:
         """Return the end of an array from a state without further items; EMPTY if it may not end there."""
         return self.nodes.seq(self.lowering.space, self._closing) if self._may_close(state) else self.nodes.EMPTY
 
-    def _may_close(self, state: _State) -> bool:
+    def _may_close(self, state: _ItemsState) -> bool:
         """Return True if an array may end at a state."""
         arrays = state.plan.arrays
         if state.count < arrays.least:
@@ -188,7 +188,7 @@ class ArrayLowering:
             goal = plan.goals[count] = item_goal(plan.arrays, count)
         return goal
 
-    def expand(self, state: _State) -> int:
+    def expand(self, state: _ItemsState) -> int:
         """Return the rest of an array from a state, expanded."""
         nodes = self.nodes
         lowering = self.lowering
@@ -201,7 +201,7 @@ class ArrayLowering:
             goal = self._goal(state.plan, count)
             comma = nodes.EPSILON if count == 0 else self._comma
             if state.plan.is_plain and not state.excluded:
-                after = self._rest(_State(self, state.plan, count + 1, ()))
+                after = self._rest(_ItemsState(self, state.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))
             elif count and not state.excluded and self._is_late(state.plan):
                 options.append(nodes.seq(comma, self._late_item(state, goal)))
@@ -219,7 +219,7 @@ class ArrayLowering:
 
     # -- items that differ -------------------------------------------------------------------------------------
 
-    def _item(self, state: _State, goal: Goal, counted: tuple[int, ...]) -> int:
+    def _item(self, state: _ItemsState, goal: Goal, counted: tuple[int, ...]) -> int:
         """Return an item at a state, and everything after it."""
         nodes, lowering, plan = self.nodes, self.lowering, state.plan
         heads: dict[str, set[str]] = {}  # by the value that they have here, the arrays that it must differ from
@@ -232,7 +232,7 @@ class ArrayLowering:
         if strings is not None:
             text, has_others = strings[goal]
             late = has_others and self._is_late(plan)
-            after = self._rest(_State(self, plan, state.count + 1, counted, None if late else state.written))
+            after = self._rest(_ItemsState(self, plan, state.count + 1, counted, None if late else state.written))
             checked = nodes.sequence([text, unless_repeated(nodes), after])
             if not has_others:
                 return checked
@@ -254,40 +254,42 @@ class ArrayLowering:
             [lowering.filter_values(goal, sorted(choices)), nodes.seq(others, self._after(state, None, counted, _NONE))]
         )
 
-    def _after(self, state: _State, value: str | None, counted: tuple[int, ...], excluded: frozenset[str]) -> int:
+    def _after(self, state: _ItemsState, value: str | None, counted: tuple[int, ...], excluded: frozenset[str]) -> int:
         """Return the rest of an array after an item at a state.
 
         Args:
             state: the state before the item.
             value: the item, where it is a special value or one that `excluded` arrays have there; None: any other.
-            counted: `_State.counted` after it.
+            counted: `_ItemsState.counted` after it.
             excluded: the arrays that the array must still differ from.
         """
         plan, count = state.plan, state.count + 1
         if not plan.arrays.unique:
-            return self._rest(_State(self, plan, count, counted, excluded=excluded))
+            return self._rest(_ItemsState(self, plan, count, counted, excluded=excluded))
         left = self._left(state, value, counted, len(excluded))
         if excluded:
             assert state.written is not None and value is not None
             known = state.written | {value}
             left = self._left_beside(plan, count, counted, known)
-            return self._rest(_State(self, plan, count, counted, known, left, excluded))
+            return self._rest(_ItemsState(self, plan, count, counted, known, left, excluded))
         if plan.limit is not None:
             count = min(count, plan.limit)
         if self._is_late(plan):
-            return self._rest(_State(self, plan, count, counted))
+            return self._rest(_ItemsState(self, plan, count, counted))
 
         def resolve(before: Written) -> int:
             known = self._written(plan, before)
-            return self._rest(_State(self, plan, count, counted, known, self._left_beside(plan, count, counted, known)))
+            return self._rest(
+                _ItemsState(self, plan, count, counted, known, self._left_beside(plan, count, counted, known))
+            )
 
         # While items are missing that the array must contain, a shortest text is planned without the items that are
         # known to be written: else it might again and again plan others first, because they look shorter.
         written = None if all(map(_is_enough, counted, plan.arrays.contains)) else state.written
-        static = self._rest(_State(self, plan, count, counted, written, left))
+        static = self._rest(_ItemsState(self, plan, count, counted, written, left))
         return self.nodes.dynamic(("item", plan, count, counted, left, written), static, resolve)
 
-    def _late_item(self, state: _State, goal: Goal) -> int:
+    def _late_item(self, state: _ItemsState, goal: Goal) -> int:
         """Return an item that differs from all that the text has before it, and everything after it."""
 
         plan, count = state.plan, state.count
@@ -296,7 +298,9 @@ class ArrayLowering:
             written = self._written(plan, before)
             node = plan.late_items.get((count, written))  # asked for each token that would go on to the next item
             if node is None:
-                node = plan.late_items[count, written] = self._item(_State(self, plan, count, (), written), goal, ())
+                node = plan.late_items[count, written] = self._item(
+                    _ItemsState(self, plan, count, (), written), goal, ()
+                )
             return node
 
         static = self._item(state, goal, ())
@@ -368,8 +372,8 @@ class ArrayLowering:
         missing = sum([max(0, part.least - number) for number, part in zip(counted, arrays.contains, strict=True)])
         return max(arrays.least, fixed_positions(arrays), count) - count + missing
 
-    def _left(self, state: _State, value: str | None, counted: tuple[int, ...], excluded: int) -> tuple[int, ...]:
-        """Return `_State.left` after an item; arguments as of `_after`, with the number of excluded arrays."""
+    def _left(self, state: _ItemsState, value: str | None, counted: tuple[int, ...], excluded: int) -> tuple[int, ...]:
+        """Return `_ItemsState.left` after an item; arguments as of `_after`, with the number of excluded arrays."""
         plan = state.plan
         before = self._classes(plan, state.count, state.counted)
         after = self._classes(plan, state.count + 1, counted)
@@ -385,8 +389,8 @@ class ArrayLowering:
     def _left_beside(
         self, plan: _ArrayPlan, count: int, counted: tuple[int, ...], written: frozenset[str]
     ) -> tuple[int, ...]:
-        """Return `_State.left` where all items before are known: the number of values of each class, not reduced to
-        those that an array may need, as an array may have more items than it needs."""
+        """Return `_ItemsState.left` where all items before are known: the number of values of each class, not reduced
+        to those that an array may need, as an array may have more items than it needs."""
         classes = self._classes(plan, count, counted)
         left = [0] * (1 + max(classes.values(), default=-1))
         for value, number in classes.items():

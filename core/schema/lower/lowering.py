@@ -57,7 +57,7 @@ from .context import Supply, placed
 from .merged_objects import MergedObjects
 from .nested_arguments import NestedArguments
 from .objects import ObjectLowering, spelled_name
-from .values import Values
+from .values import GoalValues
 
 _SCALAR_ORDER = ("string", "number", "boolean", "null")
 _SCALARS = frozenset(_SCALAR_ORDER)
@@ -127,7 +127,7 @@ class Lowering:
         self.merged = MergedObjects(self)
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self)
-        self._values = Values(self, self.merged)
+        self._values = GoalValues(self, self.merged)
         self._strings: dict[Goal, int] = {}
         self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}  # see `_written_as`, by goal and key of the value
         self._known: dict[Goal, int] = {}

@@ -28,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 MAX_REMEMBERED = 256
 
 
-class _State(NamedTuple):
+class _MembersState(NamedTuple):
     """State between two members of an object; the rest of the object depends on nothing else.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Rest:
 
     objects: ObjectLowering
     plan: ObjectPlan
-    state: _State
+    state: _MembersState
 
     def __call__(self) -> int:
         """Return the node of the rest: with members in any order, or in one order if the states of this text are used
@@ -86,14 +86,14 @@ class _AfterName:
         plan: the plan of the object.
         state: the state before the name.
         number: the number of the member; below zero, counted from the last, that of a region of undeclared names.
-        name: an undeclared name that excluded objects have (see `_State`); None: any other.
+        name: an undeclared name that excluded objects have (see `_MembersState`); None: any other.
         value: the node of the value; `UNKNOWN`: that of its goal.
         goal: the goal of the value, if it is not that of the member.
     """
 
     objects: ObjectLowering
     plan: ObjectPlan
-    state: _State
+    state: _MembersState
     number: int
     name: str | None
     value: int = UNKNOWN
@@ -119,7 +119,7 @@ class _Live:
 
     objects: ObjectLowering
     plan: ObjectPlan
-    state: _State
+    state: _MembersState
     number: int
     rest: Callable[[int], int]
     is_named: bool
@@ -183,7 +183,7 @@ class ObjectLowering:
 
     # -- states ------------------------------------------------------------------------------------------------
 
-    def _after(self, plan: ObjectPlan, state: _State) -> int:
+    def _after(self, plan: ObjectPlan, state: _MembersState) -> int:
         """Return the rest of an object after a member, from a state on."""
         if state.start is not None:
             return self.nodes.seq(self.lowering.space, self.in_order(plan, state))
@@ -197,7 +197,7 @@ class ObjectLowering:
             node = plan.rests[key] = self.nodes.seq(self.lowering.space, self._rest(plan, state))
         return node
 
-    def _rest(self, plan: ObjectPlan, state: _State) -> int:
+    def _rest(self, plan: ObjectPlan, state: _MembersState) -> int:
         """Return the node of the rest of an object from a state on: expanded when a text reaches it."""
         rule = _Rest(self, plan, state)
         shorter = rule.in_order if self.any_order else None
@@ -209,7 +209,7 @@ class ObjectLowering:
         """Return the end of an object."""
         return self._closing
 
-    def _may_end(self, plan: ObjectPlan, state: _State) -> bool:
+    def _may_end(self, plan: ObjectPlan, state: _MembersState) -> bool:
         """Return True if an object is complete in a state."""
         if state.start is not None and state.start < plan.size:
             return False
@@ -218,7 +218,7 @@ class ObjectLowering:
             return False
         return all(len(value_of_key(other)) != len(state.names) for other in state.excluded)
 
-    def in_order(self, plan: ObjectPlan, state: _State) -> int:
+    def in_order(self, plan: ObjectPlan, state: _MembersState) -> int:
         """Return the rest of an object, in any order, with members from ``start`` on only, in the order of the numbers.
 
         A shortest text is among these, and there are fewer states than sets of members.
@@ -256,7 +256,7 @@ class ObjectLowering:
                 plan.witness = nodes.sequence(values)
         return plan.witness
 
-    def _witness_from(self, plan: ObjectPlan, state: _State) -> int | None:
+    def _witness_from(self, plan: ObjectPlan, state: _MembersState) -> int | None:
         """Return the witness of an object from a state on; None: the rest of the object from there."""
         if state.start is not None:
             return self._witness(plan) if not state.excluded and self._has_enough(plan, state) else None
@@ -283,7 +283,7 @@ class ObjectLowering:
             plan.others[number].roomy and self._is_inhabited(plan, number - count) for number in range(count)
         )
 
-    def _is_endless(self, plan: ObjectPlan, state: _State) -> bool:
+    def _is_endless(self, plan: ObjectPlan, state: _MembersState) -> bool:
         """Return True if a member that may still come has infinitely many values: then the object can be made to differ
         from others, if it can be completed at all."""
         if not plan.plain or not self._direct:
@@ -295,7 +295,7 @@ class ObjectLowering:
             return False
         return not state.at >> plan.endless & 1 if self.any_order else state.at <= plan.endless
 
-    def _has_enough(self, plan: ObjectPlan, state: _State) -> bool:
+    def _has_enough(self, plan: ObjectPlan, state: _MembersState) -> bool:
         """Return True if the members from the start of a state on are surely as many as are missing there."""
         if plan.demands or plan.most is not None:
             return False
@@ -381,7 +381,7 @@ class ObjectLowering:
             row = [row[0], *(nodes.alt([nodes.seq(value, less), same]) for less, same in pairwise(row))]
         return nodes.sequence([*required, row[-1]])
 
-    def expand(self, plan: ObjectPlan, state: _State) -> int:
+    def expand(self, plan: ObjectPlan, state: _MembersState) -> int:
         """Return the rest of an object from a state on, expanded."""
         nodes = self.nodes
         at = state.at
@@ -430,7 +430,7 @@ class ObjectLowering:
         return nodes.alt([self._closing, keys])  # the end first: it decides at once that there is a text
 
     def _add(
-        self, entries: list[tuple[bytes, int]], live: list[int], plan: ObjectPlan, state: _State, number: int
+        self, entries: list[tuple[bytes, int]], live: list[int], plan: ObjectPlan, state: _MembersState, number: int
     ) -> None:
         """Add the texts of a member's name, each with what follows it; the number of a member with live values."""
         words = plan.words[number]
@@ -443,7 +443,7 @@ class ObjectLowering:
             for word in words:
                 entries.append((word if state.is_first else self._lead + word, rest))
 
-    def _live(self, plan: ObjectPlan, state: _State, number: int) -> int:
+    def _live(self, plan: ObjectPlan, state: _MembersState, number: int) -> int:
         """Return the rest of an object from a member with live values on, with the separator before it.
 
         If the member must come now, the dependent node is after its name. Else it is where a text decides for the
@@ -472,7 +472,7 @@ class ObjectLowering:
             return nodes.seq(begin, rest(live))
         return nodes.seq(begin, nodes.dynamic(key, rest(after), _Live(self, plan, state, number, rest, False), ALL))
 
-    def _undecided(self, plan: ObjectPlan, state: _State, number: int) -> bool:
+    def _undecided(self, plan: ObjectPlan, state: _MembersState, number: int) -> bool:
         """Return True if a member that live values read may still come before them."""
         names = {plan.names[other] for other in range(state.at, number)}
         return any(not names.isdisjoint(mark.after) for _, _, mark in plan.marks_of(number))
@@ -517,7 +517,7 @@ class ObjectLowering:
         return live.rest(self._after_value(live.plan, live.state, live.number, self.nodes.sequence(room)))
 
     def _answered(
-        self, plan: ObjectPlan, state: _State, number: int, rest: Callable[[int], int], answers: list[Answer]
+        self, plan: ObjectPlan, state: _MembersState, number: int, rest: Callable[[int], int], answers: list[Answer]
     ) -> int:
         """Return the rest of an object from a member with live values on, with the answers of their callables."""
         schemas: list[Any] = [False if answer.schema is None else answer.schema for answer in answers]
@@ -552,7 +552,9 @@ class ObjectLowering:
             known = plan.answered[key] = answers, node
         return known[1]
 
-    def _after_value(self, plan: ObjectPlan, state: _State, number: int, value: int = UNKNOWN, goal: Goal = ()) -> int:
+    def _after_value(
+        self, plan: ObjectPlan, state: _MembersState, number: int, value: int = UNKNOWN, goal: Goal = ()
+    ) -> int:
         """Return the rest of an object after a name whose value is of a goal, or (for a text that is only measured) a
         node."""
         if state.open and not self.any_order:
@@ -574,7 +576,7 @@ class ObjectLowering:
         plan.words[number] = words
         return words
 
-    def _after_name(self, plan: ObjectPlan, state: _State, number: int, name: str | None) -> int:
+    def _after_name(self, plan: ObjectPlan, state: _MembersState, number: int, name: str | None) -> int:
         """Return the rest of an object after a name (see `_AfterName`): expanded when a text reaches it."""
         open = state.open
         if open and (not self.any_order or state.start is not None):
@@ -617,7 +619,7 @@ class ObjectLowering:
         if state.start is not None:
             start = plan.size if number < 0 else number + 1
         if plan.plain and not excluded:
-            rest = self._after(plan, _State(at, start=start))
+            rest = self._after(plan, _MembersState(at, start=start))
             written = nodes.seq(self._ruled(rule), rest)
         else:
             goal = rule.goal or plan.goal(number)
@@ -626,7 +628,7 @@ class ObjectLowering:
                 count += 1
             options = []
             for met, demanded in self._merged.meeting(goal, plan.meets(number) if state.open else (), state.open):
-                following = _State(at, False, count, state.open & ~met, start=start)
+                following = _MembersState(at, False, count, state.open & ~met, start=start)
                 after = self._after(plan, following)
                 if excluded and name is not None:
                     asked = (*goal, *demanded)
@@ -658,7 +660,7 @@ class ObjectLowering:
             return self._written_value(rule.plan.names[rule.number], rule.goal)
         return self._value(rule.plan, rule.number)
 
-    def _unmet(self, plan: ObjectPlan, state: _State, end: int) -> int:
+    def _unmet(self, plan: ObjectPlan, state: _MembersState, end: int) -> int:
         """Return the demands that stay open in a state if no further member before ``end`` is written."""
         open = state.open
         if not open:
@@ -670,7 +672,7 @@ class ObjectLowering:
             number += 1
         return open
 
-    def _undeclared(self, plan: ObjectPlan, state: _State, index: int) -> Iterator[int]:
+    def _undeclared(self, plan: ObjectPlan, state: _MembersState, index: int) -> Iterator[int]:
         """Yield the members of a region, without a comma before them."""
         nodes = self.nodes
         number = index - len(plan.others)
@@ -786,9 +788,9 @@ class ObjectLowering:
         return not unmet
 
 
-def _start(plan: ObjectPlan, excluded: frozenset[str] = _NONE) -> _State:
+def _start(plan: ObjectPlan, excluded: frozenset[str] = _NONE) -> _MembersState:
     """Return the state before the first member."""
-    return _State(0, True, 0, (1 << plan.demands) - 1, excluded)
+    return _MembersState(0, True, 0, (1 << plan.demands) - 1, excluded)
 
 
 def spelled_name(name: str) -> bytes:

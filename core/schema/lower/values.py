@@ -36,7 +36,7 @@ _AMPLE, _UNKNOWN = Supply((), False, True), Supply((), False, False)
 _NONE = Supply((), True, False)
 
 
-class Values:
+class GoalValues:
     """Values of the goals of one document."""
 
     def __init__(self, lowering: GoalNodes, merged: MergedObjects) -> None:

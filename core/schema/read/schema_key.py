@@ -30,7 +30,7 @@ def schema_key(schema: Any) -> str:
     Raises:
         RecursionError, ValueError, TypeError: it has no text: too deep, cyclic, or not JSON.
     """
-    reader = _Reader()
+    reader = _KeyWriter()
     text = _dumped(reader.read(schema, 0))
     # A reference may lead into what was left out: then all of it counts.
     return _dumped(schema) if reader.is_referred_to else text
@@ -44,7 +44,7 @@ def _dumped(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
-class _Reader:
+class _KeyWriter:
     """Reads one document.
 
     Attributes:
