@@ -45,7 +45,7 @@ class Output:
     Args:
         decoding: the generation.
         parser: the parser of the wire format; None for plain text.
-        barred: forbidden markers; an incomplete one at the end of a text is removed.
+        barred: markers of calls. The beginning of one that the options or the budget denied is no part of the text.
         stop: strings that end a text; searched in text only, not in calls.
         is_json: the text is JSON, so that truncated values can be listed.
         reasoning: the text of the markers before and after the reasoning.
@@ -66,7 +66,9 @@ class Output:
     ) -> None:
         self._decoding = decoding
         self._parser = parser
-        self._barred = barred
+        # A marker that is a word may be ordinary text.
+        self._barred = tuple(marker for marker in barred if not marker[0].isalnum())
+        self._bars_all = decoding.params.tool_choice == "none"
         self._stop = tuple(word for word in stop if word)
         self._is_json = is_json
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -84,11 +86,23 @@ class Output:
         self._whole: list[str] = []  # the current call's arguments, as long as `_is_own`
         self._stopped_by: str | None = None
         self._unequal = None if decoding.params.equal_calls else UnequalCalls()
-        self._is_over = False  # after a stop string, or after a repeated call
+        self._is_over = False  # after a stop string, a repeated call, or a marker that the budget denied
+        self._is_denied = False  # the beginning of a marker was removed
+        self._has_marker = False  # a call has begun
         self._built = MessageBuilder()
         self._control = markup_of(decoding.backend.vocabulary)
         self._raw: list[str] = []
         self._raw_size = 0
+
+    @property
+    def is_unsaid(self) -> bool:
+        """True if the answer was nothing but the beginning of a call that the options or the budget denied."""
+        return self._is_denied and not self._says
+
+    @property
+    def _says(self) -> bool:
+        """True if the answer has text or calls so far."""
+        return bool(self._built.text.strip()) or self._built.has_calls
 
     @property
     def raw(self) -> str:
@@ -106,6 +120,12 @@ class Output:
         closed = self._decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
         self._is_own = closed is None or before < closed >= self._bytes
+        if closed == before and not step.reasoning and self._begins_a_call():
+            # It does not fit, and the rest of the text would be what is left of it.
+            self._decoding.stop_requested = self._is_denied = True
+        if self._is_denied:
+            self._add_raw(self._characters.decode(step.data))
+            return []
         if self._thoughts is not None:
             if step.reasoning:
                 self._has_thought = True
@@ -253,31 +273,35 @@ class Output:
             yield TextDelta(self._held)
         self._held = ""
 
-    def _before_marker(self, events: list[Event]) -> list[Event]:
-        """Return the last events without an incomplete forbidden marker at the end (the model tried to begin a call).
-
-        A parser holds back such a prefix, so it is a part of the last event. If it is the whole text, it stays, because
-        frameworks fail on an empty answer.
-        """
-        if not events or not isinstance(last := events[-1], TextDelta):
-            return events
-        sizes = (
-            size
-            for marker in self._barred
-            if not marker[0].isalnum()  # a marker that is a word may be ordinary text
-            for size in range(max(LEAST_MARKER, len(marker) // 2 + 1), len(marker))
-            if last.text.endswith(marker[:size])
+    def _begins_a_call(self) -> bool:
+        """Return True if the text so far ends with the beginning of its first marker of a call."""
+        return (
+            not self._has_marker
+            and _begun(self.raw, self._barred, 1) > 0
+            and not any(marker in self.raw for marker in self._barred)
         )
-        size = max(sizes, default=0)
-        text = last.text[: len(last.text) - size].rstrip() if size else last.text
-        if not text and not self._built.text.strip():
+
+    def _before_marker(self, events: list[Event]) -> list[Event]:
+        """Return the last events without the beginning of a marker at the end that the options or the budget denied:
+        the model tried to begin a call. A parser holds such a beginning back, so it is a part of the last event."""
+        denied = self._is_denied or self._bars_all or self._decoding.reason == "length"
+        if not denied or not events or not isinstance(last := events[-1], TextDelta):
             return events
+        size = _begun(last.text, self._barred, 1 if self._is_denied else 0)
+        whole = last.text.lstrip()
+        if len(whole) >= LEAST_MARKER and any(mark.startswith(whole) for mark in self._barred) and not self._says:
+            size = len(whole)
+        if not size:
+            return events
+        self._is_denied = True
+        text = last.text[: len(last.text) - size].rstrip()
         return [*events[:-1], *([TextDelta(text)] if text else [])]
 
     def _marker(self, name: str) -> Iterator[Event]:
         """Read a control token, which is not a part of ``raw``."""
         self._at_answer_start = False  # newlines after it are markup
         if self._parser is not None and not self._is_over:
+            self._has_marker |= any(marker.startswith(name) for marker in self._barred)
             yield from self._emit(self._parser.feed(name), self._raw_size)
 
     def _read(self, text: str) -> Iterator[Event]:
@@ -319,6 +343,7 @@ class Output:
                 self._held = ""
             if isinstance(event, CallStart):
                 self._whole = []
+                self._has_marker = True
             elif isinstance(event, ArgumentsDelta) and self._is_own:
                 self._whole.append(event.text)
             yield self._with_truncated(event) if isinstance(event, CallEnd) else event
@@ -389,6 +414,23 @@ class Output:
         if closed is None:
             return None
         return len(self.raw.encode("utf-8", "surrogatepass")[:closed].decode("utf-8", "ignore"))
+
+
+def _begun(text: str, markers: Sequence[str], least: int) -> int:
+    """Return the number of characters at the end of a text that begin a marker.
+
+    Args:
+        text: the text.
+        markers: the markers.
+        least: minimum number of characters that count; 0: `LEAST_MARKER`, and more than half of the marker.
+    """
+    sizes = (
+        size
+        for marker in markers
+        for size in range(least or max(LEAST_MARKER, len(marker) // 2 + 1), len(marker))
+        if text.endswith(marker[:size])
+    )
+    return max(sizes, default=0)
 
 
 def markup_of(vocabulary: Vocabulary) -> Mapping[int, str]:

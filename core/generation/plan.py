@@ -37,7 +37,7 @@ from .insertions import Insertions
 from .live_shape import LiveShape
 from .params import OPTIONS, RANGES, GenerateParams, JsonMode, OutputParser, ToolInterface
 from .ranges import check_ranges
-from .tool_choice import tool_choice_of, tool_set_of
+from .tool_choice import no_tools, tool_choice_of, tool_set_of
 
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's format.
 Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]]]
@@ -83,7 +83,7 @@ class Plan:
         grammar: the language of the answer.
         make_parser: makes a parser of tool calls, with the options of `ToolInterface.parser`; None if the answer is
             text.
-        barred: markers of calls, if no call is allowed: an incomplete one at the end of a text is removed.
+        barred: markers of calls: the beginning of one that the options or the budget denied is no part of a text.
         stop: strings that end the answer; empty if they could make it invalid.
         is_json: the text of the answer is JSON.
         check: a JSON Schema that the grammar does not enforce and the answer must satisfy; None if there is none.
@@ -92,6 +92,7 @@ class Plan:
         prefix: token ids of ``params.prefix``, which the answer continues.
         reasoning: the reasoning before the answer; None: no reasoning.
         may_end: the model may end the answer before its first token, although the grammar has no empty text.
+        may_be_empty: an answer of a denied marker alone is empty; else it is an error.
         values: the callables of the grammar's live values, and what they answered; None: it has none.
         insertions: what the prompt gains while the answer is written; None: nothing.
     """
@@ -109,12 +110,26 @@ class Plan:
     values: LiveValues | None = None
     insertions: Insertions | None = None
     may_end: bool = False
+    may_be_empty: bool = False
 
 
 def may_be_empty(params: GenerateParams, messages: Sequence[Message]) -> bool:
     """Return True if an answer to a conversation may have no text and no call (``GenerateParams.empty_answer``)."""
     after_result = bool(messages) and messages[-1].role == "tool" and not params.prefix
-    return after_result and params.empty_answer and params.tool_choice == "auto"
+    return after_result and params.empty_answer and params.tool_choice in ("auto", "none")
+
+
+def barring_calls(params: GenerateParams, messages: Sequence[Message]) -> GenerateParams:
+    """Return the options of a text without calls, where no tool is offered: they have an empty tool set, by which the
+    model's own markers of calls are known. The same options, if nothing tells of calls: neither the conversation, nor
+    ``tool_choice="none"``.
+    """
+    tools, choice = params.tools, params.tool_choice
+    is_shaped = not (params.json_mode is None and params.response_schema is None and params.grammar is None)
+    if is_shaped or choice not in ("auto", "none") or (tools is not None and tools.names):
+        return params
+    tells = any(message.tool_calls or message.role == "tool" for message in messages)
+    return replace(params, tools=no_tools(), tool_choice="none") if tells or choice == "none" else params
 
 
 class Planner:
@@ -140,15 +155,13 @@ class Planner:
             raise _excluded("grammar", "json_mode" if mode is not None else "response_schema")
         if mode is not None and params.response_schema is not None:
             raise _excluded("json_mode", "response_schema")
-        if tools is not None and tools.names:
-            if params.tool_choice != "none":
-                plan = self._with_tools(params, tools, tool_format)
-                if empty and not plan.is_json:
-                    plan = replace(plan, may_end=True)
-                return plan
-            if tool_format is not None and params.response_schema is None and mode is None and params.grammar is None:
-                # Text without calls: no call may begin in it.
-                return self._with_tools(params, tools, tool_format)
+        if tools is not None and tools.names and params.tool_choice != "none":
+            plan = self._with_tools(params, tools, tool_format)
+            return replace(plan, may_end=True, may_be_empty=True) if empty and not plan.is_json else plan
+        is_shaped = not (params.response_schema is None and mode is None and params.grammar is None)
+        if tools is not None and params.tool_choice == "none" and tool_format is not None and not is_shaped:
+            # Text without calls: no call may begin in it.
+            return replace(self._with_tools(params, tools, tool_format), may_be_empty=empty)
         if params.tool_choice not in ("auto", "none"):
             raise ModelError(
                 f"tool_choice is {params.tool_choice!r}, and there are no tools",
@@ -207,7 +220,7 @@ class Planner:
         )
         is_json = schema is not None
         make_parser = partial(tools.parser, tool_format, response_schema=schema, other_spellings=others)
-        barred = getattr(tool_format, "call_markers", ()) if params.tool_choice == "none" else ()
+        barred = () if is_json else getattr(tool_format, "barred_markers", ())
         live_values = getattr(tools, "live_values", None)
         beside: Any = {"response_values": response_values} if response_values else {}
         values = live_values and live_values(tool_format, response_schema=schema, other_spellings=others, **beside)

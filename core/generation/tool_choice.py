@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -38,6 +39,12 @@ def tool_set_of(tools: Any) -> ToolInterface:
         tools
     )  # by name, because core does not import tools
     return made
+
+
+@lru_cache(maxsize=1)
+def no_tools() -> ToolInterface:
+    """Return the empty tool set."""
+    return tool_set_of(())
 
 
 def tool_choice_of(choice: Any, names: Sequence[str]) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..basics.logs import logger_of
 from ..conversation.events import Generation, TokenWritten
+from ..errors import BudgetError
 from ..grammar import Grammar
 from .deadline import Deadline
 from .driver import Item, Released
@@ -100,6 +101,8 @@ class Writer:
                 yield from output.feed(step)
         yield Released()
         yield from output.close()
+        if output.is_unsaid and not plan.may_be_empty:
+            raise _denied(plan.params)
         prompt_tokens = decoding.prompt_tokens
         trace = output.trace(prompt_tokens, _schemas(plan.params)) if plan.params.trace else None
         finish = output.finish(prompt_tokens, trace)
@@ -193,6 +196,20 @@ def _after(reasoning: ReasoningPlan | None, grammar: Grammar) -> Grammar:
     if reasoning is None:
         return grammar
     return (Grammar.literal("\n") if reasoning.is_draft else Grammar.from_regex(_NEWLINES)) + grammar
+
+
+def _denied(params: GenerateParams) -> BudgetError:
+    """Return the error for an answer that is nothing but the beginning of a call, which is barred or does not fit."""
+    if params.tool_choice == "none":
+        names = params.tools.names if params.tools is not None else ()
+        return BudgetError(
+            "the model wrote nothing but the beginning of a call, and no call is allowed",
+            hint="allow calls (tool_choice='auto')" if names else "offer the tools, or ask for a text in the prompt",
+        )
+    return BudgetError(
+        f"the model began a call, which does not fit in the budget of {params.max_tokens} tokens",
+        hint="raise max_tokens",
+    )
 
 
 def _schemas(params: GenerateParams) -> dict[str | None, Any]:

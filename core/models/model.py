@@ -28,6 +28,7 @@ from ..generation.plan import (
     Plan,
     Planner,
     Prompt,
+    barring_calls,
     conversation_of,
     may_be_empty,
     resolve_params,
@@ -517,7 +518,9 @@ class LocalModel(Model):
     def count_tokens(self, prompt: Prompt, tools: Any = None, tools_in_prompt: ToolsInPrompt = "schemas") -> int:
         """Return the number of tokens of a prompt, including what it has of the tools."""
         params = resolve_params(None, {"tools": tools, "tools_in_prompt": tools_in_prompt})
-        return len(self._encode_prompt(conversation_of(prompt), params, self._wire(params)))
+        messages = conversation_of(prompt)
+        params = barring_calls(params, messages)
+        return len(self._encode_prompt(messages, params, self._wire(params)))
 
     # -- probabilities of whole texts --------------------------------------------------------------------------
 
@@ -566,10 +569,9 @@ class LocalModel(Model):
         return choice_of(scorer.scores(texts), scorer.forward_passes, temperature, seed)
 
     def _scorer(self, prompt: Prompt, params: GenerateParams | None = None) -> Scorer:
-        params = params or GenerateParams()
-        return Scorer(
-            self.backend, self._lock, self._encode_prompt(conversation_of(prompt), params, self._wire(params))
-        )
+        messages = conversation_of(prompt)
+        params = barring_calls(params or GenerateParams(), messages)
+        return Scorer(self.backend, self._lock, self._encode_prompt(messages, params, self._wire(params)))
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -685,7 +687,7 @@ class LocalModel(Model):
     def _written(self, request: Request, deadline: Deadline) -> Work:
         """Plan a request, and write its answer; JSON that a grammar does not enforce completely is retried until
         valid."""
-        params, mode = request.params, request.params.json_mode
+        params, mode = barring_calls(request.params, request.messages), request.params.json_mode
         wire = self._wire(params)
         if mode is None or (mode.constrained_decoding and not request.convert):
             yield from self._writer.write(self._plan(request.messages, params, wire), deadline)
@@ -774,7 +776,7 @@ class LocalModel(Model):
         backend, tools = self.backend, params.tools
         thinks = isinstance(params.thinking, int) and backend.takes_thinking
         options: Any = {"thinking": params.thinking is not False} if thinks else {}
-        if tools is None or not tools.names:
+        if tools is None:
             return backend.encode_prompt(messages, **options)
         brief = self._brief(params)
         if brief:

@@ -205,6 +205,11 @@ class WireFormat(ABC):
         return ()
 
     @property
+    def barred_markers(self) -> tuple[str, ...]:
+        """Markers of calls that no text contains."""
+        return self.call_markers
+
+    @property
     def text_marker(self) -> str:
         """Markup before a text; empty if there is none."""
         return ""

@@ -210,9 +210,10 @@ def test_forced_last_answers_hold_no_call() -> None:
         forced,
     ]
     wish = '<tool_call>\n{"name": "turn", "arguments": {"angle": 5, "fast": true}}\n</tool_call>'
-    for wanted in (wish, f"Well. {wish}"):
-        answer = scripted(wanted, max_tokens=60).call(native)
-        assert isinstance(answer, str) and answer.strip() and "<tool_call>" not in answer
+    answer = scripted(f"Well. {wish}", max_tokens=60).call(native)
+    assert isinstance(answer, str) and answer.strip() == "Well."
+    with pytest.raises(BudgetError, match="nothing but the beginning of a call"):
+        scripted(wish, max_tokens=60).call(native)
     words = "Action: the action to take, only one name of [turn], just the name\nAction Input: the input\n"
     messages = [{"role": "user", "content": words}, forced]
     answer = scripted('Action: turn\nAction Input: {"angle": 1}', max_tokens=60).call(messages)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import CallEnd, Message, TextDelta, ToolCall
+from toolgrammar.core import BudgetError, CallEnd, Message, TextDelta, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import format_names, get_format
@@ -28,12 +28,17 @@ def test_no_call_is_a_text(name: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"max_tokens": 30}, {"thinking": True}, {"tool_format": "hermes"}])
 def test_a_model_that_wants_to_call_writes_text(options: dict[str, Any]) -> None:
-    """A model that would write a call writes a text without one; the stream and the whole result agree."""
+    """A model that would write a call writes a text without one; the stream and the whole result agree. One that has
+    nothing else to say is told, and no beginning of a call is its answer."""
     reply = Message("assistant", "Let me look.", tool_calls=(CALL,))
     script = "<think>\nHm.\n</think>\n\n" if "thinking" in options else ""
     for text in ("Let me look.", ""):
         wants = script + get_format("hermes").render(text, [CALL])
         model = ScriptedModel([wants, wants])
+        if not text:
+            with pytest.raises(BudgetError, match="nothing but the beginning of a call"):
+                model.generate("Look!", tools=TOOLS, tool_choice="none", **options)
+            continue
         answer = model.generate("Look!", tools=TOOLS, tool_choice="none", **options)
         assert answer.tool_calls == () and answer.text and "<tool_call>" not in answer.text
         events = list(model.stream("Look!", tools=TOOLS, tool_choice="none", **options))
@@ -49,15 +54,76 @@ def test_a_model_that_wants_to_call_writes_text(options: dict[str, Any]) -> None
         ("Is 1 <", "Is 1 <"),
         ("Is 1 <tool", "Is 1 <tool"),
         ("It is <tool_cal, no", "It is <tool_cal, no"),
-        ("<tool_call>", "<tool_call"),
+        ("<tool>", "<tool>"),
     ],
 )
 def test_a_text_ends_before_an_unfinished_marker(text: str, wanted: str) -> None:
-    """A call that may not come leaves nothing of its marker behind the text; alone it stays, as no text is empty."""
+    """A call that may not come leaves nothing of its marker behind the text."""
     answer = ScriptedModel([text]).generate("Look!", tools=TOOLS, tool_choice="none", tool_format="hermes")
     assert answer.text.strip() == wanted
     events = list(ScriptedModel([text]).stream("Look!", tools=TOOLS, tool_choice="none", tool_format="hermes"))
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
+
+
+CALLED = Message("assistant", "", tool_calls=(CALL,))
+RESULT = Message("tool", "It is red.", tool_call_id=CALL.id, name="look")
+AFTER = [Message("user", "Look!"), CALLED, RESULT]
+LATER = [*AFTER, Message("user", "And now?")]
+
+
+def shows_no_call(name: str, text: str) -> bool:
+    """Whether a text ends with nothing of a call's marker, and is no part of one."""
+    marks = [mark for mark in get_format(name).barred_markers if not mark[0].isalnum()]
+    ends = any(
+        text.endswith(mark[:size]) for mark in marks for size in range(max(3, len(mark) // 2 + 1), len(mark) + 1)
+    )
+    whole = len(text.strip()) > 2 and any(mark.startswith(text.strip()) for mark in marks)
+    return not ends and not whole and not any(mark in text for mark in marks)
+
+
+#: Options under which no call can be written, or none that fits, and which bar it in each format.
+BARRED: list[dict[str, Any]] = [{"tools": TOOLS, "tool_choice": "none"}, {}, {"tools": TOOLS, "max_tokens": 17}]
+MORE: list[dict[str, Any]] = [
+    {"tools": [], "tool_choice": "none"},
+    {"tool_choice": "none"},
+    *({"tools": TOOLS, "max_tokens": budget} for budget in (3, 4, 7, 10, 11, 12, 26, 38)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, options) for name in format_names() for options in BARRED] + [("hermes", options) for options in MORE],
+)
+def test_no_answer_is_the_beginning_of_a_call(name: str, options: dict[str, Any]) -> None:
+    """A model that wants a call, and may not or cannot write it whole, shows nothing of it: after a result its answer
+    is empty if it has nothing else to say, elsewhere that is an error; streamed or not. A conversation with calls
+    and no tools bars them too."""
+    options = {"max_tokens": 90, **options}
+    for said in ("", "Let me see. "):
+        wants = said + get_format(name).render_calls([CALL])
+        model = ScriptedModel([wants] * 4)
+        for prompt in (AFTER, LATER):
+            try:
+                answer = model.generate(prompt, tool_format=name, **options)
+            except BudgetError as error:
+                if "shortest valid output" in error.message:  # the markup around a text does not fit
+                    continue
+                assert prompt is LATER and not said
+                with pytest.raises(BudgetError):
+                    list(model.stream(prompt, tool_format=name, **options))
+                continue
+            assert shows_no_call(name, answer.text), answer.text
+            assert "tools" in options or not TOOLS.parse(answer.raw, name).tool_calls
+            says_none = getattr(get_format(name), "no_calls", "") in answer.raw
+            assert answer.text or answer.tool_calls or prompt is AFTER or says_none
+            events = list(model.stream(prompt, tool_format=name, **options))
+            assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
+
+
+def test_without_tools_and_calls_text_is_unrestricted() -> None:
+    """Where neither the options nor the conversation tell of calls, a text may have any words."""
+    text = get_format("hermes").render_calls([CALL])
+    assert ScriptedModel([text]).generate("Show me a call!").text == text
 
 
 @pytest.mark.parametrize("name", format_names())

@@ -166,6 +166,11 @@ class TemplateFormat(WireFormat):
         return tuple(mark for mark in self.triggers if not mark.startswith(("{", "[")))
 
     @property
+    def barred_markers(self) -> tuple[str, ...]:
+        """Markers of calls that no text contains."""
+        return self._certain if self.anchored else self.triggers
+
+    @property
     def text_marker(self) -> str:
         """Markup before a text; empty if there is none."""
         return self.text_start
