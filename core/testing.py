@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
+from .basics.forks import shared_lock
 from .conversation.messages import Message
 from .errors import ContextOverflowError, ModelError, ToolGrammarError
 from .generation.backend import Backend, BatchBackend, Session, closed_error
@@ -165,7 +166,7 @@ class _Backend:
         self._replies = 0
         self._local = threading.local()
         self._sessions: OpenSessions[_Session] = OpenSessions()
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
 
     def encode(self, text: str) -> list[int]:
         data = text.encode("utf-8", "surrogatepass")

@@ -28,6 +28,7 @@ import referencing.exceptions
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
+from .basics.forks import shared_lock
 from .basics.json_pointer import to_pointer
 from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError
 from .grammar import Grammar
@@ -343,7 +344,7 @@ class _Patterns:
 
     def __init__(self) -> None:
         self._by_pattern: dict[str, int | str] = {}  # a term, or a pattern of Python
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
 
     @cached_property
     def _terms(self) -> Terms:

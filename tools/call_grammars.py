@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from toolgrammar.core.automaton.lazy_dfa import Workspace
+from toolgrammar.core.basics.forks import shared_lock
 from toolgrammar.core.grammar import Grammar
 
 #: Maximum number of grammars that are kept although no tool set uses them any more; the least recently used go first.
@@ -24,7 +25,7 @@ class CallGrammars:
 
     def __init__(self, workspace: Workspace | None = None) -> None:
         self._workspace = workspace
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
         self._in_use: WeakValueDictionary[Hashable, Grammar] = WeakValueDictionary()
         self._numbers: dict[Hashable, int] = {}
@@ -76,7 +77,7 @@ class Derived:
     """What a tool set derives from its tools, by key, made on first use. Pickled and deep copies are empty."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._known: dict[Hashable, Any] = {}
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:

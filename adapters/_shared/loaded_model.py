@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from toolgrammar.core.basics.forks import shared_lock
 from toolgrammar.core.basics.options import SERVERS
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
@@ -52,7 +53,7 @@ class LoadedModel:
 
     def __init__(self, model: str | Model, options: Mapping[str, Any] | None = None, **connection: Any) -> None:
         options = loading_options(options, connection)
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._others: dict[str, Model] = {}
         self._tool_set = lru_cache(maxsize=MAX_TOOL_SETS)(lambda text: ToolSet.from_any(json.loads(text)))
         if not isinstance(model, str):

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from ..basics.forks import shared_lock
 from ..basics.pauses import pause
 from ..dependent.detours import Detours, Tried
 from ..dependent.resolution import Resolution
@@ -92,7 +93,7 @@ class LazyAutomaton:
         self.nodes.plenty = SCARCE_NODES + (SHARED_ROOM if shared else 0)
         # Weak, so that there is no reference cycle, and memory is released without the garbage collector.
         self.automaton = Automaton(weakref.proxy(self), self.rows, free_string()[0])
-        self.lock = threading.RLock()
+        self.lock = shared_lock(self, "lock", threading.RLock())
         self.specials: list[str] = []
         self._atoms: dict[int, int] = {}
         self.is_dependent = False
@@ -371,7 +372,7 @@ class Workspace:
     """Holder of the store of all grammars with shared parts; it is replaced by a fresh one when it is full."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._store: LazyAutomaton | None = None
 
     def store(self, seed: SharedTerms | None = None) -> LazyAutomaton:

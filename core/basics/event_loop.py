@@ -17,6 +17,7 @@ from contextlib import aclosing, suppress
 from typing import Any, TypeVar, Union
 
 from ..errors import ModelError
+from .forks import shared_lock
 
 T = TypeVar("T")
 
@@ -48,7 +49,8 @@ class EventLoop:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # reentrant: the garbage collector may close a model while it is held
+        # Reentrant: the garbage collector may close a model while it is held.
+        self._lock = shared_lock(self, "_lock", threading.RLock())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process = 0

@@ -6,6 +6,8 @@ from collections.abc import Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
+from .forks import shared_lock
+
 Value = TypeVar("Value")
 
 
@@ -16,10 +18,10 @@ class RecentMemo(Generic[Value]):
         most: maximum number of values.
     """
 
-    __slots__ = ("_lock", "_most", "_values")
+    __slots__ = ("__weakref__", "_lock", "_most", "_values")
 
     def __init__(self, most: int) -> None:
-        self._lock = Lock()
+        self._lock = shared_lock(self, "_lock", Lock())
         self._most = most
         self._values: dict[Hashable, Value] = {}
 

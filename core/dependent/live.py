@@ -16,6 +16,7 @@ import contextvars
 import inspect
 import json
 import secrets
+import sys
 import threading
 import time
 import weakref
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..basics.annotated import with_keyword
 from ..basics.event_loop import EventLoop
+from ..basics.forks import shared_lock
 from ..basics.logs import logger_of
 from ..basics.pauses import pause
 from ..errors import InvalidSchemaError, LimitError, LiveValuesError, Place
@@ -272,7 +274,7 @@ class LiveValues:
         self._by_text: dict[tuple[Mark, bytes], Answer] = {}
         self._by_call: dict[object, Answer] = {}
         self._warned: set[Place] = set()
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._context = contextvars.copy_context() if self.context is None else self.context
         self._given = self._context.get(_GIVEN, {})
 
@@ -470,7 +472,7 @@ class _Schema(dict[str, Any]):
 
 
 _SCHEMAS: weakref.WeakValueDictionary[str, _Schema] = weakref.WeakValueDictionary()
-_SCHEMAS_LOCK = threading.Lock()
+_SCHEMAS_LOCK = shared_lock(sys.modules[__name__], "_SCHEMAS_LOCK", threading.Lock())
 
 
 def _interned(schema: Mapping[str, Any]) -> _Schema:

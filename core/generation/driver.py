@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
+from ..basics.forks import shared_lock
 from ..basics.pauses import Account, ended_by
 from ..conversation.events import Event, Generation
 from ..errors import CancelledError
@@ -44,7 +45,7 @@ class ForwardLock:
     """Mutex around forward passes, which its thread may enter repeatedly; refuses entry after `close`."""
 
     def __init__(self) -> None:
-        self._lock = RLock()
+        self._lock = shared_lock(self, "_lock", RLock())
         self._is_closed = False
 
     def __enter__(self) -> None:

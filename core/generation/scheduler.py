@@ -15,6 +15,7 @@ text is read again later. The oldest one always runs, so every request ends.
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections import deque
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Union
 
+from ..basics.forks import shared_lock
 from ..basics.pauses import Ended, ended_by, is_long
 from ..errors import ModelError
 from .backend import BatchBackend, Session
@@ -181,10 +183,12 @@ class Scheduler:
         self._arrived: list[_Request] = []
         self._away: list[_Request] = []  # in a long step, in a thread of their own
         self._answers: deque[tuple[_Request, int, Logits | Exception]] = deque()  # of the last pass, to be sent
-        self._guard = threading.Lock()  # guards arrivals, requests that are away, and the thread
+        # Guards arrivals, requests that are away, and the thread.
+        self._guard = shared_lock(self, "_guard", threading.Lock())
         self._thread: threading.Thread | None = None
         self._passes = self._rows = self._tokens = self._most_rows = self._most_tokens = self._preempted = 0
         self._handed_over = 0
+        self._process = os.getpid()
 
     @property
     def is_current_thread(self) -> bool:
@@ -215,6 +219,10 @@ class Scheduler:
         if not requests:
             return
         with self._guard:
+            if self._process != os.getpid():  # it was forked, without the callers of these
+                self._process = os.getpid()
+                for running in (self._requests, self._arrived, self._away, self._answers):
+                    running.clear()
             self._arrived += requests
             if self._thread is None or not self._thread.is_alive():  # a forked process does not have the thread
                 self._start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import marshal
+import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -14,6 +15,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..basics.forks import shared_lock
 from ..basics.logs import logger_of
 from ..basics.pauses import pause
 from ..errors import GrammarError, is_fault
@@ -94,10 +96,11 @@ class ConstraintCache:
         if max_bytes <= 0:
             raise GrammarError(f"max_bytes is {max_bytes}", hint="give a number of bytes above zero")
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._round: deque[Hashable] = deque()
         self._making: dict[Hashable, Future[Constraint | None]] = {}
+        self._process = os.getpid()
         self._bytes = 0
         self._shared: dict[Vocabulary, _Sharers] = {}
         self._hits = self._misses = self._evictions = 0
@@ -166,6 +169,9 @@ class ConstraintCache:
         key = like, vocabulary.content_hash
         while True:
             with self._lock:
+                if self._process != os.getpid():  # it was forked, without the threads that make constraints
+                    self._process = os.getpid()
+                    self._making.clear()
                 entry = self._entries.get(key)
                 if entry is not None:
                     self._hits += 1
@@ -194,14 +200,14 @@ class ConstraintCache:
                 _LOG.warning("a grammar took %.1f s to compile", seconds)
         except BaseException as error:
             with self._lock:
-                del self._making[key]
+                self._making.pop(key, None)
             if is_fault(error):
                 mine.set_exception(error)
             else:
                 mine.set_result(None)
             raise
         with self._lock:
-            del self._making[key]
+            self._making.pop(key, None)
             entry = self._entries[key] = _Entry(grammar, constraint)
             self._round.append(key)
             if constraint.program.store.is_shared:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ..automaton.encoding import REFUSED
 from ..automaton.lazy_dfa import LazyAutomaton, Program, Workspace
 from ..basics.argument_checks import alternatives, checked_bounds, checked_text, checked_words
+from ..basics.forks import shared_lock
 from ..basics.options import OnUnsupported, PropertyOrder, Whitespace
 from ..errors import (
     GrammarError,
@@ -112,7 +113,7 @@ class Grammar:
         self._narrowed: tuple[UnsupportedSchemaError, ...] = tuple(dict.fromkeys(narrowed_here))
         self._program: Program | None = None
         self._program_in_use: weakref.ref[Program] | None = None
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
 
     # -- making ------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..automaton.lazy_dfa import LazyAutomaton
+from ..basics.forks import shared_lock
 from ..vocabulary.vocabulary import Vocabulary
 from .index_files import index_of
 from .vocabulary_index import VocabularyIndex
@@ -158,7 +159,7 @@ class SharedEngine:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.engine: MaskEngine | None = None
-        self._lock = Lock()
+        self._lock = shared_lock(self, "_lock", Lock())
 
     def of(self, store: LazyAutomaton, vocabulary: Vocabulary, mask_memory: int) -> MaskEngine:
         """Return the engine of a store; the engine of another store is dropped."""

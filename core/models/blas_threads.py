@@ -6,12 +6,15 @@ processor time with several threads, and 4 s with one.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_lock = threading.Lock()
+from ..basics.forks import shared_lock
+
+_lock = shared_lock(sys.modules[__name__], "_lock", threading.Lock())
 _running = 0
 _limiter: Any = None
 

@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from uuid import uuid4
 
+from ..basics.forks import shared_lock
 from ..conversation.events import Event, Finish, Generation, TextDelta
 from ..conversation.messages import Message
 from ..errors import ModelError
@@ -476,7 +477,8 @@ class LocalModel(Model):
         self._max_running_tokens = max_running_tokens or capacity or max(MAX_TOKENS, backend.context_window)
         self._scheduler: Scheduler | None = None
         self._is_scheduled: bool | None = None  # None: unknown
-        self._scheduler_lock = threading.Lock()  # held while it is decided if there is a scheduler
+        # Held while it is decided if there is a scheduler.
+        self._scheduler_lock = shared_lock(self, "_scheduler_lock", threading.Lock())
         self._planner = Planner()
         self._writer = Writer(
             backend,

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ..basics.forks import shared_lock
 from ..errors import ModelError
 from ..generation.backend import Session, closed_error
 from .sessions import check_crop
@@ -95,7 +96,7 @@ class PrefixCache:
         self._max_bytes = max_bytes
         self._entries: list[_Entry] = []  # the most recently used last
         self._open: weakref.WeakSet[PrefixSession] = weakref.WeakSet()  # which others may copy
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._is_closed = False
         self._hits = self._misses = self._reused = self._evictions = 0
 

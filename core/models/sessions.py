@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from ..basics.forks import shared_lock
 from ..errors import ContextOverflowError, ModelError
 from ..generation.backend import closed_error
 
@@ -36,7 +37,7 @@ class OpenSessions(Generic[S]):
 
     def __init__(self) -> None:
         self._sessions: weakref.WeakSet[S] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._is_closed = False
 
     def __len__(self) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
+from ..basics.forks import shared_lock
 from ..errors import VocabularyError
 from .disk_cache import CacheDir
 from .token_bytes import TokenTable, read_mistral, read_tiktoken, read_transformers
@@ -86,7 +87,7 @@ class Vocabulary:
         self._content_hash: str | None = None
         self.cache_dir = cache_dir
         self._derived: dict[Callable[[Vocabulary], Any], Any] = {}
-        self._lock = threading.RLock()
+        self._lock = shared_lock(self, "_lock", threading.RLock())
 
     @classmethod
     def from_transformers(

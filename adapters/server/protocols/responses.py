@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from toolgrammar.core.basics.forks import shared_lock
 from toolgrammar.core.conversation import (
     ArgumentsDelta,
     CallEnd,
@@ -91,7 +92,7 @@ class Memory:
     """
 
     def __init__(self, max_characters: int = MAX_KEPT) -> None:
-        self._lock = threading.Lock()
+        self._lock = shared_lock(self, "_lock", threading.Lock())
         self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
         self._items: dict[str, tuple[str, Mapping[str, Any]]] = {}  # by id: the response that has it, and the item
         self._max = max_characters

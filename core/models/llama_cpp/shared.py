@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...basics.forks import shared_lock
 from ...errors import ModelError
 from .library import share_cache
 
@@ -71,7 +72,7 @@ class SharedContext:
         self._slots: weakref.WeakSet[Slot] = weakref.WeakSet()
         self._clock = itertools.count()
         self._pinned: set[Slot] = set()
-        self.lock = threading.RLock()  # held in each call of llama.cpp
+        self.lock = shared_lock(self, "lock", threading.RLock())  # held in each call of llama.cpp
 
     @property
     def is_closed(self) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...basics.forks import shared_lock
 from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import closed_error
 from ..local_backend import SharedPasses
@@ -98,7 +99,7 @@ class MlxBackend(FolderBackend, SharedPasses):
         )
         self.name = name
         self._batches: bool | None = None
-        self.passing = threading.RLock()  # held during each forward pass
+        self.passing = shared_lock(self, "passing", threading.RLock())  # held during each forward pass
 
     def new_session(self) -> MlxSession:
         """Return an empty sequence.

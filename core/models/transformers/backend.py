@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...basics.forks import shared_lock
 from ...conversation.messages import Message
 from ...errors import MissingDependencyError, ModelError
 from ...generation.backend import closed_error
@@ -105,7 +106,7 @@ class HFBackend(SharedPasses):
         model.eval()
         self._model = model
         self._device = device
-        self._tokenizer_lock = threading.Lock()
+        self._tokenizer_lock = shared_lock(self, "_tokenizer_lock", threading.Lock())
         config = self._model.config.get_text_config()
         window = int(context_window or getattr(config, "max_position_embeddings", None) or DEFAULT_WINDOW)
         head = model.get_output_embeddings()
