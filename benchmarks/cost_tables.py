@@ -271,12 +271,11 @@ def growth_table(result: Result) -> str:
 
 
 def growth(result: Result) -> str:
-    """Growth: the picture, and the table."""
-    picture = f"![Cost of a token and of compiling, by size](images/{PICTURE.name})"
+    """Growth, as a table; the picture is on the page of performance."""
     made = max(map(int, result["sweeps"]["tools"])) - result["tools_of_bfcl"] if "tools" in result["sweeps"] else 0
     tools = f"{result['tools_of_bfcl']:,} tools are of the BFCL sample, {made:,} are made"
     head = f"Microseconds, {CLOCKS[result['clock']]}; {tools}; {where(result)}."
-    return "\n\n".join((picture, head, growth_table(result)))
+    return "\n\n".join((head, growth_table(result)))
 
 
 LINES = (

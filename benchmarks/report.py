@@ -80,7 +80,7 @@ _PAGES = (
     "text-grammars",
     "tools",
 )
-PAGES = tuple(DOCS / f"{name}.md" for name in _PAGES)
+PAGES = (*(DOCS / f"{name}.md" for name in _PAGES), RESULTS / "README.md")
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 #: The results that the summary is made of.
 SUMMARISED = ("maskbench", "bfcl_calls")

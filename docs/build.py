@@ -29,6 +29,7 @@ OUTSIDE = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
+    "benchmarks/results/README.md",
     *(f"examples/{path.name}" for path in sorted((ROOT / "examples").glob("*.py"))),
 )
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
