@@ -27,6 +27,22 @@ def tekken() -> Vocabulary:
     return Vocabulary.from_mistral(Tekkenizer.from_file(file))
 
 
+@functools.cache
+def smollm2() -> Vocabulary:
+    """Return the real vocabulary of 49,152 tokens of the model ``smollm2``.
+
+    Raises:
+        ImportError: the model is neither in the cache nor installed.
+    """
+    from toolgrammar.core import load_model
+    from toolgrammar.core.models.published import SMOLLM2, find
+
+    if find(SMOLLM2) is None:
+        raise ImportError("the model smollm2 is not on this machine")
+    with load_model("smollm2") as model:
+        return model.vocabulary
+
+
 def random_text(grammar: Grammar, seed: int, steps: Sequence[int], vocabulary: Vocabulary = BYTES) -> bytes:
     """Return a text of a grammar: some random bytes, mostly printable, and then the shortest way to the end.
 

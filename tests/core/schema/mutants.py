@@ -30,6 +30,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from toolgrammar.core import Grammar, LimitError, SchemaError, UnsatisfiableSchemaError
 from toolgrammar.core.basics.json_pointer import resolve_local
 from toolgrammar.core.schema.read.keywords import DATA, DEFINITIONS, KEYWORDS, Shape, every_schema
@@ -37,6 +39,7 @@ from toolgrammar.core.schema.read.keywords import DATA, DEFINITIONS, KEYWORDS, S
 from ...judges import Judges
 from ...schemas import DEFINITIONS as DEFINED
 from ...schemas import random_value
+from ...whole_masks import MaskError, check_mask
 from .writing import EOS, LIKELY, VOCABULARY
 
 REGRESSIONS = Path(__file__).resolve().parents[2] / "regressions"
@@ -368,15 +371,15 @@ def judge(schema: Any, options: dict[str, Any], values: Sequence[Any], rng: rand
             matcher, done, text = constraint.matcher(), b"", ""
             stop = rng.randrange(MAX_WALK)
             for _ in range(stop):
-                choices = matcher.allowed_tokens()
+                choices = np.flatnonzero(check_mask(matcher)).tolist()
+                tally["masks"] += 1
                 if not choices:
                     if not matcher.is_finished:
                         raise MutantError("a dead end", schema, options, repr(done))
                     break
                 likely = [token for token in choices if token in LIKELY]
                 token = rng.choice(likely if likely and rng.random() < 0.8 else choices)
-                if not matcher.accept(token):
-                    raise MutantError("the mask allows what accept refuses", schema, options, repr(done))
+                matcher.accept(token)
                 if token == EOS:
                     break
                 done += VOCABULARY.tokens[token] or b""
@@ -391,6 +394,8 @@ def judge(schema: Any, options: dict[str, Any], values: Sequence[Any], rng: rand
                 raise MutantError("a written text is refused", schema, options, text)
     except MutantError:
         raise
+    except MaskError as error:
+        raise MutantError(f"a wrong mask: {error}", schema, options, text) from None
     except Exception as error:
         raise MutantError(f"mid-text {type(error).__name__}: {error}", schema, options, text) from error
 

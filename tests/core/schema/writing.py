@@ -25,6 +25,7 @@ from toolgrammar.core.generation.token_sequence import Forward
 
 from ...schemas import random_schema, random_value
 from ...vocabularies import tekken
+from ...whole_masks import MaskError, Steps, check_mask
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,9 +53,8 @@ MAX_WALK = 40
 MAX_BUDGETS = 16
 
 
-#: Of so many seeds, one is judged with a large vocabulary too: along a walk of so many tokens, and for so many tokens of
-#: each kind (see `judge_masks`).
-LARGE_SHARE, MAX_LARGE_WALK, LARGE_SAMPLE = 20, 24, 24
+#: Of so many seeds, one is judged with a large vocabulary too: along a walk of so many tokens.
+LARGE_SHARE, MAX_LARGE_WALK = 20, 24
 
 #: Maximum share of schemas that may be refused though nothing says that they are unsatisfiable.
 MAX_REFUSED = 0.07
@@ -75,7 +75,7 @@ class Tally:
     """What was judged: schemas by outcome (``"written"``, ``"unsatisfiable"``, or the kind of the refusal), and steps.
 
     Attributes:
-        large: how often a token of the large vocabulary was compared with the mask.
+        large: masks of the large vocabulary.
     """
 
     outcomes: dict[str, int] = field(default_factory=dict)
@@ -151,9 +151,7 @@ def judge_seed(seed: int, tally: Tally, *, large: bool = False) -> None:
 
 
 def judge_masks(schema: Any, options: dict[str, Any], rng: random.Random, tally: Tally, large: Vocabulary) -> None:
-    """Compare masks of a large vocabulary with what is accepted, for a sample of tokens along one random walk.
-
-    The sample has tokens that the mask allows, and tokens that it does not though they begin with a byte that may come.
+    """Compare masks of a large vocabulary with what is accepted along one random walk.
 
     Raises:
         WritingError: what is wrong.
@@ -166,22 +164,10 @@ def judge_masks(schema: Any, options: dict[str, Any], rng: random.Random, tally:
         return  # `judge` counts it
     try:
         matcher = constraint.matcher()
-        firsts = large.derived(_first_bytes)
-        mask = np.zeros((large.size + 31) // 32, dtype=np.uint32)
+        steps = Steps()
         for _ in range(MAX_LARGE_WALK):
-            matcher.fill_mask(mask)
-            is_set = np.unpackbits(mask.view(np.uint8), bitorder="little")[: large.size].view(np.bool_)
-            allowed = np.flatnonzero(is_set)
-            begun = np.isin(firsts, np.frombuffer(matcher.next_bytes(), dtype=np.uint8)) & ~is_set
-            for some in (allowed, np.flatnonzero(begun), np.flatnonzero(~is_set)):
-                for token in _some(some, rng):
-                    accepted = matcher.accept(token)
-                    if accepted:
-                        matcher.rollback(1)
-                    tally.large += 1
-                    if accepted != is_set[token]:
-                        data = large.tokens[token]
-                        raise case.error(f"large mask {not accepted}, accept {accepted} of {data!r}", written)
+            allowed = np.flatnonzero(_judged_mask(matcher, written, case, steps))
+            tally.large += 1
             if not len(allowed):
                 if not matcher.is_finished:
                     raise case.error("a dead end of the large vocabulary", written)
@@ -198,17 +184,12 @@ def judge_masks(schema: Any, options: dict[str, Any], rng: random.Random, tally:
         raise case.error(f"{type(error).__name__}: {error}", written) from error
 
 
-def _first_bytes(vocabulary: Vocabulary) -> npt.NDArray[np.int16]:
-    """Return the first byte of each token, -1 if it has none; ask `Vocabulary.derived`."""
-    return np.array([token[0] if token else -1 for token in vocabulary.tokens], dtype=np.int16)
-
-
-def _some(tokens: npt.NDArray[np.intp], rng: random.Random) -> list[int]:
-    """Return a sample of some tokens."""
-    found: list[int] = (
-        tokens if len(tokens) <= LARGE_SAMPLE else tokens[rng.sample(range(len(tokens)), LARGE_SAMPLE)]
-    ).tolist()
-    return found
+def _judged_mask(matcher: Matcher, written: bytes, case: _Case, steps: Steps | None = None) -> npt.NDArray[np.bool_]:
+    """Return the mask of a text, all of which is compared with what the matcher accepts."""
+    try:
+        return check_mask(matcher, steps)
+    except MaskError as error:
+        raise case.error(str(error), written) from None
 
 
 def judge(schema: Any, options: dict[str, Any], rng: random.Random, tally: Tally) -> None:
@@ -346,17 +327,10 @@ def _separators(options: dict[str, Any]) -> tuple[str, str]:
 
 def _step(matcher: Matcher, rng: random.Random, step: int, written: bytes, case: _Case) -> bytes | None:
     """Judge the state of a matcher, and take one random token; None at the end of the text."""
-    choices = matcher.allowed_tokens()
-    allowed = set(choices)
-    tried = ALL if step % 4 == 0 else _sample(rng)
-    accept, rollback = matcher.accept, matcher.rollback
-    accepted = [token for token in tried if accept(token) and rollback(1) is None]
-    if not allowed.issuperset(accepted) or len(accepted) != (
-        len(allowed) if tried is ALL else sum(map(allowed.__contains__, tried))
-    ):
-        wrong = min(allowed.intersection(tried).symmetric_difference(accepted))
-        is_allowed, data = wrong in allowed, VOCABULARY.tokens[wrong]
-        raise case.error(f"mask {is_allowed}, accept {not is_allowed} of {data!r}", written)
+    if step % 4 == 0:  # the steps of unique items are slow
+        choices = allowed = np.flatnonzero(_judged_mask(matcher, written, case)).tolist()
+    else:
+        choices = allowed = matcher.allowed_tokens()
     completion = matcher.shortest_completion()
     case.tally.completions += 1
     case.check(written + completion, written)
@@ -364,7 +338,7 @@ def _step(matcher: Matcher, rng: random.Random, step: int, written: bytes, case:
         raise case.error(f"completion {completion!r} is refused", written)
     if not completion and not matcher.is_accepting:
         raise case.error("an empty completion where the text may not end", written)
-    if not allowed:
+    if not choices:
         if not matcher.is_finished:
             raise case.error("a dead end", written)
         return None
@@ -378,7 +352,7 @@ def _step(matcher: Matcher, rng: random.Random, step: int, written: bytes, case:
             raise case.error("a fork refuses what the mask allows", written)
         matcher.accept(token)
         matcher.rollback(1)
-        if set(matcher.allowed_tokens()) != allowed:
+        if matcher.allowed_tokens() != allowed:
             raise case.error("another mask after a rollback", written)
     if not matcher.accept(token):
         raise case.error(f"the mask allows {VOCABULARY.tokens[token]!r}, accept refuses", written)
@@ -387,16 +361,6 @@ def _step(matcher: Matcher, rng: random.Random, step: int, written: bytes, case:
         case.check(written, written)
         return None
     return VOCABULARY.tokens[token]
-
-
-def _sample(rng: random.Random) -> list[int]:
-    """Return 30 tokens: those that ``rng.sample(ALL, 30)`` returns, in a fraction of the time."""
-    draw, found = rng.getrandbits, dict[int, None]()
-    while len(found) < 30:
-        token = draw(9)
-        if token < len(ALL):
-            found[token] = None
-    return list(found)
 
 
 def _check_budgets(constraint: Constraint, most: int, case: _Case, rng: random.Random) -> None:

@@ -31,6 +31,7 @@ from toolgrammar.tools.formats.xml.calls import XmlCalls
 
 from ...core.schema.writing import WORDS, pythonic
 from ...schemas import random_schema
+from ...whole_masks import MaskError, check_mask
 from .common import BREAKING, events_of
 
 #: Names of tools; a format gets those that it can spell.
@@ -236,9 +237,8 @@ def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: r
         if not matcher.accept(byte):
             break
         written.append(bytes((byte,)))
-    for step in range(rng.choice((5, 20, MAX_WALK))):
-        if step in (0, 3, 12):
-            _check_mask(matcher, vocabulary)
+    for _ in range(rng.choice((5, 20, MAX_WALK))):
+        _check_mask(matcher)
         if forced := matcher.forced_bytes():
             matcher.accept_bytes(forced)
             written.append(forced)
@@ -265,12 +265,12 @@ def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: r
     return b"".join(written).decode()
 
 
-def _check_mask(matcher: Any, vocabulary: Vocabulary) -> None:
+def _check_mask(matcher: Any) -> None:
     """The mask has the tokens that `accept` takes."""
-    allowed = set(matcher.allowed_tokens())
-    accepted = {token for token in range(vocabulary.size) if matcher.fork().accept(token)}
-    if allowed != accepted:
-        raise LawError(f"mask and accept differ in {[vocabulary.tokens[token] for token in allowed ^ accepted]}")
+    try:
+        check_mask(matcher)
+    except MaskError as error:
+        raise LawError(str(error)) from None
 
 
 def _check(

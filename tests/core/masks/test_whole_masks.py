@@ -1,0 +1,102 @@
+"""Whole masks against the matcher, over real schemas and vocabularies; the long form is `tests.core.masks.sweep`."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolgrammar.core import Constraint, Grammar, Vocabulary
+
+from ... import vocabularies
+from ...whole_masks import MaskError, Steps, accepted, check_mask
+from ..schema.mutants import REAL
+from . import sweep
+from .test_class_survey import LETTERS
+
+
+def test_masks_of_real_schemas() -> None:
+    """Along instances, spelled with escapes, and walks under real schemas, every token of the masks is judged."""
+    if not REAL.is_file():
+        pytest.skip("the schemas of MaskBench are not beside the repository")
+    judge = sweep.Judge(vocabularies.BYTES)
+    for number, row in enumerate(sweep.rows(REAL)):
+        if number % 300 == 7:
+            judge.schema(row["schema"], [test["data"] for test in row["tests"]], random.Random(number))
+    assert judge.tally["schemas"] > 30 and judge.tally["masks"] > 4_000, judge.tally
+
+
+@pytest.mark.parametrize("size", [0, 3_000])
+def test_masks_of_strings_spelled_in_every_way(size: int) -> None:
+    """Strings under patterns with the characters that have an escape of one character: every spelling at every place."""
+    rng = random.Random(size)
+    words = ["".join(rng.choices([*map(chr, LETTERS), "\\/", "/", "\\n", '"', "\\u002F"], k=4)) for _ in range(size)]
+    tokens = [*(bytes((byte,)) for byte in range(256)), *sorted({word.encode() for word in words})]
+    judge = sweep.Judge(Vocabulary([*tokens, None], eos=[len(tokens)], cache_dir=False))
+    classes = ["[a-z/]", r"[a-z\n]", r"[^/]", r'[a-z"]', r"[\w\\]", r"[a-z\t/\b]"]
+    for first in classes:
+        for one in classes:
+            pattern = rng.choice(
+                ("^{0}{1}+$", "^{0}?({1}{0}*)*$", "^{0}{{2}}/{1}*$", "^(?!/){1}+$", "^({0}+(/{1}*)*)?$")
+            )
+            schema = {"type": "string", "pattern": pattern.format(first, one)}
+            texts = ["".join(rng.choices('ab/\n"\\\t\b', k=6)) for _ in range(4)]
+            judge.schema(schema, texts, rng)
+    assert judge.tally["schemas"] == 36 and judge.tally["masks"] > 300, judge.tally
+
+
+def test_a_real_vocabulary_is_judged_whole() -> None:
+    """Steps through the automaton by bytes find what the matcher accepts, token by token, in 131,072 tokens."""
+    pytest.importorskip("mistral_common", reason="mistral-common is not installed")
+    schema = {"type": "object", "properties": {"a": {"pattern": "^/[a-z]+(/[a-z]*)*$"}, "b": {"type": "number"}}}
+    constraint = Grammar.from_json_schema(schema).bind(vocabularies.tekken())
+    steps = Steps()
+    for text in (
+        "",
+        '{"',
+        '{"a": "/',
+        '{"a": "\\/x',
+        '{"a": "/x\\',
+        '{"a": "/x", "b": 1',
+        '{"x": "\\u00',
+        '{"x": "", "',
+    ):
+        matcher = constraint.matcher()
+        assert matcher.accept_bytes(text.encode())
+        assert np.array_equal(check_mask(matcher, steps), accepted(matcher))
+    assert steps.distinct == 8
+
+
+@pytest.mark.parametrize("steps", [Steps, lambda: None])
+@pytest.mark.parametrize("token", [0, 2])
+def test_a_wrong_bit_is_found(steps: Callable[[], Any], token: int) -> None:
+    """A mask with one token too many, or one too few, is told with this token."""
+    tokens = [*(bytes((byte,)) for byte in range(256)), *(b"x" + json.dumps(each).encode() for each in range(3_000))]
+    constraint: Constraint = Grammar.from_regex("[\x01-z]*").bind(Vocabulary([*tokens, None], eos=[len(tokens)]))
+    matcher = constraint.matcher()
+    check_mask(matcher, steps())
+
+    class Liar:
+        constraint = matcher.constraint
+
+        def fill_mask(self, mask: Any) -> None:
+            matcher.fill_mask(mask)
+            mask[0] ^= 1 << token
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(matcher, name)
+
+    with pytest.raises(MaskError, match=f"mask {token == 0}, accept {token == 2} of .*; 1 tokens differ"):
+        check_mask(Liar(), steps())  # type: ignore[arg-type]
+
+
+def test_every_spelling_of_a_character_is_tried() -> None:
+    """A character with an escape is spelled by it, by its code in both cases, and raw if that is JSON."""
+    rng = random.Random(1)
+    assert set(sweep.spellings("/", rng)) == {b"/", b"\\/", b"\\u002F", b"\\u002f"}
+    assert set(sweep.spellings("\n", rng)) == {b"\\n", b"\\u000A", b"\\u000a"}
+    assert set(sweep.spellings("😀", rng)) == {"😀".encode(), b"\\uD83D\\uDE00", b"\\ud83d\\ude00"}
