@@ -17,7 +17,7 @@ from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language.json_text import dump_json
 from toolgrammar.core.schema.read.keywords import DATA, every_schema, map_schemas
-from toolgrammar.core.schema.scalars.value_syntax import BareSyntax
+from toolgrammar.core.schema.scalars.value_syntax import BareSyntax, cannot_write_name
 
 from ..tool import Tool
 from .base import TurnSpec
@@ -51,9 +51,11 @@ class BareCalls(TemplateFormat):
         schema: Any = tool.parameters
         left_out: tuple[UnsupportedSchemaError, ...] = ()
         if not turn.schema(tool)[1]:
-            schema, left_out = without_names(schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name)
+            schema, left_out = without_names(
+                schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name, f"the format {self.name}"
+            )
         for part in every_schema(schema):
-            _check(part, tool.name)
+            _check(part, tool.name, self.name)
         control = self.quote in self.special and self.quote not in self.as_text
         syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
         plain = Tool(tool.name, tool.description, map_schemas(schema, _sorted))
@@ -90,18 +92,15 @@ def write_bare(value: Any, string: Callable[[str], str], key: Callable[[str], st
 # -- schemas that Gemma's objects cannot follow, and their order -----------------------------------------------
 
 
-def _check(part: Mapping[str, Any], tool: str) -> None:
+def _check(part: Mapping[str, Any], tool: str, wire: str) -> None:
     if wrong := [name for name in part.get("properties", ()) if not re.fullmatch(_BARE_NAME, name)]:
-        keyword, what = "properties", f"the name {wrong[0]!r}"
-    elif part.get("uniqueItems") is True:
-        keyword, what = "uniqueItems", "items that do not repeat"
-    else:
-        return
-    raise UnsupportedSchemaError(
-        f"a format with bare names and marked strings cannot write {what}",
-        hint="rename it, or choose a JSON format for this tool, such as hermes",
-        place=Place(tool=tool, keyword=keyword),
-    )
+        raise cannot_write_name(f"the format {wire}", wrong[0], Place(tool=tool, keyword="properties"))
+    if part.get("uniqueItems") is True:
+        raise UnsupportedSchemaError(
+            f"the format {wire} cannot write items that do not repeat",
+            hint="choose a JSON format for this tool, such as hermes",
+            place=Place(tool=tool, keyword="uniqueItems"),
+        )
 
 
 def _sorted(part: dict[str, Any]) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import Place, UnsupportedSchemaError
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
-from ..scalars.value_syntax import Arguments, mark_node, without
+from ..scalars.value_syntax import Arguments, cannot_write_name, cannot_write_others, mark_node, without
 from .context import GoalNodes
 from .merged_objects import MergedObjects
 from .objects import ObjectLowering
@@ -161,9 +160,9 @@ class ArgumentsObject:
         shape = self.objects.shape(objects)
         for member in shape.members:
             if not self.keys(member.name) and not self._lowering.is_false(member.goal):
-                raise _refused(f"the name {member.name!r}", f"/properties/{member.name}")
+                raise cannot_write_name(self.style.writer, member.name)
         if shape.others and self.style.raw_end is not None and shape.most != 0:
-            raise _refused("properties that the schema does not declare", "", "additionalProperties")
+            raise cannot_write_others(self.style.writer)
 
     def _constant(self, value: dict[str, Any]) -> Objects:
         constant = self._lowering.constant
@@ -176,11 +175,3 @@ class ArgumentsObject:
         if goals:
             return goals
         return [region.goal for region in shape.others if self._nodes.terms.matches(region.names, name)]
-
-
-def _refused(what: str, pointer: str, keyword: str | None = None) -> UnsupportedSchemaError:
-    return UnsupportedSchemaError(
-        f"this format cannot write {what}",
-        hint="rename it, or choose a JSON format for this tool, such as hermes",
-        place=Place(pointer=pointer, keyword=keyword),
-    )

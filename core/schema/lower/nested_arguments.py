@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...errors import Place, UnsupportedSchemaError
 from ...language.nodes import Nodes
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
-from ..scalars.value_syntax import NestedTags, mark_node, without
+from ..scalars.value_syntax import NestedTags, cannot_write_name, cannot_write_others, mark_node, without
 from .arguments_object import READINGS
 from .array_items import fixed_positions, item_goal, ways_to_count
 from .context import GoalNodes
@@ -144,9 +143,9 @@ class NestedArguments:
         shape = self._shapes.shape(objects)
         for member in shape.members:
             if not self.is_name(member.name) and not self._lowering.is_false(member.goal):
-                raise _refused(f"the name {member.name!r}", f"/properties/{member.name}")
+                raise cannot_write_name(self._style.writer, member.name)
         if shape.others and shape.most != 0:
-            raise _refused("properties that the schema does not declare", "", "additionalProperties")
+            raise cannot_write_others(self._style.writer)
 
     def is_name(self, name: str) -> bool:
         """Return True if a tag can have this name."""
@@ -293,11 +292,3 @@ class _Members:
         if name is None:
             return self._nodes.EMPTY
         return self._arguments.element(name, self._arguments.body(self._reading.member(name), goal))
-
-
-def _refused(what: str, pointer: str, keyword: str | None = None) -> UnsupportedSchemaError:
-    return UnsupportedSchemaError(
-        f"this format cannot write {what}",
-        hint="rename it, or choose a JSON format for this tool, such as hermes",
-        place=Place(pointer=pointer, keyword=keyword),
-    )

@@ -19,6 +19,7 @@ from functools import cache, partial
 from typing import Any
 
 from ...dependent.written import Written
+from ...errors import Place, UnsupportedSchemaError
 from ...language.images import Spelling, spelled
 from ...language.json_text import json_bytes, string_start
 from ...language.node_kinds import CONTROL
@@ -85,6 +86,7 @@ class Arguments:
         escapes: pairs of a character and its spelling in names; the first comes first.
         block: the markup around a string that may contain ``raw_end``, but not the block's end; no other string begins
             with the block's beginning. None: there is none.
+        writer: what writes so, for errors.
     """
 
     names: str
@@ -99,6 +101,7 @@ class Arguments:
     after_name_by_type: tuple[tuple[str, Mark], ...] = ()
     escapes: tuple[tuple[str, str], ...] = ()
     block: tuple[Mark, Mark] | None = None
+    writer: str = "this format"
 
     def spelled(self, name: str) -> str | None:
         """Return the text of a name; None if it cannot be written."""
@@ -135,11 +138,34 @@ class NestedTags:
         mark: the markup before each tag; no string contains it.
         item: the name of the element of an item.
         names: a regular expression of the names that tags can have.
+        writer: what writes so, for errors.
     """
 
     mark: Mark
     item: str = "item"
     names: str = r"[^\s<>\"'=/]+"
+    writer: str = "this format"
+
+
+def cannot_write_name(
+    writer: str, name: str, place: Place | None = None, left_out: str | None = None
+) -> UnsupportedSchemaError:
+    """Return the error for a member that a syntax has no name for."""
+    return UnsupportedSchemaError(
+        f"{writer} cannot write the name {name!r}",
+        hint="rename it, or choose a JSON format for this tool, such as hermes",
+        place=place or Place(pointer=f"/properties/{name}"),
+        left_out=left_out,
+    )
+
+
+def cannot_write_others(writer: str) -> UnsupportedSchemaError:
+    """Return the error for members of any name, in a syntax that takes the kind of a value from its name."""
+    return UnsupportedSchemaError(
+        f"{writer} cannot write properties that the schema does not declare",
+        hint="declare them, exclude them, or choose a JSON format for this tool, such as hermes",
+        place=Place(pointer="", keyword="additionalProperties"),
+    )
 
 
 class ValueSyntax(ABC):

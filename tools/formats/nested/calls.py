@@ -45,7 +45,11 @@ class NestedCalls(TemplateFormat):
     @cached_property
     def arguments(self) -> NestedTags:
         """Markup of the elements, for the lowering of schemas."""
-        return NestedTags(mark(self.mark, sorted(set(self.special).difference(self.as_text))), self.item)
+        return NestedTags(
+            mark(self.mark, sorted(set(self.special).difference(self.as_text))),
+            self.item,
+            writer=f"the format {self.name}",
+        )
 
     def _arguments(self, tool: Tool, turn: TurnSpec) -> Grammar:
         return arguments_grammar(tool, turn, arguments=self.arguments)

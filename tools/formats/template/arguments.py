@@ -14,7 +14,7 @@ from toolgrammar.core.language.nodes import Nodes
 from toolgrammar.core.schema import SchemaOptions, compile_schema
 from toolgrammar.core.schema.lower.nested_arguments import Reading
 from toolgrammar.core.schema.read.keywords import GRAMMAR, TYPES
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, NestedTags, ValueSyntax
+from toolgrammar.core.schema.scalars.value_syntax import Arguments, NestedTags, ValueSyntax, cannot_write_name
 from toolgrammar.core.text_grammars.strings import string_grammar
 
 from ...tool import Tool, not_enforced
@@ -49,13 +49,13 @@ def arguments_grammar(
         schema = {**schema, "additionalProperties": False}
         narrowed += (
             UnsupportedSchemaError(
-                "a format with one tag per argument needs declared arguments: this tool is called without arguments",
+                f"{arguments.writer} writes a tag for each declared argument: this tool is called without arguments",
                 hint="declare its properties, or choose a JSON format for this tool, such as hermes",
                 place=Place(tool=tool.name, keyword="type"),
             ),
         )
     if arguments is not None and not additional:
-        schema, left_out = without_names(schema, lambda name: _is_spelled(arguments, name), tool.name)
+        schema, left_out = without_names(schema, lambda name: _is_spelled(arguments, name), tool.name, arguments.writer)
         narrowed += left_out
     options = SchemaOptions(
         # Marks and bare names leave no room for other spaces.
@@ -91,7 +91,7 @@ _PLAIN = frozenset({"type", "title", "description", "$schema", "$defs", "propert
 
 
 def without_names(
-    schema: Any, is_spelled: Callable[[str], bool], tool: str
+    schema: Any, is_spelled: Callable[[str], bool], tool: str, writer: str
 ) -> tuple[Any, tuple[UnsupportedSchemaError, ...]]:
     """Return the schema of a tool's arguments without optional ones whose names a format cannot write, and a report for
     each of them. The calls that are left are valid: such an argument is never given.
@@ -107,10 +107,10 @@ def without_names(
         return schema, ()
     kept = {name: value for name, value in properties.items() if name not in names}
     reports = (
-        UnsupportedSchemaError(
-            f"this format cannot write the name {name!r}",
-            hint="rename it, or choose a JSON format for this tool, such as hermes",
-            place=Place(tool=tool, parameter=name, keyword="properties"),
+        cannot_write_name(
+            writer,
+            name,
+            Place(tool=tool, parameter=name, keyword="properties"),
             left_out=f"calls with the argument {name!r}",
         )
         for name in names

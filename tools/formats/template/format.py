@@ -211,7 +211,7 @@ class TemplateFormat(WireFormat):
             if not self.parallel and max(turn.min_calls, turn.least_calls) > 1:
                 raise GrammarError(
                     f"the format {self.name} writes one call in a turn, not {turn.least_calls}",
-                    hint="ask for one call, or choose another format",
+                    hint="ask for one call, or choose a format with several, such as hermes",
                 )
             if self.spacing is not None and turn.whitespace == "single":
                 turn = replace(turn, whitespace=self.spacing)
@@ -306,7 +306,7 @@ class TemplateFormat(WireFormat):
             ):
                 raise ToolGrammarError(
                     f"the format {self.name} cannot distinguish this JSON answer from calls",
-                    hint="leave out response_schema or the tools, or choose a format with markers",
+                    hint="leave out response_schema or the tools, or choose a format with markers, such as hermes",
                 )
         elif not self.anchored:
             text = self._free_text(turn)
@@ -367,7 +367,8 @@ class TemplateFormat(WireFormat):
         marked = next((token for token in self.special if "$name" in self.call and token in name), None)
         if not re.fullmatch(self.name_pattern, name) or marked:
             raise ToolGrammarError(
-                f"the format {self.name} cannot express the tool name {name!r}", hint=f"names match {self.name_pattern}"
+                f"the format {self.name} cannot express the tool name {name!r}",
+                hint=f"rename the tool (names match {self.name_pattern}), or choose a JSON format, such as hermes",
             )
 
     def markup(self, text: str) -> Grammar:
@@ -574,4 +575,6 @@ def check_argument_name(name: str, pattern: str, wire: str, call: ToolCall) -> s
 def unspellable(wire: str, what: str, call: ToolCall, parameter: str | None = None) -> ToolGrammarError:
     """Return the error for a call that a format cannot write."""
     place = Place(tool=call.name, parameter=parameter)
-    return ToolGrammarError(f"the format {wire} cannot express {what}", hint="choose another format", place=place)
+    return ToolGrammarError(
+        f"the format {wire} cannot express {what}", hint="choose a JSON format, such as hermes", place=place
+    )

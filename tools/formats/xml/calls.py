@@ -112,6 +112,7 @@ class XmlCalls(TemplateFormat):
             raw_follows=self.follows,
             after_name_raw=mark(between.replace("$raw", "true").replace("$type", "string"), control) if says else None,
             python_words=self.python_words,
+            writer=f"the format {self.name}",
             block=None if self.block is None else (mark(self.block[0], control), mark(self.block[1], control)),
         )
 
