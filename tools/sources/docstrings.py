@@ -24,7 +24,7 @@ _NUMPY_TITLE = re.compile(
 _UNDERLINE = re.compile(r"(?:-{3,}|={3,})\s*")
 #: ``name: text``, ``name (type): text``, ``name - text``, or the text below the name. Marks of Markdown do not count.
 _GOOGLE_ENTRY = re.compile(
-    r"(?:[-+*•]\s+)?[*`\\]*(?P<name>\w+)[*`]*(?:\s*\(.*?\)\s*:|[^:\n]*?:|(?:\s*\(.*?\))?\s+[-–—]{1,2}\s|[^:\n]*\n)"
+    r"(?:[-+*•]\s+)?[*`\\]*(?P<name>\w+)(?!\w)[*`]*(?:\s*\(.*?\)\s*:|[^:\n]*?:|(?:\s*\(.*?\))?\s+[-–—]{1,2}\s|[^:\n]*\n)"
     r"(?P<text>.*)",
     re.DOTALL,
 )
@@ -68,19 +68,24 @@ def read_docstring(text: str | None) -> Documentation:
 def _parts(lines: Sequence[str]) -> Iterator[tuple[int, _Entries]]:
     """Yield the line of each section and field, and its parameters' names and texts."""
     for index, line in enumerate(lines):
-        rest = lines[index + 1 :]
+        following = lines[index + 1] if index + 1 < len(lines) else ""
         if title := _GOOGLE_TITLE.fullmatch(line):
-            # Entries should be indented; where they are not, they end with the paragraph.
-            flat = bool(rest) and rest[0].strip() and not rest[0][0].isspace()
-            body = itertools.takewhile(str.strip if flat else _is_inside, rest)
+            # Entries should be indented; where they are not, they end with the paragraph, or with the next title.
+            flat = following.strip() and not following[0].isspace()
+            body = itertools.takewhile(_is_flat if flat else _is_inside, _from(lines, index + 1))
             yield index, _google_entries(body) if title["parameters"] else ()
-        elif rest and _UNDERLINE.fullmatch(rest[0]) and (title := _NUMPY_TITLE.fullmatch(line)):
-            yield index, _numpy_entries(_until_heading(rest[1:])) if title["parameters"] else ()
+        elif _UNDERLINE.fullmatch(following) and (title := _NUMPY_TITLE.fullmatch(line)):
+            yield index, _numpy_entries(_until_heading(lines, index + 2)) if title["parameters"] else ()
         elif found := _FIELD.fullmatch(line):
             names = found["names"].split()
             is_entry = found["key"] in _FIELDS_OF_PARAMETERS and bool(names)
-            text = "\n".join([found["text"], *_continuation(rest)])
+            text = "\n".join([found["text"], *_continuation(_from(lines, index + 1))])
             yield index, [(names[-1].lstrip("*\\"), text)] if is_entry else ()
+
+
+def _from(lines: Sequence[str], start: int) -> Iterator[str]:
+    """Yield the lines from one on. No copy is made: a docstring may have many sections."""
+    return (lines[index] for index in range(start, len(lines)))
 
 
 def _google_entries(body: Iterable[str]) -> _Entries:
@@ -121,16 +126,21 @@ def _is_inside(line: str) -> bool:
     return not line or line[0].isspace()
 
 
-def _until_heading(lines: Sequence[str]) -> Iterator[str]:
-    for line, following in itertools.zip_longest(lines, lines[1:], fillvalue=""):
-        if line.strip() and _UNDERLINE.fullmatch(following):
+def _is_flat(line: str) -> bool:
+    """Return True for a line of a section whose entries are not indented."""
+    return bool(line.strip()) and not _GOOGLE_TITLE.fullmatch(line)
+
+
+def _until_heading(lines: Sequence[str], start: int) -> Iterator[str]:
+    for index in range(start, len(lines)):
+        if lines[index].strip() and index + 1 < len(lines) and _UNDERLINE.fullmatch(lines[index + 1]):
             return
-        yield line
+        yield lines[index]
 
 
-def _continuation(lines: Sequence[str]) -> Iterator[str]:
+def _continuation(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines that go on with the field above them: all until a field, or a paragraph that is not indented."""
-    for before, line in itertools.pairwise(["-", *lines]):
+    for before, line in itertools.pairwise(itertools.chain(["-"], lines)):
         if not _is_inside(line) and (not before.strip() or _FIELD.fullmatch(line)):
             return
         yield line

@@ -13,6 +13,8 @@ import pytest
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.sources.docstrings import read_docstring
 
+from ...counted import at_most
+
 #: Packages that users take tools from.
 PACKAGES = ("huggingface_hub", "transformers", "langchain_core", "openai", "crewai", "autogen_core", "mcp", "pydantic")
 
@@ -175,3 +177,16 @@ def test_docstrings_of_the_standard_library() -> None:
                 assert text.strip().startswith(read.description)
                 count += bool(text)
     assert count > 1_000
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["Args:\n", "Args:\nx: y\n", "Args:\n  x: y\n", ":param x: y\n", "Args\n----\n", "Args\n---\nx\n  y\n", "x\n", "\n",
+     "Args:\n  x (", "Args:\n  word-word", ":param x: y\n z\n\n k\n", "Returns:\nx\n"],
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["", "Args:\n  x ", ":param "])
+def test_work_grows_with_the_length(part: str, before: str) -> None:
+    """A docstring of thousands of sections, fields or entries takes a few calls a line."""
+    text = before + part * 4_000
+    with at_most(40 * text.count("\n") + 40_000):
+        read_docstring(text)
