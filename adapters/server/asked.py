@@ -341,13 +341,20 @@ def function_tool(function: Fields, schema: str = "parameters", *, deferred: boo
     function.required("name")
     made = {"name": function.text("name"), "description": function.text("description", "")}
     parameters = function.one_of(schema, (dict,))
-    function.one_of("strict", (bool,))
+    _read_strict(function)
     with at_field(function.path(schema)):
         tool = _shared.openai_tool({**made, **({} if parameters is None else {"parameters": parameters})})
     if deferred:
         tool["defer_loading"] = True
     function.end(lacks_schema=parameters is None)
     return tool
+
+
+def _read_strict(fields: Fields) -> None:
+    """Read ``strict``, which changes nothing here; like vLLM's, also as a text."""
+    value = fields.take("strict")
+    if not isinstance(value, bool) and value not in (None, "true", "false"):
+        raise RequestError(f"{fields.path('strict')} is not true or false", field=fields.path("strict"))
 
 
 def distinct(tools: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -381,7 +388,7 @@ def schema_of(fields: Fields | None) -> Any:
         return schema
     inner = fields.inner("json_schema") or fields
     inner.ignore("name", "description")
-    inner.one_of("strict", (bool,))
+    _read_strict(inner)
     inner.required("schema")
     schema = closed_schema(inner)
     inner.end()

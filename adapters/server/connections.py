@@ -46,12 +46,15 @@ class _Connection(H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """Read what has arrived; wait no longer for a head that is whole."""
+        """Read what has arrived; wait no longer for a head that is whole. A request with two statements of its length
+        is the last of its connection (RFC 9112, section 6.1): a proxy may see its end elsewhere."""
         before = self.cycle
         super().handle_events()
         if self.cycle is not before:
             _stop(self._head)
             self._head = None
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in self.headers}:
+                self.scope["headers"].append((b"connection", b"close"))
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slowly."""

@@ -17,6 +17,7 @@ from .asked import EFFORTS, EXTENSIONS, OWN
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _FLAG: dict[str, Any] = {"type": "boolean"}
+_STRICT: dict[str, Any] = {"enum": [True, False, "true", "false"]}
 _OBJECT: dict[str, Any] = {"type": "object"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _NUMBER: dict[str, Any] = {"type": "number"}
@@ -63,7 +64,7 @@ _TOOL = {
         "type": {"enum": ["function", "custom"]},
         "function": {
             "type": "object",
-            "properties": {"name": _TEXT, "description": _TEXT, "parameters": _SCHEMA, "strict": _FLAG},
+            "properties": {"name": _TEXT, "description": _TEXT, "parameters": _SCHEMA, "strict": _STRICT},
             "required": ["name"],
         },
         "custom": {

@@ -103,6 +103,12 @@ def test_response_format_is_kept(noisy: openai.OpenAI) -> None:
         model="noise", messages=HELLO, response_format={"type": "json_object"}, seed=1, max_tokens=40
     )
     assert isinstance(json.loads(answer.choices[0].message.content or ""), dict)
+    form["json_schema"]["strict"] = "true"  # as vLLM takes it, too
+    answer = noisy.chat.completions.create(model="noise", messages=HELLO, response_format=form, seed=1, max_tokens=120)
+    VALID.validate(json.loads(answer.choices[0].message.content or ""))
+    form["json_schema"]["strict"] = "yes"
+    with pytest.raises(openai.BadRequestError, match="strict is not true or false"):
+        noisy.chat.completions.create(model="noise", messages=HELLO, response_format=form, max_tokens=9)
     form = {"type": "json_object", "schema": BOOKING}  # as llama.cpp has it
     answer = noisy.chat.completions.create(model="noise", messages=HELLO, response_format=form, seed=1, max_tokens=120)
     VALID.validate(json.loads(answer.choices[0].message.content or ""))

@@ -172,6 +172,21 @@ def test_a_fault_client(server: Running) -> None:
         assert client.get("/ready").status_code == 200
 
 
+def test_two_statements_of_a_length_end_the_connection(server: Running) -> None:
+    """After a request with Content-Length and Transfer-Encoding, the connection is closed, and no other is read."""
+    json_type, chunked = "Content-Type: application/json", "Transfer-Encoding: chunked"
+    body = b"2\r\n{}\r\n0\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    host, port = server.url.removeprefix("http://").split(":")
+    for lengths, answers in (
+        ((chunked, "Content-Length: 7"), 1), (("Content-Length: 7", chunked), 1), ((chunked,), 2)
+    ):  # fmt: skip
+        with socket.create_connection((host, int(port)), timeout=20) as connection:
+            connection.sendall(post(body, json_type, *lengths))
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1") == answers
+        assert answer.lower().count(b"connection: close") == 1
+
+
 def test_slow_clients_are_cut_off(server: Running) -> None:
     """One that sends its head byte by byte, or nothing at all, gets 408; a whole request in between is answered."""
     host, port = server.url.removeprefix("http://").split(":")
