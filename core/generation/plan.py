@@ -49,7 +49,7 @@ CACHED_GRAMMARS = 64
 _LOG = logger_of("models")
 
 #: Matches a rule of EBNF or Lark.
-_RULE = re.compile(r"^\s*[?!]?[\w.-]+\s*(?:::=|:(?!//))", re.MULTILINE)
+_RULE = re.compile(r"^[ \t]*[?!]?[\w.-]+\s*(?:::=|:(?!//))", re.MULTILINE)
 
 
 @dataclass(frozen=True)

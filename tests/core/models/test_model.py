@@ -319,7 +319,10 @@ def test_a_list_of_values_is_a_shape(shape: Any, text: str, value: Any) -> None:
     assert json.loads(answer) in (*getattr(shape, "__args__", shape),)
 
 
-@pytest.mark.parametrize("text", ['root ::= "yes" | "no"', 'start: "yes" | "no"'])
+@pytest.mark.parametrize(
+    "text",
+    ['root ::= "yes" | "no"', 'start: "yes" | "no"', '\n  an_answer.x ::=\n "yes"\n | "no"\n root ::= an_answer.x'],
+)
 def test_a_grammar_as_text_is_a_shape(text: str) -> None:
     """``output_type`` takes the text of a grammar, as ``grammar`` does."""
     assert ScriptedModel(["yes"]).generate("x", output_type=text).text == "yes"
@@ -332,6 +335,7 @@ def test_a_grammar_as_text_is_a_shape(text: str) -> None:
         ("object", "give a Pydantic class"),
         ([{"type": "object"}], "give a Pydantic class"),
         ("root ::= (", "grammar is malformed"),
+        pytest.param("\n" * 200_000, "output_type is", id="blank"),
     ],
 )
 def test_what_is_no_shape_says_how_to_give_one(shape: Any, message: str) -> None:

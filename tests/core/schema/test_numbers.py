@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -249,6 +250,21 @@ def test_numbers_at_the_edges_are_judged_as_both_validators_judge_them(
         usual = text in (repr(value), str(value).replace("e+", "e"))
         if valid and usual and (schema["type"] == "number" or isinstance(value, int)) and len(text) <= 30:
             assert grammar.matches(text), (schema, text)
+
+
+@given(st.lists(EDGES, min_size=1, max_size=2), st.data())
+def test_unique_numbers_at_the_edges_are_those_of_both_validators(edges: list[float], data: st.DataObject) -> None:
+    """Items that either validator takes for equal are not both written; different ones in their usual spelling are."""
+    jsonschema_rs = pytest.importorskip("jsonschema_rs", reason="jsonschema-rs is not installed (the extra dev)")
+    texts = st.sampled_from([text for edge in edges for text in spellings(edge)])
+    pair = data.draw(texts), data.draw(texts)
+    value = [json.loads(text) for text in pair]
+    schema = {"type": "array", "items": {"type": "number"}, "uniqueItems": True}
+    valid = jsonschema_rs.is_valid(schema, value) and jsonschema.Draft202012Validator(schema).is_valid(value)
+    is_matched = Grammar.from_json_schema(schema).matches(f"[{pair[0]}, {pair[1]}]")
+    assert valid or not is_matched
+    if valid and all(re.fullmatch(r"-?[1-9][0-9]{0,29}", text) for text in pair):
+        assert is_matched
 
 
 @pytest.mark.parametrize(
