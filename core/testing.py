@@ -20,6 +20,7 @@ from .generation.backend import Backend, BatchBackend, Session, closed_error
 from .generation.driver import look_ahead
 from .generation.token_sequence import Forward
 from .models.model import LocalModel
+from .models.prompts import refuse_images
 from .models.sessions import OpenSessions, check_crop, check_new_tokens
 from .vocabulary.vocabulary import Vocabulary
 
@@ -185,6 +186,7 @@ class _Backend:
     def encode_prompt(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), tool_prompt: str = ""
     ) -> list[int]:
+        refuse_images(messages)
         self._local.messages = tuple(messages)
         if not messages:
             self._local.prompt_length = 0

@@ -37,8 +37,8 @@ def client(
 ) -> openai.OpenAI:
     """Return a blocking client of OpenAI over models in this process.
 
-    Close it (or use it as a context manager) to end its thread and free models that were given by their addresses; so
-    does dropping it.
+    Close it (or use it as a context manager) to end its thread and free models that were given by their addresses. One
+    that is dropped keeps both until Python's garbage collector runs, since an SDK's client refers to itself.
 
     Args:
         models: a model or its address, which requests then name as they name it here; or several by name.

@@ -12,6 +12,7 @@ import pytest
 
 from toolgrammar.adapters.server import create_app
 from toolgrammar.adapters.server.in_process import BASE_URL, InProcess
+from toolgrammar.core import ModelError
 from toolgrammar.core.conversation.shown import UNREADABLE
 from toolgrammar.core.testing import ScriptedModel
 
@@ -194,3 +195,29 @@ def test_results_of_clients_with_objects_as_arguments(door: Callable[[Any], None
     door(model)
     texts = [message.text for message in model.requests[0] if message.role == "tool"]
     assert texts == ["left done", "right done", "x seen", "no"]
+
+
+def langchain_image(model: Any) -> None:
+    """An image in a message of LangChain's."""
+    messages = pytest.importorskip("langchain_core.messages")
+    from toolgrammar.adapters.langchain import ChatToolGrammar
+
+    ChatToolGrammar(model=model).invoke([messages.HumanMessage([IMAGE])])
+
+
+def crewai_image(model: Any) -> None:
+    """An image in a message of CrewAI's."""
+    pytest.importorskip("crewai")
+    from toolgrammar.adapters.crewai import ToolGrammarLLM
+
+    ToolGrammarLLM(model=model).call([{"role": "user", "content": [IMAGE]}])
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,eA=="}}
+
+
+@pytest.mark.parametrize("door", [langchain_image, crewai_image])
+def test_a_scripted_model_sees_no_images(door: Callable[[Any], None]) -> None:
+    """A model of tests refuses an image as the model that it stands for does."""
+    with pytest.raises(ModelError, match="cannot see the image"):
+        door(ScriptedModel(["I see."]))

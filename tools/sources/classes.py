@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import typing_extensions
-from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter
+from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from toolgrammar.core.errors import Place, SchemaError
 from toolgrammar.core.schema.read.live import with_sources
@@ -63,6 +64,14 @@ def parameters_of(source: Any, name: str) -> Any:
     schema.pop("title", None)
     schema.pop("description", None)
     return schema
+
+
+def without_fields(cls: type[BaseModel], names: Collection[str]) -> type[BaseModel]:
+    """Return a Pydantic class whose schema lacks some fields; the class itself, if there are none."""
+    if not names:
+        return cls
+    hidden: Any = dict.fromkeys(names, (SkipJsonSchema[Any], None))
+    return create_model(cls.__name__, __base__=cls, **hidden)
 
 
 def _from_model(cls: type[BaseModel]) -> Tool:

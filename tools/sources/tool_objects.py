@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import json
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,17 +19,20 @@ from pydantic import BaseModel
 from toolgrammar.core.errors import Place, SchemaError
 
 from ..tool import Tool, text_parameters
-from .classes import parameters_of
+from .classes import parameters_of, without_fields
 from .python import is_function
 from .tool_dicts import about, grammar_of, list_in, parameter_map, tools_from_dict
 
 _ONE_TEXT = {"type": "object", "properties": {"__arg1": {"type": "string"}}, "required": ["__arg1"]}
 
+#: Bases of LangChain's marks of arguments that the model does not give.
+_INJECTED = ("InjectedToolArg", "_DirectlyInjectedToolArg")
+
 Recogniser = Callable[[Any], "list[Tool] | None"]
 
 
 def _langchain(source: Any) -> list[Tool] | None:
-    """LangChain's ``BaseTool``: injected arguments are left out of ``tool_call_schema``; ``extras`` may defer it."""
+    """LangChain's ``BaseTool``; ``extras`` may defer it."""
     name = _name(source)
     if name is None or not hasattr(source, "tool_call_schema"):
         return None
@@ -43,8 +47,28 @@ def _langchain(source: Any) -> list[Tool] | None:
         return [Tool(name, description, _ONE_TEXT, function=_of_dict(source.invoke), deferred=is_deferred)]
     only_async = getattr(source, "func", True) is None and getattr(source, "coroutine", None) is not None
     run = _of_dict(source.ainvoke if only_async else source.invoke)
-    schema = parameters_of(source.tool_call_schema, name)
+    schema = parameters_of(_langchain_class(source), name)
     return [Tool(name, description, schema, function=run, deferred=is_deferred)]
+
+
+def _langchain_class(source: Any) -> Any:
+    """Return the class of a LangChain tool's arguments, or their schema, without what LangChain injects.
+
+    ``tool_call_schema`` has the fields' types and defaults alone: no alias, and nothing of the configuration. The tool
+    validates by its own class.
+    """
+    own = getattr(source, "args_schema", None)
+    says = next(each for each in type(source).__mro__ if "tool_call_schema" in vars(each))
+    if not (inspect.isclass(own) and issubclass(own, BaseModel)) or not says.__module__.startswith("langchain_core."):
+        return source.tool_call_schema
+    return without_fields(own, [name for name, field in own.model_fields.items() if _is_injected(field)])
+
+
+def _is_injected(field: Any) -> bool:
+    """Return True if LangChain fills in a field of a tool's class: it is marked so, or its type is."""
+    marks = (typing.get_origin(field.annotation) or field.annotation, *field.metadata)
+    classes = (mark if inspect.isclass(mark) else type(mark) for mark in marks)
+    return any(base.__name__ in _INJECTED for each in classes for base in each.__mro__)
 
 
 def _crewai(source: Any) -> list[Tool] | None:
