@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ..errors import DecodingError
 from . import mask_logits
+from .mask_rows import MaskMemory, rows_of
 from .matcher import fill_known
 
 if TYPE_CHECKING:
@@ -25,37 +26,26 @@ if TYPE_CHECKING:
 #: The constant rows of a `MaskTable`: no token allowed, all tokens allowed.
 NOTHING, EVERYTHING = 0, 1
 
-_ROWS = "give a writable uint32 array, [rows, words], one row for each matcher"
-
 #: Bit patterns of minus infinity in half precision (IEEE 754), bfloat16 and single precision.
 _HALF, _BFLOAT, _SINGLE = 0xFC00, 0xFF80, 0xFF800000
 
 
-def fill_masks(matchers: Sequence[Matcher], out: npt.NDArray[np.uint32]) -> None:
+def fill_masks(matchers: Sequence[Matcher], out: MaskMemory) -> None:
     """Write the masks of many texts, one row each; rows as in `Matcher.fill_mask`.
 
     Args:
         matchers: the texts; their grammars may differ, but not their vocabulary.
-        out: uint32, C-contiguous, ``[rows, words]``, at least a row for each text and ``ceil(V / 32)`` words; further
-            rows are not changed.
+        out: uint32 or int32, C-contiguous, ``[rows, words]``, at least a row for each text and ``ceil(V / 32)`` words;
+            further rows are not changed. A NumPy array, or a torch tensor on the CPU.
 
     Raises:
-        DecodingError: ``out`` has too few rows.
+        DecodingError: masks cannot be written into ``out``, or it has too few rows.
 
     Law: row ``i`` is what ``matchers[i].fill_mask`` writes.
     """
-    if not isinstance(out, np.ndarray):
-        raise DecodingError(f"masks are written into a NumPy array, not {type(out).__name__}", hint=_ROWS)
-    if out.ndim != 2 or len(out) < len(matchers):
-        raise DecodingError(
-            f"{len(matchers)} masks do not fit in an array of shape {out.shape}", hint="give one row for each matcher"
-        )
-    try:
-        rest = fill_known(list(matchers), out)
-    except BufferError as error:
-        raise DecodingError(f"masks cannot be written: {error}", hint=_ROWS) from error
-    for number in rest:
-        _matcher(matchers[number]).fill_mask(out[number])
+    rows = rows_of(out, len(matchers))
+    for number in fill_known(list(matchers), rows):
+        _matcher(matchers[number]).fill_mask(rows[number])
 
 
 def apply_mask(logits: Any, masks: Any) -> None:
@@ -64,7 +54,7 @@ def apply_mask(logits: Any, masks: Any) -> None:
     Args:
         logits: float16, float32, float64 (also bfloat16 in torch), shape ``[..., V]``; a NumPy array or a torch tensor
             on any device.
-        masks: uint32 words (int32 in torch), shape ``[..., W]`` with the same leading shape, as `fill_masks` writes
+        masks: words of uint32 or int32, shape ``[..., W]`` with the same leading shape, as `fill_masks` writes
             them; tokens beyond ``32 * W`` are forbidden.
 
     Raises:
@@ -79,6 +69,10 @@ def apply_mask(logits: Any, masks: Any) -> None:
     shape, words = tuple(logits.shape), tuple(masks.shape)
     if len(shape) < 1 or len(words) < 1 or shape[:-1] != words[:-1]:
         raise DecodingError(f"masks of shape {words} do not fit logits of shape {shape}", hint="one mask for each row")
+    if str(masks.dtype).removeprefix("torch.") not in ("uint32", "int32"):
+        raise DecodingError(
+            f"masks have words of uint32 or int32, not of {masks.dtype}", hint="as fill_masks writes them"
+        )
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     on_host = isinstance(logits, np.ndarray) or getattr(getattr(logits, "device", None), "type", "") == "cpu"
     if on_host:

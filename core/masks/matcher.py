@@ -22,6 +22,7 @@ from ..language.node_kinds import CONTROL
 from ..vocabulary.vocabulary import Vocabulary
 from .bits import flags, tokens_within
 from .mask_engine import BRIEF, MASK_MEMORY, engine_of
+from .mask_rows import MaskMemory, row_of
 from .masks import COMPILED
 from .warming import WARM_SECONDS, Frontier, Warmed
 
@@ -64,29 +65,6 @@ def _tokens_of(mask: npt.NDArray[np.uint32]) -> list[int]:
     """Return the tokens that are set in a mask, in order."""
     tokens: list[int] = np.flatnonzero(flags(mask)).tolist()
     return tokens
-
-
-def _no_mask(row: object) -> TypeError:
-    """Return the error for an argument into which no mask can be written."""
-    return TypeError(
-        f"a mask is a writable, C-contiguous NumPy array of uint32, not {type(row).__name__}"
-        + (f" of {row.dtype}, writable: {row.flags.writeable}" if isinstance(row, np.ndarray) else "")
-    )
-
-
-def _words(row, least: int) -> object:
-    """Return the words of a caller's mask, of which there are at least ``least``.
-
-    Raises:
-        TypeError: it is not an array into which a mask can be written.
-        ValueError: it is too short.
-    """
-    is_array: bool = isinstance(row, np.ndarray) and row.dtype == np.uint32 and row.ndim == 1
-    if not is_array or not row.flags.c_contiguous or not row.flags.writeable:
-        raise _no_mask(row)
-    if len(row) < least:
-        raise ValueError(f"a mask takes {least} words of 32 bits, not {len(row)}")
-    return row
 
 
 class _Candidates:
@@ -212,34 +190,33 @@ class Matcher:
         """The engine and the state of the text. Texts for which they are equal have the same mask, if it is settled."""
         return self._engine, self._state
 
-    def fill_mask(self, out: npt.NDArray[np.uint32]) -> None:
+    def fill_mask(self, out: MaskMemory) -> None:
         """Write the allowed tokens as bits: bit ``t % 32`` of word ``t // 32``; end-of-text ids if the text may end
         here.
 
         Args:
-            out: uint32, C-contiguous, at least ``ceil(V / 32)`` words; words beyond are cleared.
+            out: uint32 or int32, ``[words]`` or ``[1, words]``, C-contiguous, at least ``ceil(V / 32)`` words; words
+                beyond are cleared. A NumPy array, or a torch tensor on the CPU.
+
+        Raises:
+            DecodingError: a mask cannot be written into ``out``.
         """
         engine: MaskEngine = self._engine
+        masks: Masks = engine._masks
+        # Most callers pass the same array each time. Without a GIL, the last one is read under the lock only.
+        if not LOCK_FREE or out is None or out is not masks.target:
+            out = row_of(out, masks.words)
         if self._state == encoding.FINISHED:
-            _words(out, 0)
             out[:] = 0
             return
-        masks: Masks = engine._masks
         state: cython.int = cython.cast(cython.int, self._state)
-        if out is None:
-            raise _no_mask(out)
         tries: cython.int = 0
-        try:
-            if LOCK_FREE and masks.fill_known(state, out):
-                return
-        except BufferError:
-            raise _no_mask(out) from None
+        if LOCK_FREE and masks.fill_known(state, out):
+            return
         while True:
             try:
                 self._fill(out)
                 return
-            except BufferError:
-                raise _no_mask(out) from None
             except LimitError as error:
                 if self._asks(error):
                     continue

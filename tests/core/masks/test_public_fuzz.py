@@ -14,6 +14,7 @@ import pytest
 
 from toolgrammar.core import (
     Constraint,
+    DecodingError,
     Grammar,
     MaskTable,
     Matcher,
@@ -121,7 +122,7 @@ def test_what_is_no_mask_is_refused(row: Any, finished: bool) -> None:
     assert matcher.accept_bytes(b"{}" if finished else b'{"')
     if finished:
         assert matcher.accept(next(iter(BYTES.eos)))
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(DecodingError):
         matcher.fill_mask(row)
 
 
