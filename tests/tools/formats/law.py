@@ -131,6 +131,12 @@ def judge(name: str, seed: int) -> str:
     try:
         constraint = tools.grammar(wire, **options).bind(vocabulary)
     except ToolGrammarError as error:
+        if options.get("other_spellings"):  # a convenience, which refuses nothing by itself
+            try:
+                tools.grammar(wire, **{**options, "other_spellings": False})
+            except ToolGrammarError:
+                return f"refused: {type(error).__name__}"
+            raise LawError(f"{name}, seed {seed}: other_spellings refuses: {error}\n{list(tools)}") from error
         return f"refused: {type(error).__name__}"
     begun = _head(rng, tools) if options.get("other_spellings") and rng.random() < 0.8 else ""
     text = _walk(constraint, vocabulary, _pieces(wire), rng, begun)
