@@ -17,7 +17,6 @@ from toolgrammar.core.conversation import (
     ReasoningDelta,
     TextDelta,
 )
-from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models import Model
 
@@ -95,12 +94,10 @@ class ToolGrammarLLM(BaseLLM, _shared.Settings):
         # CrewAI takes a provider it does not know for OpenAI, and would send it the text of some tasks.
         super().__init__(model=loaded.name, **{"provider": "toolgrammar", **fields})
         self._loaded = loaded
+        known = {*type(self).model_fields, *_shared.CONNECTION, "options"} - set(_HOSTED)
+        _shared.require_known(self.additional_params, known, "unknown setting:", {"options": _shared.LOADING})
         hosted = [name for name, accepted in _HOSTED.items() if getattr(self, name) not in accepted]
-        if unknown := sorted({*self.additional_params, *hosted}):
-            raise ModelError(
-                f"fields that no model here has, or not with these values: {unknown}",
-                hint="repetition_penalty makes repeating less likely",
-            )
+        _shared.require_known(hosted, known, "no model here has, or not with this value:")
         if self.tool_choice != "required_first":
             # A name is looked up where there are tools.
             _shared.tool_choice(self.tool_choice, [self.tool_choice or "a tool"])

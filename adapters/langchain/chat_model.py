@@ -120,9 +120,7 @@ class ChatToolGrammar(Saved, BaseChatModel, _shared.Settings):
             return values
         known = {*cls.model_fields, *_shared.CONNECTION, "model_name"}
         known |= {field.alias for field in cls.model_fields.values() if field.alias}
-        if unknown := sorted(map(str, set(values) - known)):
-            settings = sorted({*_IDENTITY, *_shared.CONNECTION})
-            raise ModelError(f"unknown settings {unknown}", hint=f"known are {settings}, and LangChain's own")
+        _shared.require_known(values, known, "unknown setting:", {"options": _shared.LOADING})
         if "model" in values and "model_name" in values:
             raise ModelError("model and model_name are one setting", hint="leave out model_name")
         connection = {name: values[name] for name in _shared.CONNECTION if name in values}

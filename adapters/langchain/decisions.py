@@ -79,9 +79,8 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
     @classmethod
     def _read_settings(cls, values: Any) -> Any:
         """Refuse unknown settings, which would change nothing, unseen."""
-        if isinstance(values, Mapping) and (unknown := sorted(map(str, set(values) - set(cls.model_fields)))):
-            known = sorted(set(cls.model_fields) - {"loaded"})
-            raise ModelError(f"unknown settings {unknown}", hint=f"known are {known}")
+        if isinstance(values, Mapping):
+            _shared.require_known(values, cls.model_fields, "unknown setting:", {"options": _shared.LOADING})
         return values
 
     def model_post_init(self, context: Any, /) -> None:

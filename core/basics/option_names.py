@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 
 from ..errors import UnknownOptionError
 
@@ -53,37 +54,72 @@ _ELSEWHERE: Mapping[str, tuple[str, str]] = {
     "allow_cut": ("tools", "model.generate_json(..., allow_cut=True)"),
     **dict.fromkeys(("n_ctx", "max_model_len", "max_seq_len", "num_ctx"), ("context_window", "context_window=...")),
     **dict.fromkeys(("n_gpu_layers", "num_gpu"), ("gpu_layers", "gpu_layers=...")),
-    **dict.fromkeys(("n_threads", "num_threads"), ("threads", "threads=...")),
+    **dict.fromkeys(("n_threads", "num_thread", "num_threads"), ("threads", "threads=...")),
+    **dict.fromkeys(
+        ("enable_thinking", "reasoning", "reasoning_effort", "think", "thinking_budget"),
+        ("thinking", "thinking=...; True, False, or a budget in tokens"),
+    ),
+    **dict.fromkeys(
+        ("anthropic_api_key", "openai_api_key"),
+        ("api_key", 'api_key="env:NAME", for a model on a server'),
+    ),
+    **dict.fromkeys(
+        ("anthropic_api_url", "api_base", "azure_endpoint", "endpoint", "host", "openai_api_base"),
+        ("base_url", "base_url=..., for a model on a server"),
+    ),
+    **dict.fromkeys(("request_timeout", "timeout_s"), ("timeout", "timeout=..., in seconds")),
     "torch_dtype": ("dtype", "dtype=..."),
     "device_map": ("device", "device=..."),
 }
 
+#: Names in other libraries of what has no option here, and why.
+_WITHOUT: Mapping[str, str] = {
+    "keep_alive": "a model stays loaded as long as its object",
+    "service_tier": "no provider serves the model",
+    "use_responses_api": "every model has one API here",
+    "validate_model_on_init": "a model is always loaded at once",
+}
 
-def require_known(given: Iterable[str], known: Collection[str], wrong: str = "unknown option:") -> None:
+
+def require_known(
+    given: Iterable[str],
+    known: Collection[str],
+    wrong: str = "unknown option:",
+    inside: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> None:
     """Raise an error for unknown options.
 
     Args:
         given: the names.
         known: the known names.
         wrong: the message before the unknown names.
+        inside: by the name of a known option that takes a dict: the names in it.
 
     Raises:
         UnknownOptionError: there are unknown names; it suggests known ones.
     """
-    unknown = sorted(set(given) - set(known))
+    unknown = sorted(set(map(str, given)) - set(known))
     if not unknown:
         return
-    advice = [meant for name in unknown[:_SHOWN] if (meant := _meant(name, known)) is not None]
+    advice = [meant for name in unknown[:_SHOWN] if (meant := _meant(name, known, inside)) is not None]
     shown = sorted(known)
     hint = f"known are {', '.join(shown[:_SHOWN])}" + (f" and {len(shown) - _SHOWN} more" * (len(shown) > _SHOWN))
     named = ", ".join(unknown[:_SHOWN]) + (f" and {len(unknown) - _SHOWN} more" * (len(unknown) > _SHOWN))
     raise UnknownOptionError(f"{wrong} {named}", hint="; ".join(dict.fromkeys(advice)) or hint)
 
 
-def _meant(name: str, known: Collection[str]) -> str | None:
+def _meant(name: str, known: Collection[str], inside: Mapping[str, Collection[str]]) -> str | None:
     """Return the most likely meaning of an unknown name; None if no known name is similar."""
-    option, text = _ELSEWHERE.get(name, ("", ""))
+    if name in _WITHOUT:
+        return f"leave out {name}: {_WITHOUT[name]}"
+    option, text = _ELSEWHERE.get(name, (name, ""))
     if option in known:
         return f"write {text}"
-    near = get_close_matches(name.lower(), known, n=1, cutoff=0.7)
-    return f"did you mean {near[0]}?" if near else None
+    for holder, names in inside.items():
+        if option in names:
+            return f"write {holder}={{{option!r}: ...}}"
+    holders = {one: holder for holder, names in inside.items() for one in names}
+    near = get_close_matches(name.lower(), [*known, *holders], n=1, cutoff=0.7)
+    if not near:
+        return None
+    return f"did you mean {near[0]}?" if near[0] in known else f"did you mean {holders[near[0]]}={{{near[0]!r}: ...}}?"
