@@ -14,12 +14,12 @@ from toolgrammar.core.grammar.sampling import single_bytes
 
 def xgrammar() -> Any:
     """Return the module."""
-    return pytest.importorskip("xgrammar", reason="xgrammar is not installed (pip install --no-deps xgrammar==0.2.8)")
+    return pytest.importorskip("xgrammar", reason="xgrammar is not installed")
 
 
 def llguidance() -> Any:
     """Return the module."""
-    return pytest.importorskip("llguidance", reason="llguidance is not installed (pip install llguidance==1.9.1)")
+    return pytest.importorskip("llguidance", reason="llguidance is not installed")
 
 
 def in_xgrammar(text: str) -> Callable[[str], bool]:
