@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from engines import LLGuidance, Ours, XGrammar
 from peers import tekken
 from results_io import show, table
 
-from toolgrammar.adapters.cli.engines import LLGuidance, Ours, XGrammar
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 APPLIED_ROWS = 32

@@ -1,4 +1,7 @@
-"""``toolgrammar bench``: the installed engines on the user's own schemas."""
+"""The installed engines on your own schemas: time to compile, time of a mask, texts taken.
+
+python benchmarks/compare.py schema.json --model smollm2 --instances values.jsonl
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from engines import ENGINES, Encode
 
-from .output import AsJson, fail, print_json, working
-from .output import console as make_console
-from .source import Source, load
-
-if TYPE_CHECKING:
-    from .engines import Encode
+from toolgrammar.adapters.cli.output import AsJson, fail, print_json, working
+from toolgrammar.adapters.cli.output import console as make_console
+from toolgrammar.adapters.cli.source import Source, load
 
 #: Packages of the engines that may be missing.
 PACKAGES = {"llguidance": "llguidance", "xgrammar": "xgrammar", "glrmask": "glrmask", "outlines-core": "outlines_core"}
@@ -63,7 +64,7 @@ def _at(times: Sequence[float], share: float) -> float | None:
     return round(times[min(len(times) - 1, int(share * len(times)))], 2) if times else None
 
 
-def bench(
+def compare(
     schemas: Annotated[list[str], typer.Argument(metavar="SCHEMA...", help="Files, or module:object, as for check.")],
     model: Annotated[str, typer.Option(help="Address of the model whose vocabulary is used.")] = "embedded",
     instances: Annotated[
@@ -89,8 +90,6 @@ def bench(
     from rich.progress import Progress
 
     from toolgrammar.core import load_model
-
-    from .engines import ENGINES
 
     sources = [load(name) for name in schemas]
     for source in sources:
@@ -240,3 +239,7 @@ def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabu
         console.print(
             f"not installed: {', '.join(missing)} (pip install 'toolgrammar[bench]')", style="dim", markup=False
         )
+
+
+if __name__ == "__main__":
+    typer.run(compare)

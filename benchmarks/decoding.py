@@ -35,11 +35,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engines import llguidance_tokenizer, xgrammar_info
 from peers import tekken
 from rich.console import Console
 from rich.table import Table
 
-from toolgrammar.adapters.cli.engines import llguidance_tokenizer, xgrammar_info
 from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, load_model
 from toolgrammar.core.generation.sampler import Sampler
 from toolgrammar.core.models import Model

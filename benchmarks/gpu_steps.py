@@ -27,10 +27,10 @@ import numpy as np
 import torch
 from batch import call, tool
 from cost_tables import gpu_steps
+from engines import LLGuidance, Ours, XGrammar
 from peers import tekken
 from results_io import machine, show
 
-from toolgrammar.adapters.cli.engines import LLGuidance, Ours, XGrammar
 from toolgrammar.core.masks.batch import MaskTable
 
 #: The shape of Llama 2 7B.

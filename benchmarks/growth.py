@@ -38,11 +38,11 @@ import jsonschema
 import numpy as np
 import tool_sets
 from cost_tables import draw_growth, growth_table
+from engines import Encode, LLGuidanceSteps
+from engines import Ours as OursOfSchemas
 from peers import tekken, tekken_file
 from results_io import percentile, show
 
-from toolgrammar.adapters.cli.engines import Encode, LLGuidanceSteps
-from toolgrammar.adapters.cli.engines import Ours as OursOfSchemas
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet

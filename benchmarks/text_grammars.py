@@ -329,9 +329,8 @@ class _Ours:
 
 
 def _engines(vocabulary: Any, encode: Any) -> list[Any]:
+    from engines import LLGuidance, XGrammar
     from llguidance.gbnf_to_lark import gbnf_to_lark
-
-    from toolgrammar.adapters.cli.engines import LLGuidance, XGrammar
 
     class Lark(LLGuidance):
         def compile(self, text: str) -> Any:

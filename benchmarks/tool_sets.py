@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
 from peers import tekken
 from results_io import percentile, show, table
 
-from toolgrammar.adapters.cli.engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
 from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects

@@ -40,8 +40,8 @@ def peak_memory_mb(process: int | str = "self") -> int:
 
 
 def engines() -> dict[str, Callable[..., Any]]:
-    """Return the engines of ``toolgrammar bench``, from their file: an older version that runs here may lack them."""
-    found = runpy.run_path(str(Path(__file__).resolve().parent.parent / "adapters" / "cli" / "engines.py"))
+    """Return the engines, from their file: an older version of the library that runs here may lack them."""
+    found = runpy.run_path(str(Path(__file__).resolve().parent / "engines.py"))
     engines: dict[str, Callable[..., Any]] = found["ENGINES"]
     return engines
 

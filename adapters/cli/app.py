@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from .bench import bench
 from .chat import chat
 from .check import check
 from .commands import Group, add
@@ -54,7 +53,6 @@ add(app, repair)
 app.add_typer(model, name="model")
 add(app, models)
 add(app, chat)
-add(app, bench)
 add(app, doctor)
 add(app, probe)
 add(app, serve)

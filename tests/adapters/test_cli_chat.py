@@ -1,9 +1,8 @@
-"""The commands ``chat`` and ``bench``: calls that run only when allowed, lines of JSON, and figures of engines."""
+"""The command ``chat``: calls that run only when allowed, and lines of JSON."""
 
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from toolgrammar.adapters.cli import app, engines
-from toolgrammar.adapters.cli import bench as bench_module
-from toolgrammar.adapters.cli.bench import score
-from toolgrammar.core import Message, ToolCall, Vocabulary
+from toolgrammar.adapters.cli import app
+from toolgrammar.core import Message, ToolCall
 from toolgrammar.core.testing import ScriptedModel
 
 TOOLS = '''
@@ -135,71 +132,6 @@ def test_tools_of_a_json_file_are_described(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "tools.json").write_text(json.dumps([tool]), encoding="utf-8")
     code, out, _ = invoke("chat", "scripted", "--tools", str(tmp_path / "tools.json"), "-m", "x", "--yes")
     assert code == 0 and "only described" in out and out.endswith("done\n")
-
-
-SCHEMA = {"type": "object", "properties": {"a": {"enum": ["x", "y"]}}, "required": ["a"], "additionalProperties": False}
-
-
-def test_bench_reports_each_engine(tmp_path: Path) -> None:
-    """Our engine takes all valid texts and no invalid one, has times, and others are reported or named as missing."""
-    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA), encoding="utf-8")
-    (tmp_path / "values.jsonl").write_text('{"a": "x"}\n{"a": "y"}\n{"a": 1}\n\n{}\n[]\n', encoding="utf-8")
-    schema, values = str(tmp_path / "schema.json"), str(tmp_path / "values.jsonl")
-    code, out, _ = invoke("bench", schema, "--instances", values, "--json")
-    report = json.loads(out)
-    assert code == 0
-    ours = report["schemas"][schema]["toolgrammar"]
-    assert (ours["valid_accepted"], ours["invalid_accepted"]) == ([2, 2], [0, 3])
-    assert 0 < ours["mask_us"]["p50"] <= ours["mask_us"]["p99"] <= ours["mask_us"]["worst"]
-    assert set(report["versions"]) | set(report["not_installed"]) == set(engines.ENGINES)
-    code, out, _ = invoke("bench", schema, "-n", "7")
-    assert code == 0 and "toolgrammar" in out and "7/7" in out
-    code, _, err = invoke("bench", schema, "--instances", schema + "?")
-    assert code == 2 and "cannot be read" in err
-
-
-class Stubborn:
-    """An engine that takes two tokens, whatever they are, and refuses a schema without a type."""
-
-    def compile(self, schema: Any) -> Any:
-        """Refuse or return the number of tokens."""
-        if "type" not in schema:
-            raise ValueError("no type\nat all")
-        return 2
-
-    def start(self, compiled: Any) -> list[int]:
-        """The tokens that are left."""
-        return [compiled]
-
-    def step(self, state: list[int], token: int) -> bool:
-        """Take one."""
-        state[0] -= 1
-        return state[0] >= 0
-
-    def accepts(self, state: list[int]) -> bool:
-        """None are left."""
-        return state[0] == 0
-
-
-def test_score_counts_what_is_taken() -> None:
-    """A text counts as taken if each token is and the text may end there; a refusal is an error of one line."""
-    encode = lambda text: list(text.encode())  # noqa: E731
-    found = score(Stubborn(), {"type": "x"}, ["ab", "abc", "a"], ["xy"], encode)
-    assert (found.valid, found.invalid, len(found.masks_us)) == ((1, 3), (1, 1), 2 + 3 + 1 + 2)
-    assert score(Stubborn(), {}, [], [], encode).to_dict() == {"error": "no type"}
-
-
-def test_changed_values_are_other_values() -> None:
-    """A changed value differs from the value, at every depth."""
-    draw = random.Random(1)
-    value = {"a": [1, {"b": "x"}], "c": None}
-    for _ in range(200):
-        assert json.dumps(bench_module._changed(value, draw)) != json.dumps(value)
-
-
-def test_vocabulary_of_peers() -> None:
-    """Each byte that is a token is found."""
-    assert engines.single_bytes(Vocabulary([b"a", b"bc", None], eos=[2])) == {97: 0}
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])

@@ -48,7 +48,6 @@ COMMANDS: dict[str, list[str]] = {
     "match-surrogate": ["match", "SCHEMA", '{"größe": "\udcff"}'],
     "repair": ["repair", "SCHEMA", '{"größe": "中文字"}'],
     "repair-json": ["repair", "SCHEMA", '{"größe": "中文字"}', "--json"],
-    "bench": ["bench", "SCHEMA", "-n", "2"],
     "chat": ["chat", "embedded", "-m", "größe 中 😀", "--tools", "tools.json", "--max-tokens", "80"],
     "chat-json": ["chat", "embedded", "-m", "größe 中 😀", "--max-tokens", "20", "--json"],
     "demo": ["demo", "größe 中 😀", "--model", "embedded", "--seed", "1"],
@@ -236,7 +235,7 @@ MODULES = {
     [
         (name, command)
         for name in MODULES
-        for command in ("check", "sample", "match", "repair", "bench", *(("chat", "serve") * (name != "lazy")))
+        for command in ("check", "sample", "match", "repair", *(("chat", "serve") * (name != "lazy")))
     ],
 )
 def test_code_of_the_user_gives_no_verdict(

@@ -366,8 +366,6 @@ def test_grammars_that_cannot_be_read(grammars: Path) -> None:
     code, output, _ = invoke("check", "broken.lark", "--json")
     (problem,) = json.loads(output)["problems"]
     assert code == 1 and (problem["line"], problem["column"]) == (2, 8) and "end of the line" in problem["message"]
-    code, _, complaint = invoke("bench", "sums.gbnf")
-    assert code == 2 and "sums.gbnf is a grammar" in complaint
     code, _, complaint = invoke("repair", "sums.gbnf", "x", "--format", "hermes")
     assert code == 2 and "sums.gbnf is a grammar" in complaint
 

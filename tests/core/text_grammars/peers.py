@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import pytest
+from engines import llguidance_tokenizer
 
-from toolgrammar.adapters.cli.engines import llguidance_tokenizer
 from toolgrammar.core.grammar.sampling import single_bytes
 
 
