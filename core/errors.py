@@ -99,10 +99,14 @@ class ToolGrammarError(Exception):
         message: what is wrong, one sentence.
         hint: what the caller can do about it.
         place: where in the caller's input.
+
+    Attributes:
+        attempts: number of requests that were sent to a model's server for the answer; 0 if there were none.
     """
 
     code = "error"
     retryable = False
+    attempts = 0
 
     def __init_subclass__(cls, *, code: str | None = None, retryable: bool | None = None) -> None:
         """Set the class's ``code`` and ``retryable``; None: those of its base."""

@@ -50,6 +50,8 @@ class Answer:
         malformed: why the provider itself could not read the model's call; empty if it could.
         blocks: pieces of reasoning in the provider's own form.
         dropped: optional fields of the request that the server refused.
+        requests: number of requests for it so far, as the last item: those in forms that the server refused, and those
+            that were sent again, included.
         is_finish_sure: the finish reason is always true, so that token counts need not be looked at.
         open: blocks of reasoning by their numbers in a stream.
         by_index: the calls by their numbers in a stream.
@@ -67,6 +69,7 @@ class Answer:
     malformed: str = ""
     blocks: list[ReasoningBlock] = field(default_factory=list)
     dropped: tuple[str, ...] = ()
+    requests: list[int] = field(default_factory=lambda: [0])
     is_finish_sure: bool = False
     open: dict[object, dict[str, Any]] = field(default_factory=dict, repr=False)
     by_index: dict[object, RawCall] = field(default_factory=dict, repr=False)

@@ -29,6 +29,7 @@ from ...errors import (
     ParseError,
     ServerFailureError,
     ToolCallError,
+    ToolGrammarError,
 )
 from ...generation.deadline import Deadline
 from ...generation.driver import Item
@@ -356,9 +357,20 @@ class RemoteModel(Model):
     # -- asking ------------------------------------------------------------------------------------------------
 
     async def _answer(self, task: Task, request: Request) -> AsyncGenerator[Item, None]:
+        """Yield the items of `_attempts`; an error has the number of requests too."""
+        sent = [0]
+        try:
+            async with aclosing(self._attempts(task, request, sent)) as items:
+                async for item in items:
+                    yield item
+        except ToolGrammarError as error:
+            error.attempts = sent[-1]
+            raise
+
+    async def _attempts(self, task: Task, request: Request, sent: list[int]) -> AsyncGenerator[Item, None]:
         """Yield the events of one answer, then its end and the complete generation. After an invalid answer, the model
         is asked again, with its answer and the problems added to the conversation, up to ``retries`` times. If the
-        server ignored what it was told to enforce, the next form is asked for in addition."""
+        server ignored what it was told to enforce, the next form is asked for in addition. ``sent`` counts requests."""
         enforced = await self._protocol.prepare(task)
         # Always stream from a server with our plug-in, so that a long answer does not cause a timeout.
         asked, live = list(request.messages), request.live or enforced
@@ -368,7 +380,7 @@ class RemoteModel(Model):
         while attempt < last:
             attempt += 1
             held = not enforced and (task.held or attempt > 1)
-            answer = Answer()
+            answer = Answer(requests=sent)
             form = Form("text")
             verdict = Verdict()
             unequal = None if task.params.equal_calls else UnequalCalls()
@@ -419,7 +431,7 @@ class RemoteModel(Model):
                     verdict.places,
                     form=form.name,
                     left_out=form.left_out,
-                    attempts=attempt,
+                    attempts=sent[-1],
                     enforced=dict.fromkeys(by, "validation") if is_ignored else by,
                     is_unfinished=any(call.error is not None for call in verdict.calls),
                 )

@@ -27,7 +27,8 @@ class RemoteGeneration(Generation):
         left_out: keywords that were removed from schemas, because the server does not support them: the tool's name, or
             ``response``, and a JSON pointer; for the forms with our grammar, each constraint in
             words. All of them were validated here.
-        attempts: number of requests for an answer.
+        attempts: number of requests for the answer: those after an invalid one, in forms that the server refused, and
+            those that were sent again to a busy server, included. Questions what the server can do are not.
         enforced: for each tool, for ``response`` (the schema of a text answer) and for each entry of ``left_out``:
             ``"server"`` if the server was told to constrain its tokens by it, ``"validation"`` if only the complete
             answer was checked. (Everything is validated, in any case.)

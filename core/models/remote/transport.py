@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from ...basics.logs import logger_of
@@ -44,6 +45,9 @@ MAX_WAIT = 30.0
 
 #: Default number of times that a request is sent again to a server that is busy or has failed.
 MAX_RESENT = 2
+
+#: How often the requests of one answer were sent again to a busy server: the last item counts.
+RESENT: ContextVar[list[int]] = ContextVar("toolgrammar_resent")
 
 _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 _OVERFLOW = re.compile(
@@ -251,6 +255,7 @@ class Transport:
             if not is_busy or sent == self._most_resent or pause > MAX_WAIT:
                 raise self._failure(response, reason, sent, pause)
             sent += 1
+            RESENT.get([0])[-1] += 1
             _LOG.info("the server is busy (%d); asking again in %.1f s", response.status_code, pause)
             await asyncio.sleep(pause)
 

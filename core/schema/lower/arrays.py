@@ -29,6 +29,9 @@ from .context import GoalNodes, Supply, placed
 #: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200
 
+#: Maximum number of values of items for which each set of earlier items has a state: 2 to the power of it.
+MAX_TOLD = 6
+
 _NONE: frozenset[str] = frozenset()
 
 #: By goal of items, its strings, and True if it has other values.
@@ -50,6 +53,8 @@ class _ArrayPlan:
         late: with ``uniqueItems``, items have infinitely many values, so that the written items only matter at the
             start of the next one; None: not computed yet.
         late_items: by position and written items: the node of the next item and the rest, if ``late`` is set.
+        told: with ``uniqueItems``, the values of items if they are few enough for a state for each set of earlier ones,
+            else (None,); None: not computed yet.
         strings: if every string item can be checked at its end (see `ArrayLowering`): the strings of each goal of
             items, and True if the goal has other values. None: some cannot; empty: not computed yet.
     """
@@ -65,6 +70,7 @@ class _ArrayPlan:
             self.limit = max(arrays.least, 1, fixed_positions(arrays))
         self.rests: dict[object, int] = {}
         self.few: dict[Goal, frozenset[str]] | None = None
+        self.told: tuple[frozenset[str] | None] | None = None
         self.late: bool | None = None
         self.late_items: dict[tuple[int, frozenset[str]], int] = {}
         self.classes: dict[object, dict[str, int]] = {}
@@ -228,6 +234,10 @@ class ArrayLowering:
             if len(items) > state.count:
                 heads.setdefault(value_key(items[state.count]), set()).add(array)
         written = state.written or _NONE
+        told = self._told(plan, goal)
+        if told is not None and state.written is not None and not state.excluded:
+            ways = [(one, self._with(state, state.written | {one})) for one in sorted(told - state.written)]
+            return lowering.filter_values(goal, ways)
         strings = self._strings(plan)
         if strings is not None:
             text, has_others = strings[goal]
@@ -253,6 +263,19 @@ class ArrayLowering:
         return nodes.alt(
             [lowering.filter_values(goal, sorted(choices)), nodes.seq(others, self._after(state, None, counted, _NONE))]
         )
+
+    def _with(self, state: _ItemsState, written: frozenset[str]) -> int:
+        """Return the rest of an array after an item at a state, where all items so far are known."""
+        return self._rest(_ItemsState(self, state.plan, state.count + 1, state.counted, written))
+
+    def _told(self, plan: _ArrayPlan, goal: Goal) -> frozenset[str] | None:
+        """Return the values of items, if all items have the same goal with at most `MAX_TOLD` values; else None."""
+        if plan.told is None:
+            arrays, supply = plan.arrays, None
+            if arrays.unique and not arrays.contains and len(item_goals(arrays)) == 1:
+                supply = self.lowering.supply(goal, MAX_TOLD + 1)
+            plan.told = (frozenset(supply.values) if supply is not None and supply.is_complete else None,)
+        return plan.told[0]
 
     def _after(self, state: _ItemsState, value: str | None, counted: tuple[int, ...], excluded: frozenset[str]) -> int:
         """Return the rest of an array after an item at a state.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import pickle
 import random
 import re
 from typing import Any
 
+import jsonschema
 import pytest
 
-from toolgrammar.core import Grammar, GrammarError, LimitError, Vocabulary
+from toolgrammar.core import Grammar, GrammarError, LimitError, UnsatisfiableSchemaError, Vocabulary
 from toolgrammar.core.export.rules import ExportedRules, inlined, shared
 from toolgrammar.core.export.writers import written_as
 from toolgrammar.core.grammar.sampling import random_text
@@ -240,3 +243,23 @@ def test_errors() -> None:
         deep.to_gbnf()
     with pytest.raises(GrammarError, match="UTF-8"):
         Grammar.literal(b"\xff").to_gbnf()
+
+
+@pytest.mark.parametrize("extra", [{}, {"minItems": 2}, {"maxItems": 2}, {"minItems": 3}])
+@pytest.mark.parametrize("values", [["a"], ["a", "b"], ["a", 1, None], ["a", 1, None, True, {"x": 1}, [2]]])
+def test_unique_items_of_few_values_are_said_whole(values: list[Any], extra: dict[str, int]) -> None:
+    """Each set of earlier items is a state, so that other engines get the exact language of ``uniqueItems``."""
+    schema = {"type": "array", "items": {"enum": values}, "uniqueItems": True, **extra}
+    if extra.get("minItems", 0) > len(values):
+        with pytest.raises(UnsatisfiableSchemaError):
+            Grammar.from_json_schema(schema).check()
+        return
+    grammar = Grammar.from_json_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for exported, read in ((grammar.to_ebnf(), Grammar.from_ebnf), (grammar.to_gbnf(), Grammar.from_gbnf)):
+        assert exported.unsaid == ()
+        said = read(exported.text)
+        for size in range(4):
+            for items in itertools.product(values, repeat=size):
+                text = json.dumps(list(items))
+                assert said.matches(text) == grammar.matches(text) == validator.is_valid(list(items)), text

@@ -23,6 +23,7 @@ from toolgrammar.core import (
     CancelledError,
     ContextOverflowError,
     Finish,
+    JsonMode,
     ModelError,
     TextDelta,
     ToolGrammarError,
@@ -543,3 +544,34 @@ def test_servers_on_this_machine_need_no_url(address: str, url: str) -> None:
         assert repr(url) in repr(model)
     with pytest.raises(ModelError, match="lacks the server"):
         load_model("openai:gpt-4.1")
+
+
+def test_every_request_is_counted(serve: Any, complete: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``attempts`` is the number of requests that the server saw for an answer: refused forms, requests that a busy
+    server got again, invalid answers; an error has it too."""
+
+    async def at_once(seconds: float) -> None:
+        return None
+
+    monkeypatch.setattr(transport.asyncio, "sleep", at_once)
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    busy, refused = httpx.Response(503, text="busy"), httpx.Response(400, json={"error": "no response_format"})
+    for replies in (
+        ['{"n": 1}'],
+        [busy, '{"n": 1}'],
+        [refused, '{"n": 1}'],
+        ["x", busy, '{"n": 1}'],
+        [refused, "x", busy, '{"n": 1}'],
+    ):
+        server = serve(*replies)
+        answer = server.model().generate("Hi", json_mode=JsonMode(schema=schema))
+        assert answer.attempts == len(server.asked) == len(replies)
+    for replies in (["x"], [busy], [refused], [busy, "x"]):
+        server = serve(*replies)
+        with pytest.raises(ToolGrammarError) as caught:
+            server.model().generate("Hi", json_mode=JsonMode(schema=schema))
+        assert caught.value.attempts == len(server.asked) >= 3
+    server = serve(complete("cut", finish="content_filter"))
+    with pytest.raises(ToolGrammarError) as caught:
+        list(server.model().stream("Hi"))
+    assert caught.value.attempts == len(server.asked) == 1

@@ -283,3 +283,21 @@ def test_ollama_keeps_native_tools_where_no_schema_can_say_the_calls(serve: Any,
     tools = ToolSet.from_any([{"name": "look", "parameters": inner}])
     assert server.model(server="ollama").generate("Go", tools=tools, tool_choice="required").form == "tools"
     assert all("response_format" not in body for body in server.asked)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [1, 2.5, None, True, {"x": 1}, ["y"]]])
+@KINDS
+def test_unique_items_of_few_values_are_constrained_after_an_invalid_answer(
+    serve: Any, complete: Any, kind: str, values: list[Any]
+) -> None:
+    """Stock engines ignore ``uniqueItems`` in strict tools; the next request has the finite language as a grammar."""
+    items = {"type": "array", "items": {"enum": values}, "uniqueItems": True, "minItems": 2}
+    schema = {"type": "object", "properties": {"tags": items}, "required": ["tags"]}
+    tools = ToolSet.from_any([{"name": "tag", "parameters": schema}])
+    text = f'<tool_call>\n{{"name": "tag", "arguments": {{"tags": {json.dumps(values[:2])}}}}}\n</tool_call>'
+    server = serve(complete(None, ("tag", {"tags": [values[0]] * 2})), text)
+    answer = server.model(server=kind).generate("Go", tools=tools, tool_choice="required", parallel_tool_calls=False)
+    assert (answer.form, answer.guarantee, answer.left_out) == ("structural tag", "constrained", ())
+    assert answer.tool_calls[0].arguments == {"tags": values[:2]} and answer.attempts == len(server.asked) == 2
+    grammar = grammar_in(tag_of(kind, server.asked[1]))
+    assert grammar.matches(text) and not grammar.matches(text.replace(json.dumps(values[1]), json.dumps(values[0])))
