@@ -15,6 +15,7 @@
     ├── DecodingError               generation could not continue
     │   ├── BudgetError                 the shortest valid output does not fit in the budget
     │   │   └── CutAnswerError              the budget closed values of an answer before their end
+    │   ├── InternalError               the engine contradicts itself, by a fault of this library
     │   ├── LiveValuesError             the values of a parameter that a callable gives are not there
     │   ├── ContextOverflowError        the prompt does not fit in the model's context window
     │   └── CancelledError              the caller asked to stop
@@ -50,6 +51,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+#: The hint of an `InternalError`.
+REPORT = "this is a fault of toolgrammar: please report it, with the schema and the text"
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,10 @@ class CutAnswerError(BudgetError, code="cut_answer"):
         super().__init__(message, hint=hint, place=place)
         self.value = value
         self.cut = cut
+
+
+class InternalError(DecodingError, code="internal"):
+    """The engine contradicts itself, by a fault of this library: nothing more is written."""
 
 
 class LiveValuesError(DecodingError, code="live_values"):

@@ -15,6 +15,7 @@ import pytest
 
 from toolgrammar.core import GenerateParams, Grammar, JsonMode, Message, Model, ToolCall, Vocabulary, errors, load_model
 from toolgrammar.core.grammar.sampling import single_bytes
+from toolgrammar.core.masks.promised import take
 from toolgrammar.core.models.remote import RemoteModel
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
@@ -61,6 +62,7 @@ TRIGGERS: dict[str, Callable[[], object]] = {
     "vocabulary": lambda: Vocabulary([], eos=[]),
     "limit": lambda: Grammar.from_json_schema(NESTED).program,
     "budget": lambda: load_model("embedded").generate("x", json_mode=JsonMode({"const": "a" * 99}), max_tokens=2),
+    "internal": lambda: take(Grammar.literal("a").bind(single_bytes()).matcher(), 98),
     "live_values": lambda: Grammar.from_json_schema(LIVE).bind(single_bytes()).matcher().accept_bytes(b'{"a": '),
     "cut_answer": lambda: ScriptedModel(['"a long text"']).generate_json("x", {"type": "string"}, max_tokens=8),
     "context_overflow": lambda: load_model("embedded", context_window=8).generate("a long prompt, too long by far"),

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from ..automaton.encoding import REFUSED
+from ..errors import REPORT, InternalError
 from ..language.json_text import SPACE, string_start
 from ..language.nodes import Nodes
 from .resolution import Resolution, States, Thread
@@ -119,7 +120,7 @@ class Detours:
             reached = source.advance(near, string, before, data[:begin])
             if reached != REFUSED:
                 return reached, data[:begin] + string
-        raise AssertionError("a state from which the text cannot be finished")
+        raise InternalError("a state from which the text cannot be finished", hint=REPORT)
 
     def _through(self, state: int, data: bytes, left: int, before: Written) -> int:
         """Return the state of the threads that pass a dependent node; `REFUSED` if it forbids ``data``.

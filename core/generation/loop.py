@@ -27,6 +27,7 @@ from ..conversation.events import ChoiceMade
 from ..errors import BudgetError, CancelledError, ContextOverflowError, DecodingError, GenerationTimeoutError
 from ..masks.bits import flags
 from ..masks.budget import Budget
+from ..masks.promised import refused, take
 from .deadline import Deadline
 from .exact_choice import ExactChoice
 from .insertions import NamesRead
@@ -499,7 +500,7 @@ class Decoding:
         if self._pending.keeps_prompt(token_id):
             return Turn.AGAIN
         if token_id in self._eos and self.matcher.is_accepting:
-            self.matcher.accept(token_id)
+            take(self.matcher, token_id)
             return Turn.END
         if allowed is None and (self.tracer is not None or self.params.logprobs is not None):
             allowed = self._allowed()
@@ -541,7 +542,7 @@ class Decoding:
         is_forced = not self.matcher.is_finished and self.matcher.forced_bytes().startswith(data[size:])
         if is_forced or not self._fits(remaining):
             self.matcher.rollback(1)
-            self.matcher.accept_bytes(data[len(text) :])
+            take(self.matcher, data[len(text) :])
             self._pending.reset(after)
             return False
         self._logprobs = None
@@ -567,7 +568,8 @@ class Decoding:
             if not self._pending.accept(self.matcher, path[0]):
                 # The readings for which it is a completion were dropped, because there were too many.
                 path = self._budget.completion(self.token_ids, self._pending.text)
-                assert self._pending.accept(self.matcher, path[0])
+                if not self._pending.accept(self.matcher, path[0]):
+                    raise refused(self.matcher, path[0])
             whole = whole and self._budget.follows(self.token_ids, path[0], self._pending.text)
             yield self._append(path[0], "closed")
             path = path[1:] if whole else []
@@ -687,7 +689,7 @@ class Decoding:
         """Accept a token if the text can still be completed after it; else change nothing."""
         before = self._pending.mark()
         if not self._pending.accept(self.matcher, token_id):
-            raise AssertionError("the mask allows a token that the matcher refuses")
+            raise refused(self.matcher, token_id)
         # The next token of the last planned completion fits without counting again.
         if self._budget.follows(self.token_ids, token_id, self._pending.text) or self._fits(remaining - 1):
             return True

@@ -9,6 +9,7 @@ from ..errors import ToolGrammarError
 from ..grammar import Grammar
 from ..grammar.sampling import single_bytes
 from ..masks.matcher import Matcher
+from ..masks.promised import take
 from .json_places import Places
 from .partial import partial
 from .tracer import describe
@@ -68,7 +69,7 @@ def _expected(matcher: Matcher) -> str:
     words = []
     # White space is allowed nearly everywhere, so it is not worth mentioning.
     for letter in [letter for letter in letters if letter not in _SPACE] or letters:
-        matcher.accept(letter)
+        take(matcher, letter)
         data = bytes((letter,)) + matcher.forced_bytes()
         matcher.rollback(1)
         text = data.decode("utf-8", "replace").translate(_SIGNS)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..masks.promised import take
 from .retokenise import CONTEXT_TOKENS, Speller, common_prefix, size_of, spell_somehow, text_end, whole_characters
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ class PendingText:
 
     def add(self, matcher: Matcher, data: bytes) -> None:
         """Add forced text, as one step of the matcher."""
-        if not matcher.accept_bytes(data):
-            raise AssertionError("the matcher refuses the text that it forces")
+        take(matcher, data)
         self.text += data
         self.step = data
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import DecodingError
 from ..masks.bits import flags
+from ..masks.promised import take
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -261,7 +262,7 @@ class _Following:
         matcher = self.matcher.fork()
         matcher.rollback(1)
         if len(tail) < len(self._ahead):
-            matcher.accept_bytes(self._ahead[: len(self._ahead) - len(tail)])
+            take(matcher, self._ahead[: len(self._ahead) - len(tail)])
         return mask_of(matcher, self._vocabulary)
 
     @cached_property

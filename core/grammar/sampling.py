@@ -6,6 +6,7 @@ import random
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ..masks.promised import take
 from ..vocabulary.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def random_text(grammar: Grammar, source: random.Random, length: int = LENGTH) -
     while not matcher.is_finished:
         forced = matcher.forced_bytes()
         if forced:
-            matcher.accept_bytes(forced)
+            take(matcher, forced)
             written += forced
             continue
         if len(written) >= length and (matcher.is_accepting or _at_character(written)):
@@ -67,7 +68,7 @@ def random_text(grammar: Grammar, source: random.Random, length: int = LENGTH) -
         byte = _choice(matcher, source)
         if byte == 256:
             break
-        matcher.accept(byte)
+        take(matcher, byte)
         written.append(byte)
     return written.decode("utf-8", "replace")
 

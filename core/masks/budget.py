@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import DecodingError, LiveValuesError
 from .bits import tokens_within
+from .promised import take
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -188,7 +189,7 @@ class Budget:
             most = len(row) * 32 * max(0, len(firsts) - _TRIALS)  # if not all can be tried
             for token in firsts[:_TRIALS]:
                 try:
-                    self._matcher.accept(token)
+                    take(self._matcher, token)
                 except LiveValuesError:  # raised if the token is chosen
                     continue
                 most = max(most, self._matcher.shortest_length())

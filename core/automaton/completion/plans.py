@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...errors import LimitError
+from ...errors import REPORT, InternalError, LimitError
 from ..byte_rows import ByteRows
 from ..free_string import BETWEEN, free_string
 from ..states import Automaton
@@ -70,7 +70,7 @@ class Plans:
                 if best is None or weight < best[:2]:
                     best = *weight, begin + tail
         if best is None:
-            raise AssertionError("a state from which the text cannot be finished")
+            raise InternalError("a state from which the text cannot be finished", hint=REPORT)
         return best[2]
 
     def only_shortest(self, state: int) -> int:

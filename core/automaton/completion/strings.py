@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from ...errors import REPORT, InternalError
 from ...language.term_kinds import (
     ALT,
     AND,
@@ -135,7 +136,7 @@ def _search(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts:
                 whole = max(bound, reached[0] + fewest_chars(terms, target))
                 heappush(heap, (whole, reached[1], -len(steps)))
                 steps.append((target, -index, char, *reached))
-    raise AssertionError("the language is empty")
+    raise InternalError("a language without a string has to be completed", hint=REPORT)
 
 
 def _take_some(terms: Terms, term: int, spell: Callable[[int, int], bytes], firsts: Firsts) -> None:
@@ -166,7 +167,8 @@ def some_string(terms: Terms, term: int) -> str:
         if known & REGULAR:
             text.append(_by_shape(terms, term, _as_utf_32).decode("utf-32-le"))
             continue
-        assert not terms.is_empty(term), "the language is empty"
+        if terms.is_empty(term):
+            raise InternalError("a language without a string has to be completed", hint=REPORT)
         kind, args = terms.shape(term)
         if term in terms.toward:
             target = terms.toward[term]
