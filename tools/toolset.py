@@ -601,7 +601,7 @@ class ToolSet:
             format: wire format.
             most: maximum cost of all edits, as of `toolgrammar.core.repair.repair`.
             invent: values that the text does not hold may be made up where a schema demands some.
-            seconds: time after which the search gives up.
+            seconds: processor time after which the search gives up.
 
         Raises:
             ParseError: no calls are near, or only with invented values.

@@ -21,7 +21,7 @@ def repair(
         typer.Option("--format", help="Wire format of calls; SCHEMA has tools then, as one list, or as one tool."),
     ] = None,
     invent: Annotated[bool, typer.Option("--invent", help="Invent missing required values.")] = False,
-    seconds: Annotated[float, typer.Option(min=0.01, help="Seconds to search.")] = 2.0,
+    seconds: Annotated[float, typer.Option(min=0.01, help="Seconds of processor time to search.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """Write the nearest text of a schema, on standard output; and what was changed, on standard error.

@@ -10,7 +10,7 @@ from ..grammar import Grammar
 from ..language.json_text import read_json
 from .search import Search
 
-#: Default of the maximum time of a repair, in seconds.
+#: Default of the maximum processor time of a repair, in seconds.
 SECONDS = 0.5
 
 #: Maximum cost of a repair that nobody looks at: one bracket or comma, or any number of other spellings.
@@ -82,7 +82,7 @@ def repair(
         most: maximum cost of all edits; None: 3, and 0.4 for each ``{`` and ``:`` of the text, of which prose has few;
             1.2 for a text without brackets. `SPELLING_ONLY` allows changes of spelling, not of values or names.
         invent: values that the text lacks and the grammar requires may be invented; they are marked.
-        seconds: time limit of the search.
+        seconds: limit of the search, in processor time: how busy the machine is does not change the result.
         goes_on: the text is the prefix of a text that is still being written: its completion costs nothing, and
             invented parts of it are marked.
 

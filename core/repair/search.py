@@ -187,7 +187,7 @@ class Search:
         specials: the names of the control tokens of the grammar.
         most: maximum cost; None: `MAX_COST`, and `MAX_EACH` more for each opening brace and colon.
         invent: edits may be invented (`Change.is_invented`).
-        seconds: time limit of the search.
+        seconds: limit of the search, in processor time of this thread.
         goes_on: the text is a prefix: its completion costs nothing.
 
     Attributes:
@@ -212,7 +212,7 @@ class Search:
         self._data = data
         self._invent = invent
         self._goes_on = goes_on
-        self._until = time.monotonic() + seconds
+        self._until = time.thread_time() + seconds
         names = sorted((name.encode() for name in specials), key=len, reverse=True)
         found = re.finditer(b"|".join(map(re.escape, names)), data) if names else ()
         #: The names of control tokens in the text, by position: each stands for its token where that may follow.
@@ -251,7 +251,7 @@ class Search:
             node = following
             if node.is_whole:
                 return node.written(), node.changes()
-            if time.monotonic() > self._until:
+            if time.thread_time() > self._until:
                 self.is_late = True
                 return None
             with self._program.lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -272,3 +273,23 @@ def test_a_string_with_commas_may_lack_its_opening_quote() -> None:
         repaired, plain = repair(broken, grammar), repair(broken.replace(", CA, USA", ""), grammar)
         assert repaired.text == f'{begin}"San Jose, CA, USA"{end}'
         assert repaired.cost == plain.cost and len(repaired.edits) == 1
+
+
+def test_a_busy_machine_does_not_change_the_result() -> None:
+    """A search that has to wait, longer than its limit, finds what it finds at once: its own work is what counts."""
+    grammar = Grammar.from_json_schema(SCHEMA, whitespace="flexible", property_order="any")
+    text = "{name: 'get_weather', arguments: {city: 'Oslo'}"
+    expected = repair(text, grammar)
+    begun, over = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with grammar.program.lock:
+            begun.set()
+            over.wait(0.8)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    assert begun.wait(10)
+    assert repair(text, grammar, seconds=0.4) == expected
+    over.set()
+    other.join()
