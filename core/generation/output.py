@@ -120,7 +120,7 @@ class Output:
         closed = self._decoding.closed_at
         before, self._bytes = self._bytes, self._bytes + len(step.data)
         self._is_own = closed is None or before < closed >= self._bytes
-        if closed == before and not step.reasoning and self._begins_a_call():
+        if closed == before and not step.reasoning and self._leaves_a_call(step.data):
             # It does not fit, and the rest of the text would be what is left of it.
             self._decoding.stop_requested = self._is_denied = True
         if self._is_denied:
@@ -273,13 +273,14 @@ class Output:
             yield TextDelta(self._held)
         self._held = ""
 
-    def _begins_a_call(self) -> bool:
-        """Return True if the text so far ends with the beginning of its first marker of a call."""
-        return (
-            not self._has_marker
-            and _begun(self.raw, self._barred, 1) > 0
-            and not any(marker in self.raw for marker in self._barred)
-        )
+    def _leaves_a_call(self, data: bytes) -> bool:
+        """Return True if the text so far ends with the beginning of its first marker of a call, and the next bytes do
+        not continue it."""
+        begun = 0 if self._has_marker else _begun(self.raw, self._barred, 1)
+        if not begun or not data or any(marker in self.raw for marker in self._barred):
+            return False
+        after = self.raw[len(self.raw) - begun :] + data.decode("utf-8", "replace")
+        return not any(marker.startswith(after) or after.startswith(marker) for marker in self._barred)
 
     def _before_marker(self, events: list[Event]) -> list[Event]:
         """Return the last events without the beginning of a marker at the end that the options or the budget denied:

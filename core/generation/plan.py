@@ -220,7 +220,8 @@ class Planner:
         )
         is_json = schema is not None
         make_parser = partial(tools.parser, tool_format, response_schema=schema, other_spellings=others)
-        barred = () if is_json else getattr(tool_format, "barred_markers", ())
+        is_text = not is_json and choice in ("auto", "none")
+        barred = getattr(tool_format, "barred_markers", ()) if is_text else ()
         live_values = getattr(tools, "live_values", None)
         beside: Any = {"response_values": response_values} if response_values else {}
         values = live_values and live_values(tool_format, response_schema=schema, other_spellings=others, **beside)

@@ -120,6 +120,24 @@ def test_no_answer_is_the_beginning_of_a_call(name: str, options: dict[str, Any]
             assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer.text
 
 
+@pytest.mark.parametrize("name", format_names())
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_a_call_that_just_fits_is_written(name: str, choice: str) -> None:
+    """With as many tokens as the call has, it is written as with any number; with more that the model wants in it, a
+    call comes too where one is demanded."""
+    script = [get_format(name).render_calls([CALL])]
+    options: dict[str, Any] = {"tools": TOOLS, "tool_format": name, "tool_choice": choice}
+    whole = ScriptedModel(script).generate("Look!", max_tokens=700, **options)
+    assert [call.arguments for call in whole.tool_calls] == [CALL.arguments]
+    size = len(whole.token_ids)
+    fitted = ScriptedModel(script).generate("Look!", max_tokens=size, **options)
+    assert fitted.token_ids == whole.token_ids and fitted.tool_calls[0].arguments == CALL.arguments
+    longer = [get_format(name).render_calls([ToolCall("aaaaaaaaa", "look", {"at": "it " * 30})])]
+    for budget in range(size - 2, size + 3) if choice == "required" else ():
+        (call,) = ScriptedModel(longer).generate("Look!", max_tokens=budget, **options).tool_calls
+        assert TOOLS.validate(call)
+
+
 def test_without_tools_and_calls_text_is_unrestricted() -> None:
     """Where neither the options nor the conversation tell of calls, a text may have any words."""
     text = get_format("hermes").render_calls([CALL])
