@@ -64,6 +64,10 @@ _KEYWORDS: Mapping[str, tuple[dict[str, Any], Any]] = {
 }
 
 
+#: The field of earlier versions of vLLM for a schema.
+_GUIDED = "guided_json"
+
+
 @dataclass(frozen=True)
 class Row:
     """The result of one check.
@@ -153,6 +157,7 @@ class Prober:
             name = self.model or await self._listed()
             self.model = name
             kind, _ = await detect(self._wire, name)
+            self._kind = kind
             rows = [await self._through_us(await self._row(*check), kind) for check in self._checks()]
             rows += [await self._through_us(row, kind) for row in self._of_all()]
         finally:
@@ -219,10 +224,13 @@ class Prober:
         yield "parallel_tool_calls: false", self._parallel
         yield "calls in a stream", self._streamed
         yield "max_tokens inside a call", self._cut_call
-        yield "schema of a tool", self._tool_schema
+        yield "schema of a tool", lambda: self._tool_schema("required")
+        yield "strict tool under auto", lambda: self._tool_schema("auto")
         yield "tools and response_format", self._both
         for keyword in _KEYWORDS:
             yield f"json_schema: {keyword}", lambda keyword=keyword: self._keyword(keyword)  # type: ignore[misc]
+        if self._kind == "vllm":
+            yield _GUIDED, self._guided
 
     async def _max_tokens(self) -> tuple[Outcome, str]:
         answer, _ = await self._ask("Count from 1 to 200, in words.", max_tokens=8)
@@ -296,12 +304,16 @@ class Prober:
         written = answer.usage.completion_tokens
         return ("unclear", "the answer fits") if written <= 10 else ("ignored", f"{written} tokens, 10 allowed")
 
-    async def _tool_schema(self) -> tuple[Outcome, str]:
+    async def _tool_schema(self, choice: str) -> tuple[Outcome, str]:
         tool = {**_BOUNDED, "function": {**_BOUNDED["function"], "strict": True}}
-        answer, _ = await self._ask("Rate Oslo with 900 stars.", tools=[tool], tool_choice="required")
+        prompt = "Rate Oslo with 900 stars." if choice == "required" else "Call the tool rate with 900 stars."
+        answer, _ = await self._ask(prompt, tools=[tool], tool_choice=choice)
         if not answer.calls:
             return "unclear", "no call"
-        return self._judged(answer.calls[0].arguments, _BOUNDED["function"]["parameters"], answer)
+        outcome, detail = self._judged(answer.calls[0].arguments, _BOUNDED["function"]["parameters"], answer)
+        if outcome == "ignored" and self._kind == "vllm":
+            detail = f"strict tool calling is off (docs/servers.md, Strict tools of vLLM): {detail}"
+        return outcome, detail
 
     async def _both(self) -> tuple[Outcome, str]:
         schema = _object("n", {"type": "integer"})
@@ -320,6 +332,11 @@ class Prober:
         schema = _object("value", member)
         said = json.dumps({"value": forbidden})
         answer, _ = await self._ask(f"Answer with exactly this JSON and nothing else: {said}", **_json_schema(schema))
+        return self._judged(answer.text, schema, answer)
+
+    async def _guided(self) -> tuple[Outcome, str]:
+        schema = _object("n", {"type": "integer"})
+        answer, _ = await self._ask("Say hello.", guided_json=schema)
         return self._judged(answer.text, schema, answer)
 
     def _judged(self, text: str, schema: Any, answer: Answer) -> tuple[Outcome, str]:
@@ -416,6 +433,8 @@ def _request(check: str) -> tuple[str, dict[str, Any]] | None:
         "calls in a stream": (weather, called),
         "max_tokens inside a call": (weather, {**called, "max_tokens": 10}),
         "schema of a tool": ("Rate Oslo.", {"tools": ToolSet.from_any([_BOUNDED]), "tool_choice": "required"}),
+        "strict tool under auto": ("Rate Oslo.", {"tools": ToolSet.from_any([_BOUNDED])}),
+        _GUIDED: ("Say hello.", {"json_mode": JsonMode(schema=_object("n", {"type": "integer"}))}),
         "tools and response_format": (weather, {"tools": tools, "response_schema": {"type": "object"}}),
         "reasoning and calls are parsed": (weather, called),
     }

@@ -52,7 +52,7 @@ def liar(body: dict[str, Any]) -> Any:
         return completion("Hello.")
     if not body.get("tools"):
         return completion("Hello.")
-    if "900 stars" in prompt or "Rate" in prompt:
+    if "stars" in prompt or "Rate" in prompt:
         return completion("", ("rate", '{"stars": 900}'), finish="tool_calls")
     if "three times" in prompt:
         return completion("", OSLO, OSLO, OSLO, finish="tool_calls")
@@ -111,12 +111,33 @@ def test_a_liar_is_caught_in_each_row() -> None:
     assert {check for check, outcome in found.items() if outcome == "mangled"} == mangled
     assert {check for check, outcome in found.items() if outcome == "works"} == {"usage"}
     assert {check for check, outcome in found.items() if outcome == "ignored"} == found.keys() - mangled - {"usage"}
-    assert len(found) == 23 and not report.is_sound and (report.model, report.kind) == ("small", "openai")
+    assert len(found) == 24 and not report.is_sound and (report.model, report.kind) == ("small", "openai")
     through = {row.check: row.through_us for row in report.rows}
     assert all(
         text.startswith("an error, nothing invalid") for check, text in through.items() if "json_schema" in check
     )
     assert through["parallel_tool_calls: false"].startswith("valid") and through["usage"] == ""
+
+
+def test_what_vllm_takes_without_effect_is_told() -> None:
+    """On vLLM there is a row for ``guided_json``, which it has ignored since 0.23, and strict tools that are off are
+    named as such: of tools that share a parser engine with the reasoning, say."""
+
+    class VLLM(Fake):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            if request.url.path == "/v1/models":
+                return httpx.Response(200, json={"data": [{"id": "small", "owned_by": "vllm"}]})
+            return super().__call__(request)
+
+    def answer(body: dict[str, Any]) -> Any:
+        if "response_format" in body and not body.get("tools"):
+            return completion('{"n": 1}')
+        return liar(body)
+
+    rows = {row.check: row for row in VLLM(answer).report().rows}
+    assert rows["guided_json"].outcome == "ignored" and rows["guided_json"].through_us == "valid (form json_schema)"
+    for check in ("schema of a tool", "strict tool under auto"):
+        assert rows[check].outcome == "ignored" and rows[check].detail.startswith("strict tool calling is off")
 
 
 def test_a_server_that_listens_when_corrected() -> None:
@@ -150,7 +171,7 @@ def test_a_server_that_refuses() -> None:
     assert report.is_sound and KEY not in json.dumps(report.to_json())
     assert {request.headers["authorization"] for request in fake.requests} == {f"Bearer {KEY}"}
     rows = {row.check: row for row in report.rows}
-    assert rows["json_schema: type"].through_us == "valid (form prompt)"
+    assert rows["json_schema: type"].through_us == "valid (form prompt, 4 requests)"
 
 
 def test_our_own_server_does_as_it_is_asked() -> None:
