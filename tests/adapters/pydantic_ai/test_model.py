@@ -44,7 +44,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import UsageLimits
 
 from toolgrammar.adapters.pydantic_ai import ToolGrammarModel
-from toolgrammar.adapters.pydantic_ai.messages import to_messages, to_tool
+from toolgrammar.adapters.pydantic_ai.messages import sampling, to_messages, to_tool
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
@@ -444,3 +444,11 @@ async def test_fifty_conversations(call: Call) -> None:
         else:
             assert result.output == f"{number} done"
     assert len(asyncio.all_tasks()) == before
+
+
+@pytest.mark.parametrize("name", ["presence_penalty", "frequency_penalty"])
+async def test_the_hint_for_a_refused_penalty_names_no_other(name: str) -> None:
+    """Neither of the two penalties is supported, so neither is what to write instead."""
+    with pytest.raises(ToolGrammarError) as error:
+        sampling({name: 0.5}, None)
+    assert "_penalty" not in (error.value.hint or "").replace("repetition_penalty", "")
