@@ -12,8 +12,9 @@ from toolgrammar.core.automaton.lazy_dfa import Workspace
 from toolgrammar.core.basics.forks import shared_lock
 from toolgrammar.core.grammar import Grammar
 
-#: Maximum number of grammars that are kept although no tool set uses them any more; the least recently used go first.
-MAX_CALL_GRAMMARS = 4_096
+#: Maximum number and bytes of the grammars that are kept although no tool set may use them any more; the least recently
+#: used go first.
+MAX_CALL_GRAMMARS, MAX_CALL_BYTES = 4_096, 64 * 2**20
 
 
 class CallGrammars:
@@ -29,6 +30,7 @@ class CallGrammars:
         self._known: OrderedDict[Hashable, Grammar] = OrderedDict()
         self._in_use: WeakValueDictionary[Hashable, Grammar] = WeakValueDictionary()
         self._numbers: dict[Hashable, int] = {}
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._known)
@@ -58,15 +60,16 @@ class CallGrammars:
         made = make().as_part(self._workspace)  # without the lock: a schema may take long
         with self._lock:
             made = self._in_use.setdefault(key, made)
-            self._known.pop(key, None)  # another thread was faster
-            self._keep(key, made)
+            if key not in self._known:  # else another thread was faster
+                self._keep(key, made)
         return made
 
     def _keep(self, key: Hashable, part: Grammar) -> None:
         """Note a grammar as the most recently used."""
         self._known[key] = part
-        while len(self._known) > MAX_CALL_GRAMMARS:
-            self._known.popitem(last=False)
+        self._bytes += part.byte_count()
+        while len(self._known) > MAX_CALL_GRAMMARS or (self._bytes > MAX_CALL_BYTES and len(self._known) > 1):
+            self._bytes -= self._known.popitem(last=False)[1].byte_count()
 
 
 #: The cache of all tool sets that are given none.

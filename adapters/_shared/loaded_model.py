@@ -6,13 +6,13 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from pydantic import SecretStr
 
 from toolgrammar.core.basics.forks import shared_lock
 from toolgrammar.core.basics.options import SERVERS
+from toolgrammar.core.basics.recent_memo import MAX_TEXT_BYTES, RecentMemo, bytes_of_text
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode
@@ -55,7 +55,7 @@ class LoadedModel:
         options = loading_options(options, connection)
         self._lock = shared_lock(self, "_lock", threading.Lock())
         self._others: dict[str, Model] = {}
-        self._tool_set = lru_cache(maxsize=MAX_TOOL_SETS)(lambda text: ToolSet.from_any(json.loads(text)))
+        self._tool_sets: RecentMemo[ToolSet] = RecentMemo(MAX_TOOL_SETS, MAX_TEXT_BYTES)
         if not isinstance(model, str):
             _require_model(model)
         if not isinstance(model, str) and options:
@@ -113,7 +113,12 @@ class LoadedModel:
         """
         if not tools:
             return None
-        return self._tool_set(json.dumps(tools))
+        text = json.dumps(tools)
+        known = self._tool_sets.get(text)
+        if known is None:
+            known = ToolSet.from_any(json.loads(text))
+            self._tool_sets.put(text, known, bytes_of_text(text))
+        return known
 
     def with_tools(
         self,

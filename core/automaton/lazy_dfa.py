@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from ..basics.forks import shared_lock
 from ..basics.pauses import pause
+from ..basics.resident import Space
 from ..dependent.detours import Detours, Tried
 from ..dependent.resolution import Resolution
 from ..dependent.written import Written
@@ -40,17 +41,18 @@ from .states import Automaton
 #: `LazyAutomaton.hurry`).
 MAX_ROOMS, HURRY = 8, 4
 
-#: Maximum bytes of a store for new texts; and the average bytes of a term, a node and a completion (measured, with
-#: keys, arguments and derivatives).
-PROGRAM_MEMORY = 64 * 2**20
-TERM_BYTES, NODE_BYTES, PLAN_BYTES = 700, 300, 250
+#: Maximum bytes and number of terms of a store for new texts: one step of a text may need as many terms again.
+PROGRAM_MEMORY, PROGRAM_TERMS = 64 * 2**20, 96_000
+
+#: Average bytes of a node and a completion (measured, with keys and arguments).
+NODE_BYTES, PLAN_BYTES = 300, 250
 
 #: Number of nodes above which nodes are scarce: alternatives that need many nodes are omitted, so that each token needs
 #: few, and only very long texts reach the maximum (`MAX_NODES`).
 SCARCE_NODES = 300_000
 
-#: Bytes of a fresh store without its seed, and for each term of the seed, with its rows (measured).
-STORE_BYTES, SEED_BYTES = 60_000, 96
+#: Bytes of a fresh store without its terms, nodes and states (measured).
+STORE_BYTES = 60_000
 
 #: Maximum length of a completion, in bytes.
 MAX_TEXT = 2**26
@@ -88,7 +90,6 @@ class LazyAutomaton:
         self._limit = memory
         self.is_shared = shared
         terms, self.rows = _fresh() if seed is None else seed.copies()
-        self._known = len(terms)
         self.nodes = Nodes(terms, shared=shared)
         self.nodes.plenty = SCARCE_NODES + (SHARED_ROOM if shared else 0)
         # Weak, so that there is no reference cycle, and memory is released without the garbage collector.
@@ -100,9 +101,11 @@ class LazyAutomaton:
         self.resolution = Resolution(self.nodes, self.automaton)
         self.plans = Plans(weakref.proxy(self))
         self._detours = Detours(weakref.proxy(self))
+        self._space = Space()  # the last attribute, so that the others are released before it
 
     def __del__(self) -> None:
-        if hasattr(self, "nodes"):  # it was completed
+        if hasattr(self, "_space"):  # it was completed
+            self._space.size = self.byte_count()
             self.nodes.clear()
 
     @property
@@ -111,14 +114,13 @@ class LazyAutomaton:
         return self.is_filled(1)
 
     def is_filled(self, share: float) -> bool:
-        """Return True if the store uses this share of the memory at which it is full."""
-        return self.byte_count() > share * (PROGRAM_MEMORY if self._limit is None else self._limit)
+        """Return True if the store uses this share of the memory, or of the terms, at which it is full."""
+        most = PROGRAM_MEMORY if self._limit is None else self._limit
+        return self.byte_count() > share * most or len(self.nodes.terms) > share * PROGRAM_TERMS
 
     def byte_count(self) -> int:
         """Return the bytes that the store takes (estimated)."""
-        terms = len(self.nodes.terms) - self._known
-        held = STORE_BYTES + SEED_BYTES * self._known + self.nodes.weight
-        held += terms * TERM_BYTES + len(self.nodes) * NODE_BYTES
+        held = STORE_BYTES + self.nodes.weight + self.nodes.terms.byte_count() + len(self.nodes) * NODE_BYTES
         held += self.resolution.byte_count() + len(self.plans) * PLAN_BYTES
         return held + self.rows.byte_count() + self.automaton.state_bytes()
 

@@ -516,8 +516,10 @@ class Automaton(Positions):
         return bytes([byte for byte in range(256) if seen[byte]])
 
     def state_bytes(self) -> int:
-        """Return the bytes that states and their threads take."""
-        return 12 * self.thread_room + 9 * self.state_room + self.interned.byte_count()
+        """Return the bytes that literals, heads, states and their threads take."""
+        held: cython.longlong = 2 * self.pool_room + 16 * self.counted_room + 17 * self.node_room
+        held += 12 * (self.head_room + self.thread_room) + 9 * self.state_room
+        return held + self.interned.byte_count()
 
     def counters(self) -> dict:
         """Return deterministic counts: states, row states, nodes with heads, threads, faults, cut states; and bytes

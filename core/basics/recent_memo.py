@@ -1,4 +1,4 @@
-"""Memo with a bounded number of recently used values, for any number of threads."""
+"""Memo of recently used values, bounded in number and in bytes, for any number of threads."""
 
 from __future__ import annotations
 
@@ -10,20 +10,32 @@ from .forks import shared_lock
 
 Value = TypeVar("Value")
 
+#: Maximum of bytes that a memo takes whose keys are the JSON texts of schemas and tools.
+MAX_TEXT_BYTES = 32 * 2**20
+
+
+def bytes_of_text(text: str) -> int:
+    """Return the bytes of a JSON text and of its decoded value (estimated)."""
+    return 1_000 + 5 * len(text)
+
 
 class RecentMemo(Generic[Value]):
     """Bounded memo that drops the least recently used value, for any number of threads.
 
     Args:
         most: maximum number of values.
+        max_bytes: maximum sum of their sizes, the newest value apart; None: sizes do not count.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_most", "_values")
+    __slots__ = ("__weakref__", "_bytes", "_lock", "_max_bytes", "_most", "_sizes", "_values")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, max_bytes: int | None = None) -> None:
         self._lock = shared_lock(self, "_lock", Lock())
         self._most = most
+        self._max_bytes = max_bytes
         self._values: dict[Hashable, Value] = {}
+        self._sizes: dict[Hashable, int] = {}
+        self._bytes = 0
 
     def get(self, key: Hashable) -> Value | None:
         """Return the value of a key, or None; counts as a use."""
@@ -33,12 +45,21 @@ class RecentMemo(Generic[Value]):
                 self._values[key] = value
             return value
 
-    def put(self, key: Hashable, value: Value) -> None:
-        """Memoise a value."""
+    def put(self, key: Hashable, value: Value, size: int = 0) -> None:
+        """Memoise a value, which takes about ``size`` bytes."""
         with self._lock:
             if key not in self._values and len(self._values) >= self._most:
-                del self._values[next(iter(self._values))]
+                self._drop(next(iter(self._values)))
             self._values[key] = value
+            if self._max_bytes is not None:
+                self._bytes += size - self._sizes.get(key, 0)
+                self._sizes[key] = size
+                while self._bytes > self._max_bytes and len(self._values) > 1:
+                    self._drop(next(iter(self._values)))
+
+    def _drop(self, key: Hashable) -> None:
+        del self._values[key]
+        self._bytes -= self._sizes.pop(key, 0)
 
     def items(self) -> list[tuple[Hashable, Value]]:
         """Return the keys and values, the least recently used first."""

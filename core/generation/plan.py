@@ -11,13 +11,14 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from types import NoneType
 from typing import Any, Union
 
 from ..basics.logs import logger_of
 from ..basics.option_names import require_known
 from ..basics.options import Whitespace
+from ..basics.recent_memo import MAX_TEXT_BYTES, RecentMemo, bytes_of_text
 from ..conversation.bound import needs_conversation
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
@@ -136,7 +137,7 @@ class Planner:
     """Chooses the language of answers, and memoises the grammars of schemas."""
 
     def __init__(self) -> None:
-        self._grammar_of_text = lru_cache(maxsize=CACHED_GRAMMARS)(lambda text: _json_grammar(*json.loads(text)))
+        self._grammars: RecentMemo[Grammar] = RecentMemo(CACHED_GRAMMARS, MAX_TEXT_BYTES)
 
     def plan(self, params: GenerateParams, tool_format: Any, *, empty: bool = False) -> Plan:
         """Return the plan of an answer, without its prompt and reasoning.
@@ -296,7 +297,11 @@ class Planner:
                 text = json.dumps([of_today(schema), whitespace, strict])
         except (TypeError, ValueError, RecursionError):
             return _json_grammar(schema, whitespace, strict)  # it raises the more precise error
-        return self._grammar_of_text(text)
+        known = self._grammars.get(text)
+        if known is None:
+            known = _json_grammar(*json.loads(text))
+            self._grammars.put(text, known, bytes_of_text(text))
+        return known
 
 
 def _json_grammar(schema: Any, whitespace: Whitespace, strict: bool) -> Grammar:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 #: The workspace of parts that are not given another one (see `Grammar.as_part`).
 DEFAULT_WORKSPACE = Workspace()
 
+#: Bytes of a grammar without its parts, schema and automaton (measured).
+GRAMMAR_BYTES = 1_000
+
 
 class Grammar:
     """A formal language: the set of texts that may be written.
@@ -56,6 +59,7 @@ class Grammar:
     __slots__ = (
         "__weakref__",
         "_build",
+        "_bytes",
         "_digest",
         "_has_common",
         "_has_rules",
@@ -97,8 +101,10 @@ class Grammar:
         self._workspace: Workspace | None = None
         self._specials = frozenset(specials)
         self.schema: Any = None
+        self._bytes = GRAMMAR_BYTES
         left_out, narrowed_here = list(unenforced), list(narrowed)
         for part in parts:  # one loop, as a request may have hundreds of tools, or one twice
+            self._bytes += part._bytes
             if part._has_rules:
                 self._has_rules = True
             if part._has_common:
@@ -188,6 +194,7 @@ class Grammar:
         has_common = compiled.document.has_common
         grammar = cls(compiled.build, key, compiled.problems, (), sure, controls, compiled.narrowed, has_common)
         grammar.schema = schema if is_json else None
+        grammar._bytes += compiled.byte_count()
         return grammar
 
     @classmethod
@@ -635,6 +642,10 @@ class Grammar:
             return (*self._narrowed, *met)
         parts = [part for part in reached_from(self) if not part._has_rules]
         return (*dict.fromkeys(problem for part in parts for problem in part._narrowed), *met)
+
+    def byte_count(self) -> int:
+        """Return the bytes of the grammar with its parts and schemas, without its automaton (estimated)."""
+        return self._bytes
 
     @property
     def specials(self) -> frozenset[str]:

@@ -30,6 +30,8 @@ cdef class TermStore:
     cdef dict spelled
     cdef dict ranges_of
     cdef list lists
+    # the number of words in the lists
+    cdef long long listed
     # deferred terms: by their keys, and their builders
     cdef dict keys
     cdef dict builders

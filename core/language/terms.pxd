@@ -16,7 +16,9 @@ cdef class Terms(TermStore):
     cdef int row_used
     cdef int row_room
     cdef int row_first
+    # the rows as tuples, and the number of segments in them
     cdef dict segments_of
+    cdef long long segments_held
     # scratch: the cursors of a sweep, and the nesting of rows in derivation
     cdef int* sweep
     cdef int sweep_room

@@ -80,12 +80,16 @@ class CompiledSchema:
         handle = self.key if nodes.is_shared else _Same(self)
         lowering = nodes.builders.get(handle)
         if lowering is None:
-            nodes.weight += LOWERING_BYTES + ENTRY_BYTES * self.document.entries
+            nodes.weight += self.byte_count()
             lowering = nodes.builders[handle] = self._lowering(nodes)
         if whole and self.options.arguments is None:
             lowering.expand(self.document.root)
         root: int = lowering.root()
         return root
+
+    def byte_count(self) -> int:
+        """Return the bytes of the schema, as read for lowering (estimated)."""
+        return LOWERING_BYTES + ENTRY_BYTES * self.document.entries
 
     def _lowering(self, nodes: Nodes) -> Lowering:
         options = self.options

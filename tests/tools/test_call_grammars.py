@@ -257,6 +257,17 @@ def test_kept_parts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get("a") is get("a")
 
 
+def test_kept_parts_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many ever-new tools with long lists are met, what is kept of them stays within its bytes."""
+    monkeypatch.setattr(call_grammars, "MAX_CALL_BYTES", 3_000_000)
+    parts = call_grammars.CallGrammars(Workspace())
+    for number in range(12):
+        listed = {"type": "object", "properties": {"x": {"enum": [f"{number} {each}" for each in range(4_000)]}}}
+        ToolSet([Tool(f"t{number}", "", listed)], grammars=parts).grammar()
+        assert sum(part.byte_count() for part in parts._known.values()) == parts._bytes <= 3_000_000
+    assert 1 <= len(parts) < 12
+
+
 def test_parts_in_use_are_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A set of more tools than are kept makes each of them once, as long as one of its grammars is in use."""
     parts = call_grammars.CallGrammars()

@@ -259,7 +259,7 @@ class ArrayLowering:
             alone.update(value for value, number in classes.items() if is_spare or state.left[number])
             alone -= written
         choices = [(value, self._after(state, value, counted, frozenset(heads.get(value, _NONE)))) for value in alone]
-        others = lowering.without(goal, written.union(alone, classes))
+        others = lowering.without(goal, written.union(alone, classes) if alone or classes else written)
         return nodes.alt(
             [lowering.filter_values(goal, sorted(choices)), nodes.seq(others, self._after(state, None, counted, _NONE))]
         )
@@ -333,9 +333,10 @@ class ArrayLowering:
         """Return the items of the innermost open array, but for strings that are compared at their end."""
         syntax = self.lowering.syntax
         if syntax is not None:  # strings are never compared at their end
-            return frozenset([value_key(item) for item in syntax.items_before(before.text())])
+            return frozenset({value_key(item) for item in syntax.items_before(before.text())})
         items = before.items()
-        return frozenset([_read(item) for item in items if plan.strings is None or item[:1] != b'"'])
+        # The copy of a set has room for no more items. There is one for each item, so it counts.
+        return frozenset({_read(item) for item in items if plan.strings is None or item[:1] != b'"'})
 
     def _is_late(self, plan: _ArrayPlan) -> bool:
         """Return `_ArrayPlan.late`, computed once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -456,6 +457,7 @@ class Lowering:
             kind: frozenset(text for text in excluded if text[0] == opening)
             for kind, opening in (("array", "["), ("object", "{"))
         }
+        self.nodes.weight += sum(map(sys.getsizeof, (excluded, *compounds.values())))
         scalars = tuple(value_of_key(text) for text in sorted(excluded) if text[0] not in "[{")
         parts = []
         for branch in self.branches(goal):
@@ -724,7 +726,8 @@ class Lowering:
         parts = [self.numbers.term(asked, any_spelling=loose)]
         others = [value for value in branch.not_values if type_of(value) == "number"]
         if asked.integer and not loose:  # an integer has one spelling, but for zero
-            texts = {str(int(value)) for value in others if int(value) == value}
+            # The lists of the items of an array share their texts: there may be thousands of lists.
+            texts = {sys.intern(str(int(value))) for value in others if int(value) == value}
             parts.append(terms.not_(terms.words(sorted(texts | {"-0"} if "0" in texts else texts))))
         elif others:
             parts.append(self.numbers.normal())

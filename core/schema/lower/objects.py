@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -634,7 +635,7 @@ class ObjectLowering:
                     asked = (*goal, *demanded)
                     same: dict[str, set[str]] = {}  # by the value of this member
                     for other, its in excluded.items():
-                        same.setdefault(value_key(its[name]), set()).add(other)
+                        same.setdefault(sys.intern(value_key(its[name])), set()).add(other)
                     names = state.names | {name}
                     choices = [
                         (value, self._after(plan, following._replace(excluded=frozenset(others), names=names)))

@@ -19,6 +19,20 @@ def test_the_least_recently_used_value_goes_first() -> None:
     assert memo.get(2) == 5 and len(memo.items()) == 3
 
 
+def test_large_values_make_room() -> None:
+    """Past the bound in bytes the least recently used values go, but never the newest one; a new size replaces one."""
+    memo: RecentMemo[int] = RecentMemo(10, 100)
+    for number in range(4):
+        memo.put(number, number, 40)
+    assert memo.items() == [(2, 2), (3, 3)]
+    memo.put(3, 5, 90)
+    assert memo.items() == [(3, 5)]
+    memo.put(7, 7, 1_000)
+    assert memo.items() == [(7, 7)]
+    memo.put(8, 8, 1)
+    assert memo.items() == [(8, 8)]
+
+
 def test_threads_share_a_memo() -> None:
     """Many threads fill and read a small memo: no error, no foreign value, and the bound holds."""
     memo: RecentMemo[int] = RecentMemo(8)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+import subprocess
+import sys
 import tracemalloc
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.core.automaton.lazy_dfa import Workspace
+from toolgrammar.core.language.terms import COMPILED
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.call_grammars import CallGrammars
 
@@ -113,6 +117,80 @@ def test_what_is_counted_is_what_is_allocated() -> None:
         tracemalloc.stop()
     counted = cache.statistics.bytes - counted
     assert 0.67 < counted / allocated < 1.5
+
+
+#: Texts that take much memory: the schema, and the text.
+LARGE: dict[str, tuple[dict[str, Any], str]] = {
+    "distinct integers": (
+        {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+        "[" + ", ".join(str(100_000 + number) for number in range(1_200)),
+    ),
+    "distinct objects": (
+        {
+            "type": "array",
+            "items": {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False},
+            "uniqueItems": True,
+        },
+        "[" + ", ".join(f'{{"a": {100_000 + number}}}' for number in range(300)),
+    ),
+    "joined look-aheads": (
+        {"type": "string", "pattern": "^(?=[a-z]*a[a-z]{30}b)(?=[a-z]*c[a-z]{30}d)(?=[a-z]*e[a-z]{25}f)[a-z]*$"},
+        '"' + ("abcdefghijklmnopqrstuvwxyz" * 3 + "ace" * 9) * 8,
+    ),
+}
+
+#: The program of a process: it prints the counted bytes, the resident bytes beside them, and those after the end.
+RESIDENT = """
+import gc, sys
+import numpy as np
+from tests.core.masks.test_memory import LARGE
+from toolgrammar.core import Grammar
+from toolgrammar.core.grammar.sampling import single_bytes
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+def write(schema, text):
+    constraint = Grammar.from_json_schema(schema).bind(vocabulary)
+    matcher = constraint.matcher()
+    out = np.zeros(constraint.words, dtype=np.uint32)
+    for byte in text.encode():
+        matcher.fill_mask(out)
+        assert matcher.accept(byte)
+    return constraint
+
+vocabulary = single_bytes()
+schema, text = LARGE[sys.argv[1]]
+write(schema, text[:40])
+gc.collect()
+before = resident()
+constraint = write(schema, text)
+gc.collect()
+print(constraint.byte_count(), resident() - before)
+del constraint
+gc.collect()
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system does not say what is resident")
+@pytest.mark.skipif(not COMPILED, reason="the interpreted form has other arrays")
+@pytest.mark.parametrize("name", LARGE)
+def test_what_is_counted_is_resident_and_is_given_back(name: str) -> None:
+    """The bytes that one long text is counted for are those by which the process grew, within 30%; afterwards most of
+    them are the system's again."""
+    done = subprocess.run(
+        [sys.executable, "-c", RESIDENT, name],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[3],
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    counted, grown, left = map(int, done.stdout.split())
+    assert 0.7 < grown / counted < 1.3
+    assert left < 0.3 * grown
 
 
 def test_a_cache_stays_under_its_bound() -> None:
