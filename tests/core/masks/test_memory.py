@@ -141,13 +141,16 @@ LARGE: dict[str, tuple[dict[str, Any], str]] = {
 
 #: The program of a process: it prints the counted bytes, the resident bytes beside them, and those after the end.
 RESIDENT = """
-import gc, sys
+import ctypes, gc, sys
 import numpy as np
 from tests.core.masks.test_memory import LARGE
 from toolgrammar.core import Grammar
 from toolgrammar.core.grammar.sampling import single_bytes
 
-def resident():
+def resident(trimmed=True):
+    gc.collect()
+    if trimmed and hasattr(ctypes.CDLL(None), "malloc_trim"):  # arrays that grew leave free memory behind
+        ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
 
@@ -163,14 +166,11 @@ def write(schema, text):
 vocabulary = single_bytes()
 schema, text = LARGE[sys.argv[1]]
 write(schema, text[:40])
-gc.collect()
 before = resident()
 constraint = write(schema, text)
-gc.collect()
 print(constraint.byte_count(), resident() - before)
 del constraint
-gc.collect()
-print(resident() - before)
+print(resident(trimmed=False) - before)
 """
 
 
