@@ -105,6 +105,7 @@ class Reasoning:
         instead: a matcher of the text without reasoning, if the model may choose not to reason.
         marker: size of the start marker in bytes and control tokens, after which the choice is made.
         is_draft: there are no markers: the model does not reason by writing nothing.
+        call_tokens: ids of the markers of calls; where the model chooses one, the end marker is written before it.
     """
 
     matcher: Matcher
@@ -112,6 +113,7 @@ class Reasoning:
     instead: Matcher | None = None
     marker: int = 0
     is_draft: bool = False
+    call_tokens: tuple[int, ...] = ()
 
 
 @dataclass
@@ -168,6 +170,8 @@ class Decoding:
         self._budget = Budget(self.matcher)
         self._emitted = 0  # bytes in the steps so far
         self._reasons = False
+        self._call_tokens: tuple[int, ...] = ()  # with which the model may end the current reasoning
+        self._called: int | None = None  # the one with which it did
         self._logprobs: LogProbs | None = None  # at the position of the next token, if requested
         self._tokens, self._eos = vocabulary.tokens, vocabulary.eos
 
@@ -308,19 +312,24 @@ class Decoding:
     def _reason(self, reasoning: Reasoning, budget: int) -> Steps:
         """Write the reasoning, within a budget that leaves the minimum number of tokens for the text."""
         text = self._switch(reasoning.matcher)
-        self._reasons = True
+        self._reasons, self._call_tokens = True, reasoning.call_tokens
         least = len(self.token_ids) + self._budget.needed()[0]
         most = budget - Budget(text).needed()[0]
         if reasoning.budget is not None:
             most = min(most, max(least, reasoning.budget))
         yield from self._write(most)
         self.reasoning_tokens = self._pending.settled = len(self.token_ids)
-        self._reasons = False
+        self._reasons, self._call_tokens = False, ()
         self.closed_at = None  # of the text only, not of the reasoning
         if self.reason == "length":  # a draft may be truncated anywhere
             self.reason = "stop"
         # After no draft, the text is where it would be without one.
         self._switch(text if reasoning.instead is None or self.token_ids else reasoning.instead)
+        called = self._called
+        if called is not None and self.matcher.accept(called):
+            self.matcher.rollback(1)
+            if self._try(called, self._remaining(budget)):
+                yield self._append(called, "sampled")
 
     def _switch(self, matcher: Matcher) -> Matcher:
         """Continue with another matcher; return the previous one."""
@@ -496,7 +505,12 @@ class Decoding:
         token_id = None if among is not None else (yield from self._draw_first())
         if token_id is None:
             allowed = self._allowed() if among is None else among
+            if self._call_tokens and among is None and len(allowed) > 1:
+                allowed = np.union1d(allowed, self._call_tokens)
             token_id = int(allowed[0]) if len(allowed) == 1 else (yield from self._choose(allowed))
+        if token_id in self._call_tokens:
+            self._called = token_id
+            return (yield from self._end_reasoning())
         if self._pending.keeps_prompt(token_id):
             return Turn.AGAIN
         if token_id in self._eos and self.matcher.is_accepting:
@@ -574,6 +588,13 @@ class Decoding:
             yield self._append(path[0], "closed")
             path = path[1:] if whole else []
         return Turn.AGAIN
+
+    def _end_reasoning(self) -> Stage:
+        """Write the rest of the reasoning: its end marker."""
+        while path := self._budget.completion(self.token_ids, self._pending.text):
+            assert self._pending.accept(self.matcher, path[0])
+            yield self._append(path[0], "forced")
+        return Turn.END
 
     def _heal(self, budget: int) -> Steps:
         """Retokenize the end of the prompt with the following text (`PendingText.heal`)."""

@@ -65,6 +65,7 @@ class ReasoningPlan:
         optional: the model may choose not to reason.
         marker_size: size of the start marker in bytes and control tokens, after which the choice is made.
         is_draft: it is free text without markers, in lines of its own.
+        call_tokens: ids of the markers of calls with which the model may end it.
     """
 
     grammar: Grammar
@@ -74,6 +75,7 @@ class ReasoningPlan:
     optional: bool = False
     marker_size: int = 0
     is_draft: bool = False
+    call_tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

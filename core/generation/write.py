@@ -163,6 +163,7 @@ class Writer:
                 self._matcher_of(plan.grammar, plan.values) if may_skip else None,
                 reasoning.marker_size,
                 reasoning.is_draft,
+                reasoning.call_tokens,
             )
         return Decoding(
             self._backend,

@@ -725,8 +725,14 @@ class LocalModel(Model):
             prompt=prompt,
             insertions=self._insertions(messages, params, wire, plan),
             prefix=tuple(self.backend.encode(params.prefix)) if params.prefix else (),
-            reasoning=plan_reasoning(params, prompt, self.vocabulary),
+            reasoning=plan_reasoning(params, prompt, self.vocabulary, self._reasoning_ends(params, wire)),
         )
+
+    @staticmethod
+    def _reasoning_ends(params: GenerateParams, wire: _Wire) -> tuple[str, ...]:
+        """Return the markers of calls that end the reasoning."""
+        calls = params.tools is not None and params.tools.names and params.tool_choice != "none"
+        return getattr(wire.format, "reasoning_ends", ()) if calls else ()
 
     def _wire(self, params: GenerateParams) -> _Wire:
         """Return the wire format of a request's tool calls."""

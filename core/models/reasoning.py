@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
@@ -14,6 +14,9 @@ from ..grammar import Grammar
 
 if TYPE_CHECKING:
     from ..vocabulary.vocabulary import Vocabulary
+
+#: Number of bytes above which a text token counts as a mark.
+LEAST_MARK = 3
 
 #: Number of tokens at the end of a prompt that are searched for a start marker.
 _TAIL = 64
@@ -31,6 +34,13 @@ def _find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
         return marker.encode() in texts or any(control for _, control in _pieces(marker, vocabulary.special))
 
     return next((family for family in REASONING_MARKERS if is_token(family.start) and is_token(family.end)), None)
+
+
+def _marks(vocabulary: Vocabulary) -> Mapping[str, int]:
+    """Return the ids of control tokens, and of text tokens that look like marks."""
+    texts = ((token, number) for number, token in enumerate(vocabulary.tokens) if token and token[:1] in b"<[")
+    found = {token.decode("utf-8", "replace"): number for token, number in texts if len(token) > LEAST_MARK}
+    return {**found, **vocabulary.special}
 
 
 def has_begun(prompt: Sequence[int], markers: ReasoningMarkers, vocabulary: Vocabulary) -> bool:
@@ -81,13 +91,16 @@ def reasoning_grammar(markers: ReasoningMarkers, special: Collection[str], *, be
     return Grammar.sequence(*parts, *_markup(markers.after, special))
 
 
-def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vocabulary) -> ReasoningPlan | None:
+def plan_reasoning(
+    params: GenerateParams, prompt: Sequence[int], vocabulary: Vocabulary, calls: Sequence[str] = ()
+) -> ReasoningPlan | None:
     """Return the plan of a request's reasoning; None: no reasoning.
 
     Args:
         params: options of the request.
         prompt: token ids of the conversation, which may end with a start marker.
         vocabulary: the vocabulary of the model.
+        calls: markers of calls that end the reasoning, if they are tokens: in several tokens, they may be its subject.
 
     Raises:
         ModelError: reasoning is requested, and the model has no markers for it, or there is a prefix.
@@ -113,6 +126,7 @@ def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vo
     if markers is None or not (begun or wanted or optional):
         return None
     special = vocabulary.special
+    ids: Mapping[str, int] = vocabulary.derived(_marks) if calls else {}
     return ReasoningPlan(
         reasoning_grammar(markers, special, begun=begun),
         "" if begun else marker_text(markers.start, special),
@@ -120,4 +134,5 @@ def plan_reasoning(params: GenerateParams, prompt: Sequence[int], vocabulary: Vo
         budget=None if thinking is True or not isinstance(thinking, int) else thinking,
         optional=optional,
         marker_size=sum(1 if control else len(text.encode()) for text, control in _pieces(markers.start, special)),
+        call_tokens=tuple(ids[mark] for mark in calls if mark in ids),
     )

@@ -99,7 +99,7 @@ def judge(seed: int) -> str:
     if "draft" in options or not {"<think>", "</think>"}.issubset(special):
         options.pop("thinking", None)
     options |= {"seed": seed, "max_tokens": rng.choice((12, 40, 120, 300))}
-    backend = Noise(special, seed, scale=rng.choice((1.0, 4.0)), context_window=4_000)
+    backend = Noise(special, seed, scale=rng.choice((1.0, 4.0)), context_window=100_000)
     if rng.random() < 0.5:  # noise alone never ends
         backend.boost = {ord(char): 6.0 for char in '"]})>'} | dict.fromkeys(backend.vocabulary.eos, 4.0)
         backend.boost |= dict.fromkeys(backend.vocabulary.special.values(), 5.0)

@@ -210,6 +210,11 @@ class WireFormat(ABC):
         return self.call_markers
 
     @property
+    def reasoning_ends(self) -> tuple[str, ...]:
+        """Markers of calls that end open reasoning: the model may leave out the marker that does."""
+        return ()
+
+    @property
     def text_marker(self) -> str:
         """Markup before a text; empty if there is none."""
         return ""

@@ -34,6 +34,7 @@ HERMES = TemplateFormat(
     openers=("<tool_call>",),
     skips=("</tool_call>",),
     thinking=reasoning.THINK,
+    call_ends_reasoning=True,  # Qwen 3
     result="<tool_response>\n$content\n</tool_response>",
     instructions=(
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
@@ -161,6 +162,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         names=_LETTERS,
         end_tokens=("<|tool_response>", "<turn|>"),
         thinking=reasoning.GEMMA,
+        call_ends_reasoning=True,
         result='<|tool_response>response:$name{value:<|"|>$content<|"|>}<tool_response|>',
         signs=("<|tool_call>", "<tool_call|>"),
     ),
@@ -273,6 +275,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         counted_ids=0,
         call_id="functions.$name:$id",
         thinking=reasoning.THINK,
+        call_ends_reasoning=True,
         result="## Return of $id\n$content",
         signs=("<|tool_calls_section_begin|>",),
     ),

@@ -46,6 +46,7 @@ _QWEN3_CODER = XmlCalls(
     parameter_head=rf"<parameter={_KEY}>\n?",
     inline_ends=True,
     thinking=reasoning.THINK,
+    call_ends_reasoning=True,  # Qwen 3.5
     result="<tool_response>\n$content\n</tool_response>",
     signs=("<function=", "<parameter="),
     signs_against=("<seed:",),

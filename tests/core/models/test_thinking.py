@@ -20,6 +20,7 @@ from toolgrammar.core import (
     ModelError,
     ReasoningDelta,
     TextDelta,
+    ToolCall,
     Vocabulary,
 )
 from toolgrammar.core.conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
@@ -27,6 +28,7 @@ from toolgrammar.core.models.reasoning import find_markers, has_begun, marker_te
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
 from toolgrammar.tools import ToolSet
+from toolgrammar.tools.formats import format_names, get_format
 
 from ..backends import Noise
 
@@ -288,3 +290,64 @@ def test_misuse_of_thinking_is_named() -> None:
         model.generate("x", thinking=True, thinking_markers=("", "x"))
     generation = model.generate("x", grammar=Grammar.literal("!"), thinking=9, thinking_markers=("[R]", "[/R]"), seed=1)
     assert generation.raw.startswith("[R]") and generation.raw.endswith("[/R]!")
+
+
+#: Formats whose models may begin a call inside of their reasoning.
+UNCLOSED = [name for name in format_names() if getattr(get_format(name), "reasoning_ends", ())]
+
+
+@pytest.mark.parametrize("name", UNCLOSED)
+def test_the_marker_of_a_call_ends_the_reasoning(name: str) -> None:
+    """A call inside open reasoning is a call, as for `ToolSet.parse`, where its marker is a token; the stream is the
+    same. Where no call may be, and where the marker is written in several tokens, it ends nothing."""
+    wire = get_format(name)
+    assert wire.thinking is not None
+    call = ToolCall("functions.get_weather:0", "get_weather", {"city": "Oslo"})
+    said = f"{wire.thinking.start}Hm. {wire.render('', [call])}"
+    parsed = TOOLS.parse(said, wire)
+    for marks in (wire.reasoning_ends, ()):
+        single: list[bytes | None] = [
+            *(bytes((byte,)) for byte in range(256)),
+            *(mark.encode() for mark in marks),
+            None,
+        ]
+        vocabulary = Vocabulary(single, eos=[len(single) - 1])
+        options: dict[str, Any] = {
+            "tools": TOOLS,
+            "tool_format": name,
+            "thinking": True,
+            "thinking_markers": (wire.thinking.start, wire.thinking.end),
+            "max_tokens": 600,
+        }
+        out = ScriptedModel([said], vocabulary=vocabulary).generate("x", **options)
+        if marks:
+            assert (
+                [call.name for call in out.tool_calls] == [call.name for call in parsed.tool_calls] == ["get_weather"]
+            )
+            assert TOOLS.validate(out.tool_calls[0])
+            assert name != "hermes" or out.tool_calls[0].arguments == {
+                "city": "Oslo"
+            }  # a script is lost in some others
+            assert out.message.reasoning == "Hm. "
+            events = list(ScriptedModel([said], vocabulary=vocabulary).stream("x", **options))
+            assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "Hm. "
+            out = ScriptedModel([said], vocabulary=vocabulary).generate("x", **options, tool_choice="none")
+        assert not out.tool_calls and "get_weather" in (out.message.reasoning or "")
+
+
+@pytest.mark.parametrize("name", UNCLOSED)
+def test_a_control_token_of_a_call_ends_the_reasoning(name: str) -> None:
+    """No reasoning has control tokens; the one that begins a call may be chosen all the same, and ends it."""
+    wire = get_format(name)
+    assert wire.thinking is not None
+    special = [*wire.reasoning_ends, *getattr(wire, "special", ())]
+    if not any(token in wire.thinking.start for token in special):
+        special += [wire.thinking.start, wire.thinking.end]
+    backend = Noise(list(dict.fromkeys(special)), scale=0.1)
+    backend.boost = {backend.vocabulary.special[wire.reasoning_ends[0]]: 9.0, ord('"'): 2.0, ord("}"): 2.0}
+    given = (wire.thinking.start, wire.thinking.end)
+    out = Model(backend).generate(
+        "x", tools=TOOLS, tool_format=name, thinking=True, thinking_markers=given, max_tokens=300
+    )
+    assert out.tool_calls and out.usage.reasoning_tokens < 12
+    assert TOOLS.validate(out.tool_calls[0])

@@ -80,6 +80,7 @@ class TemplateFormat(WireFormat):
         ids: regular expression of the ids on the wire.
         counted_ids: ids number the calls of a turn, from this number on; None: they do not.
         call_id: the id of a call made from ``$name`` and ``$id``; empty if ids on the wire are not read.
+        call_ends_reasoning: the model may begin a call inside of its reasoning, without ending that.
         unthought: markup with which a turn without reasoning may begin.
         no_calls: what the model writes for no call, such as an empty list, where no tool fits; empty: such a turn is
             text.
@@ -124,6 +125,7 @@ class TemplateFormat(WireFormat):
     counted_ids: int | None = None
     call_id: str = ""
     thinking: ReasoningMarkers | None = None
+    call_ends_reasoning: bool = False
     unthought: str = ""
     no_calls: str = ""
     result: str = "$content"
@@ -169,6 +171,11 @@ class TemplateFormat(WireFormat):
     def barred_markers(self) -> tuple[str, ...]:
         """Markers of calls that no text contains."""
         return self._certain if self.anchored else self.triggers
+
+    @property
+    def reasoning_ends(self) -> tuple[str, ...]:
+        """Markers of calls that end open reasoning."""
+        return self.call_markers if self.call_ends_reasoning and self.thinking is not None else ()
 
     @property
     def text_marker(self) -> str:
