@@ -5,32 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from ..normal.conjunction import AnyOf, Arrays, Formula, Goal, negated
+from ..normal.conjunction import Arrays, Goal, negated
+from ..normal.parts import fixed_positions, item_goal
 
 #: Maximum number of `Contains` of one array for which an item may count in any combination; each subset is one option.
 MAX_CONTAINS = 7
-
-
-def fixed_positions(arrays: Arrays) -> int:
-    """Return the number of leading positions whose items may have goals of their own; all later items have the same."""
-    sizes = [len(part.prefix) for part in arrays.parts]
-    sizes += [len(part.prefix) for rest in arrays.unevaluated for part in rest.parts]
-    sizes += [part.first if part.end is None else part.end for part in arrays.contains]
-    return max(sizes, default=0)
-
-
-def item_goal(arrays: Arrays, index: int) -> Goal:
-    """Return the goal of the item at a position, ``contains`` aside."""
-    goal: list[Formula] = []
-    for part in arrays.parts:
-        if index < len(part.prefix):
-            goal.append(part.prefix[index])
-        elif part.items is not None:
-            goal.append(part.items)
-    for rest in arrays.unevaluated:
-        if all(index >= len(part.prefix) for part in rest.parts):
-            goal.append(AnyOf((rest.formula, *rest.found)) if rest.found else rest.formula)
-    return tuple(goal)
 
 
 def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None = None) -> tuple[Goal, ...]:

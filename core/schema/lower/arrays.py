@@ -14,12 +14,11 @@ from ...dependent.written import Written
 from ...errors import LimitError, Place
 from ...language.value_key import value_key, value_of_key
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
+from ..normal.parts import fixed_positions, item_goal
 from ..read.located import Located
 from .array_items import (
     MAX_CONTAINS,
     ample_count,
-    fixed_positions,
-    item_goal,
     item_goals,
     leaves_ways_out,
     ways_to_count,

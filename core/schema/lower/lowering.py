@@ -35,6 +35,7 @@ from ..normal.conjunction import (
 )
 from ..normal.inhabited import Inhabited
 from ..normal.normalise import Normaliser
+from ..normal.parts import item_goal
 from ..normal.strings import irregular, string_term
 from ..read.keywords import APPLICATORS, KEYWORDS
 from ..read.located import Located, SignedSchema
@@ -52,7 +53,6 @@ from ..scalars.numbers import (
 from ..scalars.value_syntax import Arguments, NestedTags
 from ..scalars.whitespace import spaces
 from .arguments_object import ArgumentsObject
-from .array_items import item_goal
 from .arrays import ArrayLowering
 from .context import Supply, placed
 from .merged_objects import MergedObjects

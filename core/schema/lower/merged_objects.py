@@ -23,6 +23,7 @@ from ..normal.conjunction import (
     is_deniable,
     negated,
 )
+from ..normal.parts import covers, member_goal
 from .context import GoalNodes
 
 #: Maximum number of regions that the patterns of one object make.
@@ -250,7 +251,7 @@ class MergedObjects:
             if patterns:
                 matched = frozenset(pattern for pattern, term in patterns if self._matches(term, name))
             if matched or objects.unevaluated:
-                goal, declared = self._goal(objects, matched, name)
+                goal, declared = member_goal(objects, matched, name)
             else:
                 goal = goals[name]
                 declared = name in declared_names
@@ -328,22 +329,6 @@ class MergedObjects:
                 patterns[exists.pattern] = None
         return patterns
 
-    def _goal(self, objects: Objects, matched: frozenset[str], name: str | None) -> tuple[list[Formula], bool]:
-        """Return the goal of a member's value, and True if it is declared (``name`` None: an undeclared member)."""
-        goal: list[Formula] = []
-        declared = False
-        for part in objects.parts:
-            named = [part.properties[name]] if name is not None and name in part.properties else []
-            named += [formula for pattern, formula in part.patterns.items() if pattern in matched]
-            declared = declared or bool(named)
-            if not named and part.additional is not None:
-                named = [part.additional]
-            goal += named
-        for rule in objects.unevaluated:
-            if not _covers(rule.parts, matched, name):
-                goal.append(rule.formula)
-        return goal, declared
-
     @staticmethod
     def _plain_goals(parts: Iterable[ObjectPart], names: Iterable[str]) -> tuple[dict[str, list[Formula]], set[str]]:
         """Return the goal of each member whose name no pattern matches, and the names that are declared.
@@ -384,7 +369,7 @@ class MergedObjects:
             if exists.failing is not None
         ]
         if not splitters and not demands and is_cofinite(terms, language):  # one region, of almost all names
-            goal, declared = self._goal(objects, frozenset(), None)
+            goal, declared = member_goal(objects, frozenset(), None)
             if not ((closed and not declared) or self.lowering.is_false(tuple(goal))):
                 yield Region(language, tuple(goal), (), True)
             return
@@ -409,7 +394,7 @@ class MergedObjects:
                 )
         for language, matched in split:
             those = frozenset(key for key in matched if isinstance(key, str))
-            goal, declared = self._goal(objects, those, None)
+            goal, declared = member_goal(objects, those, None)
             if (closed and not declared) or self.lowering.is_false(tuple(goal)):
                 continue
             yield Region(language, tuple(goal), _met_by(demands, those, matched), is_roomy(terms, language))
@@ -421,7 +406,7 @@ class MergedObjects:
         terms = self.nodes.terms
         for part in split:
             matched, language, roomy = part
-            goal, declared = self._goal(objects, matched, None)
+            goal, declared = member_goal(objects, matched, None)
             if (closed and not declared) or self.lowering.is_false(tuple(goal)):
                 continue
             if roomy is None:
@@ -497,7 +482,7 @@ def _asked(
         for exists in some.options
         if (exists.name is not None and exists.name == name)
         or exists.pattern in matched
-        or (exists.beside is not None and not _covers(exists.beside, matched, name))
+        or (exists.beside is not None and not covers(exists.beside, matched, name))
         or (exists.failing is not None and fails(exists.failing))
     ]
     return None if not formulas else formulas[0] if len(formulas) == 1 else AnyOf(tuple(formulas))
@@ -522,8 +507,3 @@ def _excepted(objects: Objects) -> list[ObjectPart]:
     """Return the parts to whose members an unevaluated rule or a demand does not apply."""
     parts = [part for rule in objects.unevaluated for part in rule.parts]
     return parts + [part for exists in _every(objects) for part in exists.beside or ()]
-
-
-def _covers(parts: Iterable[ObjectPart], matched: frozenset[str], name: str | None) -> bool:
-    """Return True if some part applies to a name (None: an undeclared one) that matches these patterns."""
-    return any(name in part.properties or matched.intersection(part.patterns) for part in parts)

@@ -16,9 +16,10 @@ from ...language.nodes import Nodes
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
+from ..normal.parts import fixed_positions, item_goal
 from ..scalars.value_syntax import NestedTags, cannot_write_name, cannot_write_others, mark_node, without
 from .arguments_object import READINGS
-from .array_items import fixed_positions, item_goal, ways_to_count
+from .array_items import ways_to_count
 from .context import GoalNodes
 from .merged_objects import MergedObjects
 from .objects import ObjectLowering

@@ -16,8 +16,9 @@ from math import ceil, floor
 from ...language.queries import is_cofinite, listing
 from ...language.value_key import value_key
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, is_among
+from ..normal.parts import fixed_positions, item_goal
 from ..scalars.numbers import least_common, listed_multiples
-from .array_items import ample_count, fixed_positions, item_goal, ways_to_count
+from .array_items import ample_count, ways_to_count
 from .context import GoalNodes, Supply
 from .merged_objects import Meets, MergedObjects
 
