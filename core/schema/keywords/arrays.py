@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from ..normal.conjunction import ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, is_among, negated
+from ..normal.conjunction import TRUE, ArrayPart, Arrays, Contains, Formula, OnlyKeywordFails, fact, is_among, negated
 from ..read.located import Located, SignedSchema
 from .row import Assertions, Document, Draft, Facts, Holds, Keyword, Lengths, Role, Schemas, Shape, Steps, Witness
 from .shapes import up_to
@@ -58,7 +58,8 @@ def _not_items(schemas: Schemas, located: Located) -> Iterator[Formula]:
 
 def _not_prefix(schemas: Schemas, located: Located) -> Iterator[Formula]:
     for index, formula in enumerate(schemas.array_part(located).prefix):
-        yield _found(Contains(negated(formula), index, index + 1))
+        part = ArrayPart((*(TRUE,) * index, negated(formula)))
+        yield fact("array", arrays=Arrays(parts=(part,), least=index + 1))
 
 
 def _found(contains: Contains) -> Formula:

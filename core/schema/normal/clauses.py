@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Union
 
 from ..read.located import SignedSchema
-from .conjunction import TRUE, AnyExists, Conjunction, Exists, Formula, ObjectPart, Objects
+from .conjunction import TRUE, AllOf, AnyExists, Conjunction, Exists, Formula, ObjectPart, Objects, is_false, negated
 from .prune import Contradictions
 
 #: Maximum number of clauses that one condition may become.
@@ -75,18 +75,32 @@ def _either(one: AnyExists, other: AnyExists) -> AnyExists:
 
 
 def _is_met(demand: AnyExists) -> bool:
-    """Return True if a demand is a tautology: the object has a member, or lacks it."""
+    """Return True if a demand is a tautology: the object lacks a member, or has it with any value, or with one that
+    satisfies a formula or does not."""
+    beside: dict[str, set[Formula]] = {}
     for exists in demand.options:
-        if exists.name in demand.absent and exists.formula == TRUE:
-            return True
-    return False
+        if exists.name is not None and exists.name in demand.absent:
+            if exists.formula == TRUE:
+                return True
+            beside.setdefault(exists.name, set()).add(exists.formula)
+    return any(
+        isinstance(each, SignedSchema) and negated(each) in formulas
+        for formulas in beside.values()
+        for each in formulas
+    )
 
 
-def simplified(known: Conjunction, contradictions: Contradictions) -> Conjunction | None:
+def simplified(known: Conjunction, contradictions: Contradictions, open_objects: bool) -> Conjunction | None:
     """Drop the satisfied demands of an alternative, and the impossible options of the others (unit propagation); return
-    None if it is found to be unsatisfiable."""
+    None if it is found to be unsatisfiable.
+
+    Args:
+        known: the alternative.
+        contradictions: decides options.
+        open_objects: see `clauses`.
+    """
     while known.objects.any_exists and "object" in known.types:
-        objects = _simpler(known.objects, contradictions)
+        objects = _simpler(known.objects, contradictions, open_objects)
         if objects is None:
             types = known.types - _OBJECT
             return replace(known, types=types, objects=Objects()) if types else None
@@ -96,14 +110,15 @@ def simplified(known: Conjunction, contradictions: Contradictions) -> Conjunctio
     return known
 
 
-def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None:
-    """Return objects after one round of unit propagation: demands of one option become plain conditions; None: these
-    are found to be contradictory."""
+def _simpler(objects: Objects, contradictions: Contradictions, open_objects: bool) -> Objects | None:
+    """Return objects after one round of unit propagation: demands of one option, or on one member, become plain
+    conditions; None: these are found to be contradictory."""
     facts = _Facts(objects, contradictions)
     demands: dict[AnyExists, _Options] = {}  # by demand: the keys of its options
     exists = list(objects.exists)
     required = list(objects.required)
     absent = objects.absent
+    members: dict[str, Formula] = {}
     for demand in objects.any_exists:
         options = facts.left(demand)
         if options is None:
@@ -121,6 +136,10 @@ def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None
             continue
         present = tuple([option for option in options.values() if option is not None])
         gone = frozenset([name for name, _, is_absent in options if name is not None and is_absent])
+        if open_objects and len(options) == 2 and len(gone) == len(present) == 1 and present[0].name in gone:
+            name = present[0].name or ""
+            members[name] = AllOf((members[name], present[0].formula)) if name in members else present[0].formula
+            continue
         demands[AnyExists(present, gone)] = frozenset(options)
     kept: dict[AnyExists, _Options] = {}
     for demand, keys in demands.items():
@@ -132,6 +151,7 @@ def _simpler(objects: Objects, contradictions: Contradictions) -> Objects | None
         return objects
     both = replace(
         objects,
+        parts=(*objects.parts, ObjectPart(members)) if members else objects.parts,
         exists=tuple(dict.fromkeys(exists)),
         required=tuple(dict.fromkeys(required)),
         absent=absent,
@@ -167,7 +187,7 @@ class _Facts:
         self._names: frozenset[str] | None = None
         self._patterned: list[ObjectPart] = []
         for part in objects.parts:
-            if part.additional is None or not _is_false(part.additional):
+            if part.additional is None or not is_false(part.additional):
                 continue
             if part.patterns:
                 self._patterned.append(part)
@@ -256,7 +276,3 @@ def _is_true(formula: Formula) -> bool:
             return schema is True or schema == {}
         return schema is False
     return formula == TRUE
-
-
-def _is_false(formula: Formula) -> bool:
-    return isinstance(formula, SignedSchema) and formula.located.schema is (not formula.positive)

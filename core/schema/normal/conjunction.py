@@ -199,12 +199,16 @@ class Findings:
     Attributes:
         members: by name, the facts about a member's value (`prune.MemberFacts`).
         is_void: True if a required member has no value; None: not computed yet.
-        excluded: by name and depth, True if no value satisfies the constraints on a member.
+        goals: by name, the goal of a required member; None: the object cannot have it.
+        names: a term of the names that members may have; None: not computed yet.
+        listed: the listed values of members; None: not computed yet.
     """
 
     members: dict[str, Any] = field(default_factory=dict)
     is_void: bool | None = None
-    excluded: dict[tuple[str, int], bool] = field(default_factory=dict)
+    goals: dict[str, Goal | None] = field(default_factory=dict)
+    names: int | None = None
+    listed: dict[str, frozenset[tuple[str, Any]]] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -270,14 +274,14 @@ class Objects(_Hashed):
         return self._named
 
     @property
-    def only_named(self) -> frozenset[str] | None:
-        """Names that the parts mention; None if a part also constrains members by pattern, or additional members."""
-        names: set[str] = set()
-        for part in self.parts:
-            if part.patterns or part.additional is not None:
-                return None
-            names.update(part.properties)
-        return frozenset(names)
+    def all_required(self) -> tuple[str, ...]:
+        """Names of members that must be there, in order."""
+        return (*self.required, *(each.name for each in self.exists if each.name is not None))
+
+    @property
+    def names_are_bounded(self) -> bool:
+        """True if a keyword may limit the names of all members."""
+        return bool(self.names or self.unevaluated) or any(part.additional is not None for part in self.parts)
 
     @property
     def findings(self) -> Findings:
@@ -309,6 +313,11 @@ class Arrays(_Hashed):
 
     def _key(self) -> tuple[object, ...]:
         return self.parts, self.unevaluated, self.contains, self.least, self.most, self.unique
+
+    @property
+    def fewest(self) -> int:
+        """Minimum number of items, by ``least`` and by ``contains``."""
+        return max([self.least, *(each.first + each.least for each in self.contains if each.least)])
 
 
 #: No constraint on the values of one type.
@@ -457,7 +466,9 @@ def _empty(both: Conjunction) -> list[str]:
     if strings is not _ANY_STRING and _crossed(strings.least, strings.most) and "string" in types:
         found.append("string")
     if arrays is not _ANY_ARRAY and "array" in types:
-        if _crossed(arrays.least, arrays.most) or (arrays.unique and _repeats_a_constant(arrays)):
+        if _crossed(arrays.fewest if arrays.contains else arrays.least, arrays.most) or (
+            arrays.unique and _repeats_a_constant(arrays)
+        ):
             found.append("array")
     return found
 
@@ -603,6 +614,13 @@ def is_among(value: Any, listed: Sequence[Any]) -> bool:
     if kind in ("array", "object"):
         return any(same_value(value, other) for other in listed)
     return any(value == other and type_of(other) == kind for other in listed)  # `==` first: most differ for Python too
+
+
+def is_false(formula: Formula) -> bool:
+    """Return True if a formula obviously holds for no value."""
+    if isinstance(formula, SignedSchema):
+        return formula.located.schema is (not formula.positive)
+    return isinstance(formula, AnyOf) and not formula.parts
 
 
 def flat(goal: Iterable[Formula]) -> Goal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ...language.terms import Terms
-from .conjunction import Conjunction, Goal
+from .conjunction import Conjunction, Formula, Goal
 from .prune import Contradictions
 
 
@@ -15,12 +15,14 @@ class NormalForms(Protocol):
     Attributes:
         pairs: number of pairs of alternatives that were compared.
         contradictions: finds contradictions between facts.
-        excluded: by two goals for one member and the depth of the search, True if the goals exclude each other.
+        excluded: by two goals for one part and the depth of the search, True if the goals exclude each other.
+        strings: by formula, a term of strings among which are all that satisfy it.
     """
 
     pairs: int
     contradictions: Contradictions
     excluded: dict[tuple[Goal, Goal, int], bool]
+    strings: dict[Formula, int]
 
     @property
     def terms(self) -> Terms:
@@ -31,3 +33,6 @@ class NormalForms(Protocol):
 
     def branches(self, goal: Goal) -> list[Conjunction]:
         """Return the alternatives of a goal."""
+
+    def of_part(self, goal: Goal) -> list[Conjunction]:
+        """Return alternatives of the goal of a part among which are all of its own; computed once."""

@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Union
 
 from ...basics.pauses import pause
+from ...errors import LimitError
 from ...regex.compile import regex_term
-from ..read.located import SignedSchema
-from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, type_of
+from .conjunction import Conjunction, Formula, Goal, Objects, Strings, in_both, is_among, is_false, type_of
 from .context import NormalForms
+from .parts import fixed_positions, item_goal, member_goal
+from .prune import MAX_POSITIONS
 from .strings import irregular, string_term
+
+#: Which values of a type may satisfy both of two unions: arrays of at most so many items, objects without a member of
+#: this name, or (`NONE`, `ANY`) no values, or any.
+Bound = Union[int, str]
+
+#: By type, the values that may satisfy both of two unions.
+Overlap = dict[str, Bound]
+
+NONE, ANY = -1, 2**62
 
 #: Maximum number of pairs of alternatives that are compared for one grammar; after that, only types are compared.
 MAX_PAIRS = 200_000
 
-#: Maximum nesting of required properties inspected when proving two alternatives disjoint.
+#: Maximum nesting of required members and items that are compared.
 _DEPTH = 3
 
+_NOTHING: Mapping[str, Bound] = {}
 
-def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> frozenset[str]:
-    """Return an upper bound of the types of the values that satisfy both unions of alternatives.
 
-    Compares types, listed values, bounds, lengths, names that one side requires and the other forbids, and the values
-    of required properties. After `MAX_PAIRS` comparisons, all types that both sides allow are returned.
+def common(normaliser: NormalForms, lefts: Sequence[Conjunction], rights: Sequence[Conjunction]) -> Overlap:
+    """Return an upper bound of the values that satisfy both unions of alternatives.
+
+    Compares types, listed values, bounds, lengths, counts, names that one side requires and the other forbids, the
+    values of required members, and items by position. After `MAX_PAIRS` comparisons, all values of the types that both
+    sides allow are returned.
     """
     possible = frozenset().union(*(left.types for left in lefts)) & frozenset().union(
         *(right.types for right in rights)
     )
-    types: set[str] = set()
+    found: Overlap = {}
     for left in lefts:
         for right in rights:
-            if len(types) == len(possible) or normaliser.pairs > MAX_PAIRS:
-                return possible
-            types |= _common(normaliser, left, right, _DEPTH, types)
-    return frozenset(types)
+            if normaliser.pairs > MAX_PAIRS or (len(found) == len(possible) and set(found.values()) == {ANY}):
+                return dict.fromkeys(possible, ANY)
+            for kind, bound in _common(normaliser, left, right, _DEPTH, found).items():
+                found[kind] = _wider(bound, found.get(kind, NONE))
+    return found
+
+
+def _wider(one: Bound, two: Bound) -> Bound:
+    """Return a bound of the values that are within one of two bounds."""
+    if one == two or two == NONE:
+        return one
+    return max(one, two) if isinstance(one, int) and isinstance(two, int) else ANY
 
 
 def suspects(labels: Sequence[Mapping[str, frozenset[Any]]]) -> Iterator[tuple[int, int]]:
@@ -69,9 +91,10 @@ def suspects(labels: Sequence[Mapping[str, frozenset[Any]]]) -> Iterator[tuple[i
 
 
 def _common(
-    normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Collection[str] = ()
-) -> set[str]:
-    """Return an upper bound of the types of the values that satisfy both alternatives, without the known types."""
+    normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int, known: Mapping[str, Bound] = _NOTHING
+) -> Overlap:
+    """Return an upper bound of the values that satisfy both alternatives; values that are known to do so are left
+    out."""
     normaliser.pairs += 1
     if not normaliser.pairs & 255:
         pause()
@@ -81,132 +104,170 @@ def _common(
         if left.values is not None and right.values is not None:
             values = in_both(left.values, right.values)
         return {
-            kind
+            kind: ANY
             for kind, value in ((type_of(value), value) for value in values)
             if kind in types and _may_be(normaliser, left, value) and _may_be(normaliser, right, value)
         }
-    return {kind for kind in types if kind not in known and not _KINDS[kind](normaliser, left, right, depth)}
+    found: Overlap = {}
+    for kind in types:
+        if known.get(kind) != ANY:
+            bound = _KINDS[kind](normaliser, left, right, depth)
+            if bound != NONE:
+                found[kind] = bound
+    return found
 
 
 def _may_be(normaliser: NormalForms, branch: Conjunction, value: object) -> bool:
     """Return True if a value may satisfy the constraints of an alternative other than its list of values."""
+    if is_among(value, branch.not_values):
+        return False
     if isinstance(value, str):
         return normaliser.terms.matches(string_term(normaliser.terms, branch.strings, outer=True), value)
     return type_of(value) != "number" or branch.numbers.contains(value)  # type: ignore[arg-type]
 
 
-def _same(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
-    return False
+def _same(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> int:
+    return ANY
 
 
-def _numbers(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _numbers(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> int:
     one, two = left.numbers, right.numbers
-    return one.is_below(two) or two.is_below(one) or one.meet(two).is_empty
+    return NONE if one.is_below(two) or two.is_below(one) or one.meet(two).is_empty else ANY
 
 
-def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _strings(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> int:
     one, two = left.strings, right.strings
     if one == Strings() or two == Strings():
-        return False
+        return ANY
     terms = normaliser.terms
     if irregular(terms, one) or irregular(terms, two):
-        return False
-    return terms.is_empty(terms.and_([string_term(terms, one, outer=True), string_term(terms, two, outer=True)]))
+        return ANY
+    both = terms.and_([string_term(terms, one, outer=True), string_term(terms, two, outer=True)])
+    return NONE if terms.is_empty(both) else ANY
 
 
-def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
+def _arrays(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> int:
+    """Return the maximum number of items of the arrays that satisfy both: less than the first position of which no item
+    satisfies both."""
     one, two = left.arrays, right.arrays
-    return (one.most is not None and one.most < two.least) or (two.most is not None and two.most < one.least)
+    least = max(one.fewest, two.fewest)
+    most = min(ANY if one.most is None else one.most, ANY if two.most is None else two.most)
+    if least > most:
+        return NONE
+    size = min(most, MAX_POSITIONS, 1 + max(fixed_positions(one), fixed_positions(two)))
+    for index in range(size if depth else 0):
+        if _exclude(normaliser, item_goal(one, index), item_goal(two, index), depth - 1):
+            return NONE if index < least else index
+    return ANY
 
 
-def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> bool:
-    """Return True if no object satisfies both: by required and absent members, by the values of shared members (to a
-    ``depth``), or because no name is left for a member that must be there."""
+def _objects(normaliser: NormalForms, left: Conjunction, right: Conjunction, depth: int) -> Bound:
+    """Return `NONE` if no object satisfies both: by required and forbidden members, by their number, by the values of
+    required members (to a ``depth``), or because no name is left for a member that must be there. Else return the name
+    of an optional member for which both list different values, if there is one."""
     one, two = left.objects, right.objects
     if normaliser.contradictions.between(one, two):
-        return True
-    required = dict.fromkeys(one.required + two.required)
-    if not (one.absent.isdisjoint(required) and two.absent.isdisjoint(required)):
-        return True
+        return NONE
+    least = max(one.least, two.least, len(one.needed | two.needed))
+    if least > min(ANY if one.most is None else one.most, ANY if two.most is None else two.most):
+        return NONE
     if depth == 0:
-        return False
-    if _bars(one, two.required) or _bars(two, one.required):
-        return True
-    ours, theirs = one.only_named, two.only_named
-    shared: list[str] = []
-    for name in required:  # members that one side names are decided once for all pairs
-        here, there = ours is None or name in ours, theirs is None or name in theirs
-        if here and there:
-            shared.append(name)
-        elif (here or there) and _is_void(normaliser, one if here else two, name, depth - 1):
-            return True
-    for name in shared:
-        if _exclude(normaliser, _member(normaliser, one, name), _member(normaliser, two, name), depth - 1):
-            return True
-    if max(one.least, two.least) == 0:
-        return False
-    terms = normaliser.terms
-    return terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)]))
-
-
-def _bars(objects: Objects, names: Collection[str]) -> bool:
-    """Return True if closed objects do not declare some of these names."""
-    for part in objects.parts:
-        others = part.additional
-        is_closed = isinstance(others, SignedSchema) and others.positive and others.located.schema is False
-        if is_closed and not part.patterns and not part.properties.keys() >= set(names):
-            return True
-    return False
+        return ANY
+    shared: list[tuple[Goal, Goal]] = []
+    for name in dict.fromkeys([*one.all_required, *two.all_required]):
+        ours, theirs = _member(normaliser, one, name), _member(normaliser, two, name)
+        if ours is None or theirs is None:
+            return NONE
+        if ours and theirs:
+            shared.append((ours, theirs))
+        elif (ours or theirs) and _exclude(normaliser, ours or theirs, (), depth - 1):
+            return NONE
+    for ours, theirs in shared:
+        if _exclude(normaliser, ours, theirs, depth - 1):
+            return NONE
+    if least and (one.names_are_bounded or two.names_are_bounded):
+        terms = normaliser.terms
+        if terms.is_empty(terms.and_([_names(normaliser, one), _names(normaliser, two)])):
+            return NONE
+    return normaliser.contradictions.label(one, two) or ANY
 
 
 def _exclude(normaliser: NormalForms, lefts: Goal, rights: Goal, depth: int) -> bool:
-    """Return True if no value satisfies both goals of a member; computed once."""
+    """Return True if no value satisfies both goals of a part; computed once for goals that mean the same."""
     if not lefts and not rights:
         return False
-    key = lefts, rights, depth
+    contradictions = normaliser.contradictions
+    if contradictions.are_apart(lefts, rights):
+        return True
+    key = contradictions.representative(lefts), contradictions.representative(rights), depth
     exclusive = normaliser.excluded.get(key)
     if exclusive is None:
-        ones, others = normaliser.branches(lefts), normaliser.branches(rights)
-        exclusive = not any(
-            normaliser.pairs > MAX_PAIRS or _common(normaliser, one, other, depth) for one in ones for other in others
-        )
+        try:
+            ones, others = normaliser.of_part(lefts), normaliser.of_part(rights)
+            exclusive = normaliser.pairs <= MAX_PAIRS and not any(
+                normaliser.pairs > MAX_PAIRS or _common(normaliser, one, other, depth)
+                for one in ones
+                for other in others
+            )
+        except LimitError:  # of a part that no text may reach
+            exclusive = False
         normaliser.excluded[key] = exclusive
     return exclusive
 
 
-def _is_void(normaliser: NormalForms, objects: Objects, name: str, depth: int) -> bool:
-    """Return True if no value satisfies the goal of one member. Computed once, as it is the same beside every
-    alternative that does not constrain the member."""
-    remembered = objects.findings.excluded
-    is_void = remembered.get((name, depth))
-    if is_void is None:
-        is_void = remembered[name, depth] = _exclude(normaliser, _member(normaliser, objects, name), (), depth)
-    return is_void
-
-
-def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal:
-    """Return the formulas that a member's value must satisfy."""
-    goal: list[Formula] = []
-    for part in objects.parts:
-        named = [part.properties[name]] if name in part.properties else []
-        named += [formula for pattern, formula in part.patterns.items() if normaliser.matches(pattern, name)]
-        if not named and part.additional is not None:
-            named = [part.additional]
-        goal += named
-    return tuple(goal)
+def _member(normaliser: NormalForms, objects: Objects, name: str) -> Goal | None:
+    """Return the formulas that the value of a required member must satisfy; None if the object cannot have it. Computed
+    once."""
+    known = objects.findings.goals
+    if name not in known:
+        matched = [pattern for part in objects.parts for pattern in part.patterns if normaliser.matches(pattern, name)]
+        for rule in objects.unevaluated:
+            matched += [
+                pattern for part in rule.parts for pattern in part.patterns if normaliser.matches(pattern, name)
+            ]
+        goal, _ = member_goal(objects, matched, name)
+        goal += [exists.formula for exists in objects.exists if exists.name == name]
+        is_barred = (
+            name in objects.absent
+            or any(map(is_false, goal))
+            or not all(normaliser.terms.matches(_strings_of(normaliser, each), name) for each in objects.names)
+        )
+        known[name] = None if is_barred else tuple(goal)
+    return known[name]
 
 
 def _names(normaliser: NormalForms, objects: Objects) -> int:
-    """Return a term, in the normaliser's store, of names that includes every name that a member may have."""
-    terms = normaliser.terms
-    languages = [terms.ALL]
-    for part in objects.parts:
-        additional = part.additional
-        if isinstance(additional, SignedSchema) and additional.located.schema is False:
-            words = [terms.words(part.properties)] if part.properties else []
-            patterns = [regex_term(terms, pattern, whole=False) for pattern in part.patterns]
-            languages.append(terms.alt([*words, *patterns]))
-    return terms.and_(languages)
+    """Return a term, in the normaliser's store, of names that includes every name that a member may have; computed
+    once."""
+    found = objects.findings.names
+    if found is None:
+        terms = normaliser.terms
+        languages = [_strings_of(normaliser, each) for each in objects.names]
+        closed = [(part,) for part in objects.parts if part.additional is not None and is_false(part.additional)]
+        for parts in (*closed, *(rule.parts for rule in objects.unevaluated if is_false(rule.formula))):
+            words = [name for part in parts for name in part.properties]
+            patterns = [regex_term(terms, pattern, whole=False) for part in parts for pattern in part.patterns]
+            languages.append(terms.alt([*([terms.words(words)] if words else []), *patterns]))
+        found = objects.findings.names = terms.and_(languages) if languages else terms.ALL
+    return found
+
+
+def _strings_of(normaliser: NormalForms, formula: Formula) -> int:
+    """Return a term, in the normaliser's store, of strings among which are all that satisfy a formula; computed
+    once."""
+    found = normaliser.strings.get(formula)
+    if found is None:
+        terms = normaliser.terms
+        options: list[int] = []
+        for branch in normaliser.branches((formula,)):
+            if branch.values is not None:
+                words = [value for value in branch.values if isinstance(value, str)]
+                options += [terms.words(words)] if words else []
+            elif "string" in branch.types:
+                is_regular = irregular(terms, branch.strings) is None
+                options.append(string_term(terms, branch.strings, outer=True) if is_regular else terms.ALL)
+        found = normaliser.strings[formula] = terms.alt(options)
+    return found
 
 
 _KINDS = {"null": _same, "boolean": _same, "number": _numbers, "string": _strings, "array": _arrays, "object": _objects}

@@ -7,7 +7,8 @@ members and items stay formulas, and are normalised when a text reaches them, so
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import Union
 from weakref import proxy
@@ -27,15 +28,18 @@ from .conjunction import (
     TRUE,
     AllOf,
     AnyOf,
+    Arrays,
     Conjunction,
     Formula,
     Goal,
     IfThenElse,
     Objects,
     OnlyKeywordFails,
+    fact,
     negated,
+    type_of,
 )
-from .disjoint import common, suspects
+from .disjoint import ANY, Bound, Overlap, common, suspects
 from .negation import negation
 from .passed import Passed
 from .prune import Contradictions
@@ -55,7 +59,8 @@ MAX_STEPS = 40_000
 #: Maximum number of steps of all expansions for one grammar: alternatives may multiply from level to level.
 MAX_TOTAL = 80_000
 
-#: Minimum number of dependencies that become demands instead of alternatives.
+#: Minimum number of dependencies that become demands instead of alternatives, and of options that an optional member
+#: tells apart.
 _FEW = 4
 
 #: Maximum number of references in a row that are followed to find the negation of a schema.
@@ -102,8 +107,8 @@ class Normaliser(Assertions):
         pairs: number of pairs of their alternatives that were compared for that.
         contradictions: finder of contradictions between facts.
         expanded: the alternatives of goals, a memo for the check and the lowering.
-        excluded: by two goals for one member and the depth of the search (see `common`): True if no value satisfies
-            both.
+        excluded: by two goals for one part and the depth of the search (see `common`): True if no value satisfies both.
+        strings: by formula, a term of strings among which are all that satisfy it.
     """
 
     def __init__(
@@ -122,11 +127,14 @@ class Normaliser(Assertions):
         self.pairs = 0
         self.expanded: dict[Goal, list[Conjunction]] = {}
         self.excluded: dict[tuple[Goal, Goal, int], bool] = {}
+        self.strings: dict[Formula, int] = {}
         # In the keys of these memos, True says that ``oneOf`` was taken for a union.
-        self._overlaps: dict[Located, list[dict[int, frozenset[str]]]] = {}
+        self._overlaps: dict[Located, list[dict[int, Overlap]]] = {}
         self._negations: dict[tuple[Located, bool], Formula] = {}
         self._applicators: dict[tuple[Located, bool], list[Formula]] = {}
         self._alternatives: dict[tuple[Formula, bool], list[Conjunction] | None] = {}  # None: being computed
+        self._demands: dict[tuple[Formula, frozenset[str]], Formula] = {}
+        self._of_parts: dict[Goal, list[Conjunction]] = {}
         self._gathered_ones: dict[int, tuple[list[Conjunction], Formula]] = {}  # by the identity of the alternatives
         # A weak reference: without a cycle, a dropped grammar is freed at once, not by the garbage collector.
         self.contradictions = Contradictions(proxy(self))
@@ -144,6 +152,22 @@ class Normaliser(Assertions):
             only = self._alone(goal[0])
             if only is not None:
                 return only
+        before = self.steps
+        found = self._expanded(goal, is_tracked=False)
+        if found is None:
+            self.steps = before + (self.steps - before) // 2  # the way that is given up is the shorter one
+            found = self._expanded(goal, is_tracked=True)
+            assert found is not None
+        return found
+
+    def _expanded(self, goal: Goal, *, is_tracked: bool) -> list[Conjunction] | None:
+        """Return the alternatives of a goal; None if there are more than `MAX_PRODUCT` of them.
+
+        Args:
+            goal: the goal.
+            is_tracked: conditions on members become demands, where they can, instead of alternatives; then the result
+                is never None.
+        """
         done: list[Conjunction] = []
         steps: _Steps = None
         for formula in reversed(goal):
@@ -168,6 +192,8 @@ class Normaliser(Assertions):
                 may_skip = (self._open_objects or "object" not in conjunction.types) and (
                     not scopes or _is_of_facts(formula)
                 )
+                if is_tracked and not scopes and isinstance(formula, (AnyOf, IfThenElse)):
+                    formula = self._tracked(formula, conjunction.types)
                 if isinstance(formula, SignedSchema) or isinstance(formula, OnlyKeywordFails):
                     entered = self._entered(conjunction, steps, seen, formula, above, scopes)
                     if entered is None:
@@ -223,13 +249,48 @@ class Normaliser(Assertions):
                     self.steps += work
                 finished = settled(conjunction, seen, self) if seen.opened else conjunction
                 if finished is not None and finished.objects.any_exists:
-                    finished = simplified(finished, contradictions)
+                    finished = simplified(finished, contradictions, self._open_objects)
                 if finished is not None:
                     done.append(finished)
                     compounds += finished.values is None and not _COMPOUND.isdisjoint(finished.types)
+                if not is_tracked and len(done) > MAX_PRODUCT:
+                    return None
                 if len(done) > MAX_BRANCHES or compounds > MAX_COMPOUNDS:
                     raise self._too_many(goal)
         return done
+
+    def _tracked(self, formula: AnyOf | IfThenElse, types: frozenset[str]) -> Formula:
+        """Return a formula that is the same for values of some types: a fact, if it is a condition on the members of
+        objects that becomes demands, or a condition on types; else the formula itself. Computed once."""
+        key = formula, types
+        found = self._demands.get(key)
+        if found is None:
+            alternatives = self._expanded((_of_types(types), formula), is_tracked=False)
+            found = self._demands[key] = self._as_fact(alternatives) or formula
+        return found
+
+    def _as_fact(self, alternatives: list[Conjunction] | None) -> Conjunction | None:
+        """Return the union of some alternatives as one fact; None: it is not one."""
+        if alternatives is None:
+            return None
+        if len(alternatives) == 1:
+            return alternatives[0]
+        allowed: set[str] = set()
+        constrained: set[str] = set()
+        for each in alternatives:
+            if each.values is not None:
+                return None
+            for kind in each.types:
+                (allowed if _is_free(each, kind) else constrained).add(kind)
+        if not constrained.difference(allowed) <= _OBJECT:
+            return None
+        types = frozenset(allowed)
+        if constrained.isdisjoint(_OBJECT) or not allowed.isdisjoint(_OBJECT):
+            return Conjunction(types)
+        demands = clauses(tuple(alternatives), self._open_objects)
+        if demands is None:
+            return None
+        return Conjunction(types | _OBJECT, objects=Objects(any_exists=tuple(demands)))
 
     def _holds_one(self, known: Conjunction, formula: AnyOf) -> bool:
         """Return True if `Contradictions.holds` shows that every value of an alternative satisfies one of the
@@ -443,13 +504,21 @@ class Normaliser(Assertions):
                     found[index] = Conjunction(objects=Objects(any_exists=tuple(demands)))
         return found
 
+    def of_part(self, goal: Goal) -> list[Conjunction]:
+        """Return alternatives of the goal of a part among which are all of its own: every ``oneOf`` is a union for the
+        proofs. Computed once."""
+        found = self._of_parts.get(goal)
+        if found is None:
+            found = self._of_parts[goal] = self.branches(goal)
+        return found
+
     def overlaps(self, located: Located, options: Sequence[SignedSchema]) -> list[frozenset[int]]:
         """Return, for each option of a schema's ``oneOf``, the others that are not provably disjoint from it."""
         return [frozenset(others) for others in self._overlapping(located, options)]
 
-    def _overlapping(self, located: Located, options: Sequence[SignedSchema]) -> list[dict[int, frozenset[str]]]:
+    def _overlapping(self, located: Located, options: Sequence[SignedSchema]) -> list[dict[int, Overlap]]:
         """Return, for each option of a schema's ``oneOf``, the other options that some of its values may satisfy, each
-        with the types of these values, among the types that the schema itself allows."""
+        with a bound of these values, among the types that the schema itself allows."""
         found = self._overlaps.get(located)
         if found is None:
             found = [{} for _ in options]
@@ -463,9 +532,9 @@ class Normaliser(Assertions):
                 branches = [self.branches((kinds, option)) for option in options]
                 for one, two in suspects([self.contradictions.labels(each) for each in branches]):
                     self.compared += 1
-                    types = common(self, branches[one], branches[two])
-                    if types:
-                        found[one][two] = found[two][one] = types
+                    both = common(self, branches[one], branches[two])
+                    if both:
+                        found[one][two] = found[two][one] = both
             finally:
                 self.one_of_as_union -= 1
             self._overlaps[located] = found
@@ -480,9 +549,8 @@ class Normaliser(Assertions):
         denied = self._all_denied(options) if every else None
         parts: list[Formula] = []
         for index, others in enumerate(overlapping):
-            for kinds, those in _types_by_overlap(others):
-                typed = () if len(kinds) == len(TYPES) else (_of_types(kinds),)
-                both: tuple[Formula, ...] = (*typed, options[index])
+            for region, those in _regions(others):
+                both: tuple[Formula, ...] = (options[index],) if region is EVERY else (region, options[index])
                 if denied is not None and len(those) == len(options) - 1:
                     rest = denied[index]
                     if rest is not None:
@@ -555,6 +623,10 @@ class Normaliser(Assertions):
         Each is the meet of a prefix and of a suffix of the negations, so that the number of steps is linear.
         """
         facts = [self._denied(option.located) for option in options]
+        if None in facts and self._open_objects:
+            joined = self._joined([self.document.enter(option.located) for option in options])
+            gathered = [each if isinstance(each, Conjunction) else None for each in joined]
+            facts = [known or other for known, other in zip(facts, gathered, strict=True)]
         before: list[Conjunction | None] = [EVERY]
         after: list[Conjunction | None] = [EVERY]
         for one, other in zip(facts, reversed(facts), strict=True):
@@ -609,18 +681,53 @@ def _is_of_facts(formula: Formula) -> bool:
     return True
 
 
-def _types_by_overlap(overlaps: dict[int, frozenset[str]]) -> Iterator[tuple[Collection[str], tuple[int, ...]]]:
-    """Yield the types in groups, each with the options of a ``oneOf`` that may also hold for values of these types.
+def _regions(overlaps: Mapping[int, Overlap]) -> Iterator[tuple[Conjunction, tuple[int, ...]]]:
+    """Yield facts that divide all values, each with the options of a ``oneOf`` that may hold there, too.
 
     Args:
-        overlaps: of one option: by the index of each other option, the types with values that may satisfy both. Most
-            options exclude each other in all but a few types, so there are few groups.
+        overlaps: of one option: by the index of each other option, the values that may satisfy both. Most options
+            exclude each other in all but a few types, or but for short arrays, so there are few facts.
     """
-    groups: dict[tuple[int, ...], list[str]] = {}
+    groups: dict[tuple[int, ...], dict[str, Conjunction]] = {}
     for kind in TYPES:
-        groups.setdefault(tuple(other for other in sorted(overlaps) if kind in overlaps[other]), []).append(kind)
+        bounds = {other: overlaps[other][kind] for other in sorted(overlaps) if kind in overlaps[other]}
+        inside, outside = _divided(kind, [bound for bound in bounds.values() if bound != ANY])
+        if inside is None:
+            groups.setdefault(tuple(bounds), {})[kind] = EVERY
+            continue
+        yield inside[1], tuple(bounds)
+        left = tuple([other for other, bound in bounds.items() if bound == ANY or not inside[0](bound)])
+        groups.setdefault(left, {})[kind] = outside
     for others, kinds in groups.items():
-        yield kinds, others
+        if any(each is not EVERY for each in kinds.values()):
+            arrays, objects = kinds.get("array", EVERY).arrays, kinds.get("object", EVERY).objects
+            yield fact(kinds, arrays=arrays, objects=objects), others
+        else:
+            yield _of_types(kinds), others
+
+
+def _divided(
+    kind: str, bounds: Sequence[Bound]
+) -> tuple[tuple[Callable[[Bound], bool], Conjunction] | None, Conjunction]:
+    """Return a fact about the values of a type that are within some bounds, with a test for these bounds, and the
+    opposite fact; None if there are too few of them."""
+    longest = max([bound for bound in bounds if isinstance(bound, int)], default=None)
+    if longest is not None:
+        inside = fact(kind, arrays=Arrays(most=longest))
+        return (lambda bound: isinstance(bound, int), inside), fact(kind, arrays=Arrays(least=longest + 1))
+    (name, count), *_ = Counter(bound for bound in bounds if isinstance(bound, str)).most_common(1) or [("", 0)]
+    if count < _FEW:
+        return None, EVERY
+    inside = fact(kind, objects=Objects(absent=frozenset((name,))))
+    return (lambda bound: bound == name, inside), fact(kind, objects=Objects(required=(name,)))
+
+
+def _is_free(known: Conjunction, kind: str) -> bool:
+    """Return True if an alternative allows every value of a type that it allows."""
+    if any(type_of(value) == kind for value in known.not_values):
+        return False
+    parts = {"number": "numbers", "string": "strings", "array": "arrays", "object": "objects"}
+    return kind not in parts or getattr(known, parts[kind]) == getattr(EVERY, parts[kind])
 
 
 def _of_types(types: Collection[str]) -> Conjunction:

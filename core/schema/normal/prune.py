@@ -16,7 +16,8 @@ from ..read.keywords import Role, keywords
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
-from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, ObjectPart, Objects, is_among, meet, type_of
+from .conjunction import EVERY, AllOf, Arrays, Conjunction, Formula, Goal, ObjectPart, Objects, is_among, meet, type_of
+from .parts import item_goal
 
 _CONST = frozenset({"const"})
 _ENUM = frozenset({"enum"})
@@ -24,6 +25,9 @@ _COMPOUND = frozenset({"array", "object"})
 _OBJECT = frozenset({"object"})
 _REF = frozenset({"$ref"})
 _TYPE_ENUM = frozenset({"type", "enum"})
+
+#: Maximum number of positions of items that are compared.
+MAX_POSITIONS = 64
 
 #: Maximum number of pairs of excluded values that are compared.
 _FEW = 1_000
@@ -98,19 +102,21 @@ class Contradictions:
         self._excluded: dict[Located, _Values | None] = {}  # the same, if it does not hold
         self._meanings: dict[Located, object] = {}
         self._facts: dict[Formula, MemberFacts] = {}
+        self._firsts: dict[object, Formula] = {}  # by meaning
         self.meets = 0
 
     def exclude(self, left: Conjunction, right: Conjunction) -> bool:
         """Return True if types, or facts about members, show that no value satisfies both; False: not known."""
         types = left.types & right.types
-        return not types or (types == _OBJECT and self.between(left.objects, right.objects))
+        return not types or (types <= _COMPOUND and not types.difference(self._without_value(left, right)))
 
     def meet(self, left: Conjunction, right: Conjunction) -> Conjunction | None:
         """Return the conjunction of two; None if they are found to exclude each other."""
         if left is EVERY:
             return meet(left, right)
-        if "object" in left.types and "object" in right.types and self.between(left.objects, right.objects):
-            types = left.types - _OBJECT
+        empty = self._without_value(left, right)
+        if empty:
+            types = left.types.difference(empty)
             if types.isdisjoint(right.types):
                 return None
             left = left.of_types(types)
@@ -118,6 +124,25 @@ class Contradictions:
         if both is not None:
             self.inherit(both.objects, left.objects, right.objects)
         return both
+
+    def _without_value(self, left: Conjunction, right: Conjunction) -> list[str]:
+        """Return the types of which facts about a part that must be there show that no value satisfies both."""
+        found: list[str] = []
+        if "object" in left.types and "object" in right.types and self.between(left.objects, right.objects):
+            found.append("object")
+        if "array" in left.types and "array" in right.types and self._no_item(left.arrays, right.arrays):
+            found.append("array")
+        return found
+
+    def _no_item(self, left: Arrays, right: Arrays) -> bool:
+        """Return True if facts about an item that must be there show that no array satisfies both; False: not known."""
+        if not left.parts or not right.parts:
+            return False
+        fixed = 1 + max([len(part.prefix) for part in right.parts])
+        for index in range(min(fixed, max(left.fewest, right.fewest), MAX_POSITIONS)):
+            if self.are_apart(item_goal(left, index), item_goal(right, index)):
+                return True
+        return False
 
     def between(self, left: Objects, right: Objects) -> bool:
         """Return True if facts about a required member show that no object satisfies both; False: not known."""
@@ -189,6 +214,23 @@ class Contradictions:
                     here[name] = values
             found = here if found is None else {name: found[name] | here[name] for name in found if name in here}
         return found or {}
+
+    def label(self, left: Objects, right: Objects) -> str | None:
+        """Return the first member for which both list values, and no common one; None: there is none."""
+        ours, theirs = self._all_listed(left), self._all_listed(right)
+        for name, values in ours.items():
+            if name in theirs and values.isdisjoint(theirs[name]):
+                return name
+        return None
+
+    def _all_listed(self, objects: Objects) -> dict[str, _Values]:
+        """Return the listed values of each declared member that has a list; computed once."""
+        findings = objects.findings
+        if findings.listed is None:
+            names = dict.fromkeys(name for part in objects.parts for name in part.properties)
+            listed = {name: self._values_of(objects, name) for name in names}
+            findings.listed = {name: values for name, values in listed.items() if values is not None}
+        return findings.listed
 
     def inherit(self, both: Objects, left: Objects, right: Objects) -> None:
         """Copy the facts about members from the left part of a conjunction, extended by those of the right part."""
@@ -287,6 +329,17 @@ class Contradictions:
     def denies(self, objects: Objects, name: str, formula: Formula) -> bool:
         """Return True if no value of a member satisfies a formula (False: perhaps some does)."""
         return self._of(objects, name).meet(self._fact(formula)).is_false()
+
+    def are_apart(self, lefts: Goal, rights: Goal) -> bool:
+        """Return True if facts show that no value satisfies two goals (False: perhaps some does)."""
+        found = _NOTHING
+        for formula in (*lefts, *rights):
+            found = found.meet(self._fact(formula))
+        return found.is_false()
+
+    def representative(self, goal: Goal) -> Goal:
+        """Return the first goal that was asked for, of those that are known to mean the same."""
+        return tuple([self._firsts.setdefault(self.meaning(formula), formula) for formula in goal])
 
     def matches(self, pattern: str, name: str) -> bool:
         """Return True if a pattern matches some part of a name."""
