@@ -257,9 +257,65 @@ def pattern_bombs() -> Iterator[tuple[str, Schema]]:
         yield f"pattern {number}, long", {**text, "minLength": 100, "maxLength": 2_000}
 
 
+#: Options that one keyword tells apart, or does not, and conditions on members, each with a number.
+OPTIONS: dict[str, Callable[[int], Schema]] = {
+    "lists of kinds": lambda n: {"type": "array", "items": {"const": f"k{n}"}},
+    "lists of open objects": lambda n: {"type": "array", "items": {"type": "object", "required": [f"k{n}"]}},
+    "lists that overlap": lambda n: {"type": "array", "items": {"type": "integer", "minimum": n}},
+    "tuples": lambda n: {"type": "array", "prefixItems": [{"const": f"k{n}"}, {"type": "number"}], "minItems": 2},
+    "tuples, or none": lambda n: {"type": "array", "prefixItems": [{"type": "number"}, {"const": n}]},
+    "tuples that overlap": lambda n: {"type": "array", "prefixItems": [{"minimum": n}, {"maximum": n}]},
+    "closed objects": lambda n: {
+        "type": "object",
+        "properties": {f"k{n}": {}},
+        "required": [f"k{n}"],
+        "unevaluatedProperties": False,
+    },
+    "optional tags": lambda n: {
+        "type": "object",
+        "properties": {"t": {"const": n}, f"k{n}": {"type": "integer"}},
+        "required": [f"k{n}"],
+    },
+    "required names": lambda n: {"required": [f"k{n}"]},
+}
+CONDITIONS: dict[str, Callable[[int], Schema]] = {
+    "if a member": lambda n: {
+        "if": {"properties": {f"m{n}": {"const": True}}, "required": [f"m{n}"]},
+        "then": {"required": [f"f{n}"]},
+        "else": {"properties": {f"f{n}": False}},
+    },
+    "one of two members": lambda n: {"anyOf": [{"required": [f"m{n}"]}, {"required": [f"f{n}"]}]},
+    "a chain": lambda n: {"anyOf": [{"required": [f"m{n}"]}, {"not": {"required": [f"m{n + 1}"]}}]},
+    "a tangle": lambda n: {
+        "anyOf": [{"required": [f"m{n}"]}, {"not": {"required": [f"m{n * 7 % 50}"]}}, {"required": [f"m{n * n % 50}"]}]
+    },
+    "contains": lambda n: {"contains": {"const": f"k{n}"}},
+    "contains that overlap": lambda n: {"contains": {"enum": [n, n + 1, n * 7 % 50]}},
+    "contains that are independent": lambda n: {"contains": {"required": [f"k{n}"]}},
+}
+
+
+def option_bombs() -> Iterator[tuple[str, Schema]]:
+    """Yield many options of ``oneOf``, and many conditions on different parts."""
+    for count in (9, 30, 120):
+        for name, make in OPTIONS.items():
+            options = [make(number) for number in range(count)]
+            yield f"{count} {name}", {"oneOf": options}
+            yield f"{count} {name}, twice", {"allOf": [{"oneOf": options}, {"oneOf": options[::-1]}]}
+        for name, make in CONDITIONS.items():
+            kind = "array" if "contains" in name else "object"
+            conditions = [make(number) for number in range(count)]
+            yield f"{count} times {name}", {"type": kind, "allOf": conditions}
+            yield (
+                f"{count} times {name}, in few parts",
+                {"type": kind, "allOf": conditions, "maxItems": 9, "maxProperties": 9},
+            )
+
+
 def bombs() -> Iterator[tuple[str, Schema]]:
     """Yield every kind of small schema that expands."""
     yield from reference_bombs()
     yield from count_bombs()
     yield from wide()
     yield from pattern_bombs()
+    yield from option_bombs()

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from .bombs import bombs
+from .bombs import bombs, option_bombs
 from .counted import at_most
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +119,21 @@ def read_schema(schema: dict[str, Any]) -> None:
     Grammar.from_json_schema(schema, property_order="any")
 
 
+def read_masks(schema: dict[str, Any]) -> None:
+    """Write the first tokens of a text, with members in both orders, and complete it."""
+    from toolgrammar.core import Grammar
+
+    from .vocabularies import BYTES
+
+    for order in ("schema", "any"):
+        matcher = Grammar.from_json_schema(schema, property_order=order).bind(BYTES).matcher()  # type: ignore[arg-type]
+        for _ in range(12):
+            allowed = [token for token in matcher.allowed_tokens() if token < 256]
+            if allowed:
+                matcher.accept(allowed[-1] if 0x7B not in allowed else 0x7B)
+        matcher.shortest_completion()
+
+
 def as_document(schema: dict[str, Any], version: str) -> dict[str, Any]:
     """The schema as the body of the one operation of an OpenAPI document, which has its definitions."""
     inner = {key: value for key, value in schema.items() if key != "$defs"}
@@ -141,6 +156,7 @@ WAYS_IN: dict[str, Callable[[dict[str, Any]], None]] = {
     "tools": read_tools,
     "vllm": read_envelopes,
     "schema": read_schema,
+    "masks": read_masks,
     "openapi 3.0": partial(read_documents, "3.0.3"),
     "openapi 3.1": partial(read_documents, "3.1.0"),
 }
@@ -153,7 +169,7 @@ def read_all(way: str, share: slice = slice(None)) -> None:
     """Read bombs one way in; say which one is read, and what went wrong."""
     from toolgrammar.core.errors import ToolGrammarError
 
-    for name, schema in list(bombs())[share]:
+    for name, schema in list(option_bombs() if way == "masks" else bombs())[share]:
         print(f"reading {name}", flush=True)
         try:
             with at_most(MAX_CALLS):

@@ -24,7 +24,6 @@ import pytest
 from toolgrammar.core import Grammar, JsonMode
 from toolgrammar.core.errors import MissingDependencyError
 from toolgrammar.core.schema import check
-from toolgrammar.core.schema.lower.merged_objects import MAX_DEMANDS
 from toolgrammar.core.schema.scalars import formats
 from toolgrammar.core.schema.scalars.bounded_formats import BOUNDED
 
@@ -195,7 +194,9 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.schema.keywords.any_value", "MAX_DIFFERENT"),
         ("core.automaton.lazy_dfa", "MAX_TEXT"),
         ("core.schema.lower.merged_objects", "MAX_REGIONS"),
+        ("core.schema.lower.merged_objects", "MAX_DEMANDS"),
         ("core.schema.lower.merged_objects", "MAX_WAYS"),
+        ("core.schema.lower.objects", "MAX_MET"),
         ("core.schema.scalars.whitespace", "MAX_SPACES"),
         ("core.schema.scalars.whitespace", "MAX_INDENT"),
         ("core.schema.scalars.numbers", "MAX_DIGITS"),
@@ -222,7 +223,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
         ("core.validation", "MAX_SECONDS"),
         ("core.validation", "PATTERN_SECONDS"),
         ("core.schema.lower.arrays", "MAX_SPECIAL"),
-        ("core.schema.lower.array_items", "MAX_CONTAINS"),
+        ("core.schema.lower.arrays", "MAX_AWAITED"),
         ("core.schema.keywords.values", "MAX_DEPTH"),
         ("core.schema.lower.values", "MAX_STEPS"),
         ("core.vocabulary.vocabulary", "MAX_TOKEN_BYTES"),
@@ -246,12 +247,6 @@ def test_limits_are_the_constants_of_the_library(module: str, name: str) -> None
     rows = [line for line in page.splitlines() if f"`{module.replace('.', '/')}.py`" in line]
     value = getattr(importlib.import_module(f"toolgrammar.{module}"), name)
     assert [row for row in rows if re.search(rf"(?<![\d,]){value:,}(?!,?\d)", row)] != []
-
-
-def test_limits_of_demands_are_those_of_objects() -> None:
-    """``docs/limits.md`` gives the limit of the demands on one object for both orders of properties."""
-    page = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
-    assert f"| {MAX_DEMANDS[False]} in schema order, {MAX_DEMANDS[True]} in any order |" in page
 
 
 def test_fields_of_json_mode() -> None:

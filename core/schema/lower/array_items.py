@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-
+from ...errors import LimitError
 from ..normal.conjunction import Arrays, Goal, negated
 from ..normal.parts import fixed_positions, item_goal
-
-#: Maximum number of `Contains` of one array for which an item may count in any combination; each subset is one option.
-MAX_CONTAINS = 7
+from .merged_objects import MAX_SUBSETS, MAX_WAYS, MergedObjects, too_many_ways
 
 
-def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None = None) -> tuple[Goal, ...]:
+def item_goals(
+    merged: MergedObjects, arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None = None
+) -> tuple[Goal, ...]:
     """Return the goals that the items from a position on may have (default: all items)."""
     size = fixed_positions(arrays)
     counted = (0,) * len(arrays.contains) if counted is None else counted
@@ -20,46 +18,49 @@ def item_goals(arrays: Arrays, count: int = 0, counted: tuple[int, ...] | None =
         {
             (*item_goal(arrays, index), *asked): None
             for index in range(min(count, size), size + 1)
-            for asked, _ in ways_to_count(arrays, index, counted)
+            for asked, _ in ways_to_count(merged, arrays, index, counted)
         }
     )
 
 
-def ways_to_count(arrays: Arrays, count: int, counted: tuple[int, ...]) -> Iterator[tuple[Goal, tuple[int, ...]]]:
-    """Yield the subsets of the `Contains` for which an item may count: each as a further goal of the item, and the
-    counts after it.
-
-    Of more than `MAX_CONTAINS`, an item counts for all, for one, or for none.
+def ways_to_count(
+    merged: MergedObjects, arrays: Arrays, count: int, counted: tuple[int, ...]
+) -> list[tuple[Goal, tuple[int, ...]]]:
+    """Return the sets of `Contains` for which an item may count: each as a further goal of the item, and the counts
+    after it.
 
     Args:
+        merged: knows which conditions one value may satisfy.
         arrays: the conjunction of the array.
         count: the position of the item.
         counted: for each `Contains`, the number of items counted before it.
+
+    Raises:
+        LimitError: they are too many.
     """
-    ways: list[list[tuple[Goal, int]]] = []
-    for number, part in zip(counted, arrays.contains, strict=True):
-        if count < part.first or (part.end is not None and count >= part.end):
-            ways.append([((), number)])
-        elif part.most is None:  # no item is counted once there are enough
-            ways.append([((part.formula,), number + 1), ((), number)] if number < part.least else [((), number)])
-        else:
-            other: tuple[Goal, int] = ((negated(part.formula),), number)
-            ways.append([((part.formula,), number + 1), other] if number < part.most else [other])
-    for way in _few(ways) if leaves_ways_out(arrays) else product(*ways):
-        yield tuple(formula for goal, _ in way for formula in goal), tuple(number for _, number in way)
-
-
-def leaves_ways_out(arrays: Arrays) -> bool:
-    """Return True if there are too many `Contains` for items to count for any of them at once."""
-    return len(arrays.contains) > MAX_CONTAINS
-
-
-def _few(ways: list[list[tuple[Goal, int]]]) -> Iterator[list[tuple[Goal, int]]]:
-    """Yield the ways to count for all, for one or for none."""
-    free = [index for index, way in enumerate(ways) if len(way) > 1]
-    chosen = [free, *([index] for index in free)] if len(free) > 1 else [free]
-    for some in [*chosen, []] if free else chosen:
-        yield [way[0] if len(way) == 1 or index in some else way[1] for index, way in enumerate(ways)]
+    if not arrays.contains:
+        return [((), counted)]
+    here = [index for index, part in enumerate(arrays.contains) if part.first <= count < (part.end or count + 1)]
+    meets = tuple([(index, arrays.contains[index].formula) for index in here if arrays.contains[index].most is None])
+    open = sum([1 << index for index, _ in meets if counted[index] < arrays.contains[index].least])
+    try:
+        ways = merged.meeting(item_goal(arrays, count), meets, open) if open else [(0, ())]
+    except LimitError:
+        raise too_many_ways("contains") from None
+    for index in here:  # where no more than some items may satisfy it, an item that does is counted
+        part = arrays.contains[index]
+        if part.most is not None:
+            denied = negated(part.formula)
+            counts = [(bits | 1 << index, (*goal, part.formula)) for bits, goal in ways if counted[index] < part.most]
+            ways = [*counts, *((bits, (*goal, denied)) for bits, goal in ways)]
+            if len(here) > MAX_SUBSETS:  # few of all combinations have items
+                own = item_goal(arrays, count)
+                ways = [(bits, goal) for bits, goal in ways if merged.lowering.branches((*own, *goal))]
+            if len(ways) > MAX_WAYS:
+                raise too_many_ways("contains")
+    return [
+        (goal, tuple([number + (bits >> index & 1) for index, number in enumerate(counted)])) for bits, goal in ways
+    ]
 
 
 def ample_count(arrays: Arrays) -> int:

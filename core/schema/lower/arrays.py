@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ...dependent.roomy import is_roomy
@@ -16,20 +16,21 @@ from ...language.value_key import value_key, value_of_key
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
 from ..normal.parts import fixed_positions, item_goal
 from ..read.located import Located
-from .array_items import (
-    MAX_CONTAINS,
-    ample_count,
-    item_goals,
-    leaves_ways_out,
-    ways_to_count,
-)
+from .array_items import ample_count, item_goals, ways_to_count
 from .context import GoalNodes, Supply, placed
+from .merged_objects import MergedObjects
+
+#: Maximum number of different sets of `Contains` that the search for a text of one array may wait for.
+MAX_AWAITED = 4_096
 
 #: Maximum number of special values (see `ArrayLowering`) of one array.
 MAX_SPECIAL = 200
 
 #: Maximum number of values of items for which each set of earlier items has a state: 2 to the power of it.
 MAX_TOLD = 6
+
+#: Number of `Contains` of which all sets may be awaited.
+_FEW = 12
 
 _NONE: frozenset[str] = frozenset()
 
@@ -44,6 +45,8 @@ class _ArrayPlan:
         arrays: the conjunction.
         located: the schema of the conjunction; None: it is not known.
         is_plain: items are neither counted nor compared.
+        is_counting: items are counted, and their order does not matter.
+        awaited: the sets of `Contains`, as bits, that a state of the search for a text still waits for.
         goals: the goals of items by position, without ``contains``.
         limit: all numbers of items from this one on are equivalent; None: there is no such number.
         rests: the nodes of the rest of the array, by the keys of states (see `ArrayLowering._rest`).
@@ -62,6 +65,8 @@ class _ArrayPlan:
         self.arrays = arrays
         self.located = located
         self.is_plain = not arrays.contains and not arrays.unique
+        self.is_counting = bool(arrays.contains) and not arrays.unique and not fixed_positions(arrays)
+        self.awaited: set[int] = set()
         self.goals: dict[int, Goal] = {}
         self.strings: _ItemStrings | None = {} if checked else None
         self.limit: int | None = None
@@ -88,6 +93,8 @@ class _ItemsState:
         left: for each class of special values, the number that were not written yet; where it is planned without the
             text before it, as far as the rest of an array may need them.
         excluded: the arrays that this one must differ from, and that begin with the items written so far.
+        in_order: each item counts for the first `Contains` that still needs items: in the search for a text, for which
+            one order of the items suffices.
     """
 
     lowering: ArrayLowering
@@ -97,6 +104,7 @@ class _ItemsState:
     written: frozenset[str] | None = None
     left: tuple[int, ...] = ()
     excluded: frozenset[str] = _NONE
+    in_order: bool = False
 
     def __call__(self) -> int:
         try:
@@ -127,8 +135,9 @@ class ArrayLowering:
       a class matters, up to the number that can be needed. So states stay few.
     """
 
-    def __init__(self, lowering: GoalNodes) -> None:
+    def __init__(self, lowering: GoalNodes, merged: MergedObjects) -> None:
         self.lowering = lowering
+        self._merged = merged
         self.nodes = lowering.nodes
         self._plans: dict[tuple[Arrays, bool], _ArrayPlan] = {}
         self._opening = self.nodes.literal(b"[")
@@ -153,6 +162,9 @@ class ArrayLowering:
             sizes = Counter(self._classes(plan, 0, counted).values())
             most = self._needed(arrays, 0, counted) + len(excluded)
             left = tuple([min(sizes[number], most) for number in range(len(sizes))])
+        if arrays.contains:  # a limit is met before any item is written
+            for index in range(fixed_positions(arrays) + 1):
+                ways_to_count(self._merged, arrays, index, counted)
         start = self._rest(_ItemsState(self, plan, 0, counted, written, left, excluded))
         return self.nodes.seq(self._opening, start)
 
@@ -165,12 +177,63 @@ class ArrayLowering:
         if plan.arrays.unique or state.excluded:
             key: object = (state.count, state.counted, state.written, state.left, state.excluded)
         else:
-            key = (state.count, state.counted) if state.counted else state.count
+            key = (state.count, state.counted, state.in_order) if state.counted else state.count
         node = plan.rests.get(key)
         if node is None:
-            instead = self.nodes.EPSILON if self._may_close(state) else None
-            node = plan.rests[key] = self.nodes.lazy(state, state, as_empty_as=instead)
+            shorter = None
+            if plan.is_counting and not state.excluded and not state.in_order:
+                shorter = partial(self._in_order, state)
+            node = self.nodes.lazy(state, state, as_empty_as=self._witness(state), as_short_as=shorter)
+            plan.rests[key] = node
         return node
+
+    def _in_order(self, state: _ItemsState) -> int:
+        """Return the rest of an array of which each item counts for the first `Contains` that still needs items. A
+        shortest text is among these, and there are fewer states than sets of `Contains`."""
+        return self._rest(replace(state, in_order=True))
+
+    def _witness(self, state: _ItemsState) -> int | None:
+        """Return a node that is empty if and only if the array cannot be finished from a state; None: its rest."""
+        plan, arrays = state.plan, state.plan.arrays
+        if self._may_close(state):
+            return self.nodes.EPSILON
+        if not plan.is_counting or state.excluded or state.in_order:
+            return None
+        if arrays.most is not None or any(part.most is not None for part in arrays.contains):
+            return self._in_order(state)
+        goal = self._goal(plan, 0)
+        missing = [(*goal, arrays.contains[index].formula) for index in self._awaited(state)]
+        return self.nodes.sequence([self.lowering.value(each) for each in missing or [goal]])
+
+    def _awaited(self, state: _ItemsState) -> list[int]:
+        """Return the numbers of the `Contains` that still need items.
+
+        Raises:
+            LimitError: the search for a text of the array meets too many different sets of them.
+        """
+        plan = state.plan
+        found = [
+            index
+            for index, (number, part) in enumerate(zip(state.counted, plan.arrays.contains, strict=True))
+            if number < part.least
+        ]
+        if state.in_order and len(plan.arrays.contains) > _FEW:
+            plan.awaited.add(sum([1 << index for index in found]))
+            if len(plan.awaited) > MAX_AWAITED:
+                raise LimitError(
+                    f"the search for a text of one array meets more than {MAX_AWAITED:,} sets of contains",
+                    hint="give fewer contains, or no maxItems beside them",
+                    place=Place(keyword="contains"),
+                )
+        return found
+
+    def _ways(self, state: _ItemsState) -> list[tuple[Goal, tuple[int, ...]]]:
+        """Return the ways to count the next item (see `ways_to_count`)."""
+        ways = ways_to_count(self._merged, state.plan.arrays, state.count, state.counted)
+        awaited = self._awaited(state) if state.in_order else []
+        if not awaited:
+            return ways
+        return [way for way in ways if way[1][awaited[0]] > state.counted[awaited[0]]]
 
     def end(self, state: _ItemsState) -> int:
         """Return the end of an array from a state without further items; EMPTY if it may not end there."""
@@ -211,14 +274,7 @@ class ArrayLowering:
             elif count and not state.excluded and self._is_late(state.plan):
                 options.append(nodes.seq(comma, self._late_item(state, goal)))
             else:
-                if leaves_ways_out(arrays):
-                    error = LimitError(
-                        f"one item may satisfy several of more than {MAX_CONTAINS} contains of an array",
-                        hint="give fewer contains for one array",
-                        place=Place(keyword="contains"),
-                    )
-                    nodes.exceed(placed(error, state.plan.located))
-                for asked, counted in ways_to_count(arrays, count, state.counted):
+                for asked, counted in self._ways(state):
                     options.append(nodes.seq(comma, self._item(state, (*goal, *asked), counted)))
         return nodes.seq(lowering.space, nodes.alt(options))
 
@@ -271,7 +327,7 @@ class ArrayLowering:
         """Return the values of items, if all items have the same goal with at most `MAX_TOLD` values; else None."""
         if plan.told is None:
             arrays, supply = plan.arrays, None
-            if arrays.unique and not arrays.contains and len(item_goals(arrays)) == 1:
+            if arrays.unique and not arrays.contains and len(item_goals(self._merged, arrays)) == 1:
                 supply = self.lowering.supply(goal, MAX_TOLD + 1)
             plan.told = (frozenset(supply.values) if supply is not None and supply.is_complete else None,)
         return plan.told[0]
@@ -287,7 +343,7 @@ class ArrayLowering:
         """
         plan, count = state.plan, state.count + 1
         if not plan.arrays.unique:
-            return self._rest(_ItemsState(self, plan, count, counted, excluded=excluded))
+            return self._rest(_ItemsState(self, plan, count, counted, excluded=excluded, in_order=state.in_order))
         left = self._left(state, value, counted, len(excluded))
         if excluded:
             assert state.written is not None and value is not None
@@ -349,7 +405,7 @@ class ArrayLowering:
         arrays = plan.arrays
         if not arrays.unique or arrays.contains or self.lowering.syntax is not None:
             return False
-        goals = item_goals(arrays)
+        goals = item_goals(self._merged, arrays)
         if len(goals) > 1:
             return False
         strings = self._strings(plan)
@@ -368,7 +424,7 @@ class ArrayLowering:
         None."""
         lowering, terms = self.lowering, self.nodes.terms
         strings: _ItemStrings = {}
-        for goal in item_goals(arrays):
+        for goal in item_goals(self._merged, arrays):
             term = lowering.strings(goal)
             is_empty = terms.is_empty(term)
             if not is_empty and not is_roomy(terms, term):
@@ -381,7 +437,7 @@ class ArrayLowering:
     def _bounded(self, arrays: Arrays) -> Arrays:
         """Return the conjunction with at most as many items as there are values, where all items have the same goal."""
         bound = ample_count(arrays)
-        goals = item_goals(arrays) if bound else ()
+        goals = item_goals(self._merged, arrays) if bound else ()
         if len(goals) != 1:
             return arrays
         supply = self._supply(arrays, goals[0], bound)
@@ -434,7 +490,7 @@ class ArrayLowering:
         if result is None:
             if plan.few is None:
                 plan.few = self._few(arrays)
-            goals = [goal for goal in item_goals(arrays, count, counted) if goal in plan.few]
+            goals = [goal for goal in item_goals(self._merged, arrays, count, counted) if goal in plan.few]
             satisfied: dict[str, list[int]] = {}
             for index, goal in enumerate(goals):
                 for value in plan.few[goal]:
@@ -448,7 +504,7 @@ class ArrayLowering:
     def _few(self, arrays: Arrays) -> dict[Goal, frozenset[str]]:
         """Return the goals of items that have few values, with these values; none, if all items have the same goal."""
         bound = ample_count(arrays)
-        goals = item_goals(arrays) if bound else ()
+        goals = item_goals(self._merged, arrays) if bound else ()
         if len(goals) < 2:
             return {}
         special = _NONE

@@ -92,6 +92,9 @@ class GoalNodes(Protocol):
     def meaning(self, formula: Formula) -> object:
         """Return a key that is equal for formulas that are known to be equivalent."""
 
+    def are_apart(self, lefts: Goal, rights: Goal) -> bool:
+        """Return True if facts show that no value satisfies two goals (False: perhaps some does)."""
+
     def constant(self, value: Any) -> Formula:
         """Return the formula of one value."""
 

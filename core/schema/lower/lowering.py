@@ -127,7 +127,7 @@ class Lowering:
         self.is_live = normaliser.document.is_live
         self.merged = MergedObjects(self)
         self.objects = ObjectLowering(self, self.merged)
-        self.arrays = ArrayLowering(self)
+        self.arrays = ArrayLowering(self, self.merged)
         self._values = GoalValues(self, self.merged)
         self._strings: dict[Goal, int] = {}
         self._chosen: dict[tuple[Goal, str], bytes | int | None] = {}  # see `_written_as`, by goal and key of the value
@@ -326,6 +326,10 @@ class Lowering:
     def meaning(self, formula: Formula) -> object:
         """Return a key that is equal for formulas that are known to be equivalent."""
         return self.normaliser.contradictions.meaning(formula)
+
+    def are_apart(self, lefts: Goal, rights: Goal) -> bool:
+        """Return True if facts show that no value satisfies two goals (False: perhaps some does)."""
+        return self.normaliser.contradictions.are_apart(lefts, rights)
 
     def constant(self, *values: Any) -> Formula:
         """Return the formula of one of some values."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dependent.roomy import is_roomy
-from ...errors import LimitError
+from ...errors import LimitError, Place
 from ...language.queries import is_cofinite, listing
 from ...regex.compile import regex_term
 from ..normal.conjunction import (
@@ -32,16 +32,15 @@ MAX_REGIONS = 256
 #: Maximum number of patterns of an object that are compared in pairs: does a name match both?
 MAX_PAIRED = 64
 
-#: Maximum number of demands (`AnyExists`, or `Exists` of any name) of an object: with members in the schema's order
-#: (False), and in any order (True). A state has one bit for each.
-MAX_DEMANDS = {False: 64, True: 18}
+#: Maximum number of demands (`AnyExists`, or `Exists` of any name) of an object. A state has one bit for each.
+MAX_DEMANDS = 1_000
 
 #: Maximum number of different formulas of demands for a member's value of which all combinations are made without a
 #: test for emptiness.
 MAX_SUBSETS = 3
 
-#: Maximum number of combinations of demands that a member's value may meet.
-MAX_WAYS = 64
+#: Maximum number of combinations of conditions (demands, or `Contains`) that one value may meet.
+MAX_WAYS = 128
 
 #: Maximum number of alternatives of the formula for a value that does not meet a demand.
 MAX_SIMPLE = 4
@@ -52,8 +51,9 @@ MAX_NAMES = 64
 #: The demands that a member may meet: for each, its number and the formula that the member's value must satisfy.
 Meets = tuple[tuple[int, Formula], ...]
 
-#: For each formula of demands: these demands as bits, True if a value meets them, and the value's formula in that case.
-_Met = tuple[tuple[int, bool, Formula], ...]
+#: For formulas of demands: these demands as bits, True if a value meets them, the value's formula in that case, and
+#: that of the demands. Formulas that no such value satisfies are left out.
+_Met = tuple[tuple[int, bool, Formula, Formula], ...]
 
 _NO_PART = ObjectPart()
 
@@ -146,8 +146,8 @@ class MergedObjects:
             sets = self._sets[key] = self._together(goal, meets)
         goals: dict[tuple[int, Goal], None] = {}
         for way in sets:
-            asked = tuple(formula for bits, _, formula in way if bits & open and formula != TRUE)
-            goals[sum(bits for bits, is_met, _ in way if is_met) & open, asked] = None
+            asked = tuple([formula for bits, _, formula, _ in way if bits & open and formula is not TRUE])
+            goals[sum([bits for bits, is_met, _, _ in way if is_met]) & open, asked] = None
         return list(goals)
 
     def _together(self, goal: Goal, meets: Meets) -> list[_Met]:
@@ -164,27 +164,31 @@ class MergedObjects:
         exact = len(groups) > MAX_SUBSETS or self.lowering.options.property_order == "any"
         known = goal if not exact else self._alternatives(goal)
         ways: list[tuple[_Met, Goal]] = [((), known)]  # and all that is known, as one formula once it was expanded
+        apart = self.lowering.are_apart
         for bits, formula in groups.values():
             if formula == TRUE:  # to meet more loses nothing
-                ways = [((*way, (bits, True, TRUE)), facts) for way, facts in ways]
+                ways = [((*way, (bits, True, TRUE, TRUE)), facts) for way, facts in ways]
                 continue
             denied = negated(formula) if exact and is_deniable(formula) else None
             unmet = denied if denied is not None and self._is_simple(denied) else TRUE
-            more = []
+            more: list[tuple[_Met, Goal]] = []
             for way, facts in ways:
+                if exact and any(is_met and apart((other,), (formula,)) for _, is_met, _, other in way):
+                    more.append((way, facts))
+                    continue
                 met = self._alternatives((*facts, formula)) if exact else (*facts, formula)
-                if not exact or met != (FALSE,):
-                    more.append(((*way, (bits, True, formula)), met))
+                if exact and met == (FALSE,):  # no such value meets it
+                    more.append((way, facts))
+                    continue
+                kept = tuple([each for each in way if each[1] or not apart((each[3],), (formula,))])
+                more.append(((*kept, (bits, True, formula, formula)), met))
                 if denied is None:
-                    more.append(((*way, (bits, False, unmet)), facts))
+                    more.append((way, facts))
                 elif (rest := self._alternatives((*facts, denied))) != (FALSE,):
-                    more.append(((*way, (bits, False, unmet)), rest))
+                    more.append(((*way, (bits, False, unmet, formula)), rest))
             ways = more
             if len(ways) > MAX_WAYS:
-                raise LimitError(
-                    f"more than {MAX_WAYS} combinations of alternatives that must fail are possible for one property",
-                    hint="give each alternative of oneOf a property with its own const, or use anyOf",
-                )
+                raise too_many_ways()
         return [way for way, _ in ways]
 
     def _alternatives(self, goal: Goal) -> Goal:
@@ -230,12 +234,11 @@ class MergedObjects:
             names.update(dict.fromkeys(exists.name for exists in some.options if exists.name is not None))
             names.update(dict.fromkeys(sorted(some.absent)))
         demands = _demands(objects)
-        most = MAX_DEMANDS[self.lowering.options.property_order == "any"]
-        if len(objects.any_exists) > most:
+        if len(objects.any_exists) > MAX_DEMANDS:
             raise LimitError(
-                f"more than {most} alternatives that overlap must all fail for one object",
+                f"more than {MAX_DEMANDS:,} conditions on one object, or alternatives of it that must all fail",
                 hint="close objects (additionalProperties: false), give each alternative a property with its own "
-                'const, use anyOf, or set property_order="schema"',
+                "const, or use anyOf",
             )
         required = {*objects.required, *named_demands}
         patterns = [(pattern, self._pattern(pattern)) for pattern in self._patterns(objects)]
@@ -452,6 +455,15 @@ class MergedObjects:
             ]
             self._splits[key] = found if len(split) <= MAX_REGIONS else None
         return self._splits[key]
+
+
+def too_many_ways(keyword: str | None = None) -> LimitError:
+    """Return the error for too many combinations of conditions on one value."""
+    return LimitError(
+        f"more than {MAX_WAYS} combinations of conditions are possible for the value of one property or item",
+        hint="give each alternative of oneOf a property with its own const, use anyOf, or give fewer contains",
+        place=Place(keyword=keyword),
+    )
 
 
 def _every(objects: Objects) -> Iterator[Exists]:

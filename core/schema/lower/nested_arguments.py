@@ -261,7 +261,7 @@ class NestedArguments:
         if arrays.most is None or count < arrays.most:
             goal = item_goal(arrays, count)
             begin = nodes.seq(mark_node(nodes, style.mark), nodes.literal(f"<{style.item}".encode()))
-            for asked, after in ways_to_count(arrays, count, counted):
+            for asked, after in ways_to_count(self._merged, arrays, count, counted):
                 body = self.body(reading.item(count), (*goal, *asked))
                 rest = self._items(reading, arrays, count + 1, after)
                 options.append(nodes.sequence([begin, self.element(style.item, body), rest]))

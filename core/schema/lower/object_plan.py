@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from ...dependent.live import Answer, Mark
 from ..keywords.row import Steps
 from ..normal.conjunction import Goal
@@ -14,6 +17,25 @@ Marks = tuple[tuple[SignedSchema, Steps, Mark], ...]
 
 #: Not computed yet.
 UNKNOWN = -1
+
+
+@dataclass(slots=True, eq=False)
+class Component:
+    """Demands that share members, so that they must be met together, and these members. Whether the demands of one
+    component can be met does not depend on the others.
+
+    Attributes:
+        numbers: the numbers of the members, in order.
+        members: the same, as bits.
+        demands: the demands, as bits.
+        able: for each member of ``numbers``, the demands that it or a later one may meet, as bits; last, the demands
+            that regions may meet.
+    """
+
+    numbers: tuple[int, ...]
+    members: int
+    demands: int
+    able: list[int]
 
 
 class ObjectPlan:
@@ -30,6 +52,10 @@ class ObjectPlan:
         absent: for each member, the demands that its absence meets, as bits.
         open_to: for each member, the demands that it or a later one may meet, as bits; last, the demands that regions
             may meet.
+        gone: for each demand, the members whose absence meets it, as bits.
+        components: the demands, divided by the members that they share. With bounds on the number of members, all are
+            one component.
+        met: number of states of components that were met in the search for a text.
         least: the minimum number of members.
         most: the maximum number of members.
         plain: there are no demands and no counts, so that a state does not depend on the members before it.
@@ -74,6 +100,9 @@ class ObjectPlan:
         self.demands = len(shape.demands)
         self.absent = [0] * size
         self.open_to = [0] * (size + 1)
+        self.gone: list[int] = []
+        self.components: list[Component] = []
+        self.met = 0
         self._able = [0] * size
         self._optional = 0
         self._silent = 0
@@ -81,6 +110,8 @@ class ObjectPlan:
             self._find_deciders(shape)
         self.least = shape.least
         self.most = shape.most
+        if shape.demands or shape.least or shape.most is not None:
+            self._divide(bool(shape.least or shape.most is not None))
         self.plain = not shape.demands and not shape.least and shape.most is None
         self.words: list[tuple[bytes, ...] | None] = [None] * size
         self.follow: dict[object, int] = {}
@@ -96,35 +127,83 @@ class ObjectPlan:
         self.answered: dict[object, tuple[list[Answer], int]] = {}
 
     def _find_deciders(self, shape: ObjectShape) -> None:
-        """Fill ``absent`` and ``open_to``."""
+        """Fill ``absent``, ``gone`` and ``open_to``."""
+        numbers = {name: number for number, name in enumerate(self.names)}
         for index, names in enumerate(shape.demands):
-            for number, member in enumerate(shape.members) if names else ():
-                self.absent[number] |= (member.name in names) << index
+            gone = 0
+            for name in names:
+                number = numbers[name]
+                self.absent[number] |= 1 << index
+                gone |= 1 << number
+            self.gone.append(gone)
         for number, member in enumerate(shape.members):
-            self._able[number] = sum(1 << index for index in {index for index, _ in member.meets})
+            for index, _ in member.meets:
+                self._able[number] |= 1 << index
             if not member.required:
                 self._optional |= 1 << number
                 if not self._able[number] and not self.absent[number]:
                     self._silent |= 1 << number
-        able = self.open_to[-1] = sum(
-            1 << index for index in {index for region in shape.others for index, _ in region.meets}
-        )
+        able = 0
+        for region in shape.others:
+            for index, _ in region.meets:
+                able |= 1 << index
+        self.open_to[-1] = able
         for number in reversed(range(len(shape.members))):
             able |= self.absent[number] | self._able[number]
             self.open_to[number] = able
 
-    def without_idle(self, at: int, open: int) -> tuple[int, int]:
+    def _divide(self, is_counted: bool) -> None:
+        """Fill ``components``."""
+        by_regions = self.open_to[-1]
+        reach = [absent | able for absent, able in zip(self.absent, self._able, strict=True)]
+        if is_counted:
+            divided = [((1 << self.demands) - 1, list(range(self.size)))]
+        else:
+            parts = _joined([*reach, by_regions])
+            homes = {1 << index: number for number, part in enumerate(parts) for index in bits_of(part)}
+            divided = [(part, []) for part in parts]
+            for number, bits in enumerate(reach):
+                if bits:
+                    divided[homes[bits & -bits]][1].append(number)
+        for part, numbers in divided:
+            able = by_regions & part
+            suffixes = [able]
+            for number in reversed(numbers):
+                able |= reach[number]
+                suffixes.append(able)
+            self.components.append(Component(tuple(numbers), _bits(numbers, self.size), part, suffixes[::-1]))
+
+    def unmet(self, at: int, open: int) -> int:
+        """Return the open demands, as bits, that stay open if no further member is written.
+
+        Args:
+            at: the members that were written, as bits.
+            open: the open demands, as bits.
+        """
+        found = open
+        for index in bits_of(open):
+            if self.gone[index] & ~at:
+                found ^= 1 << index
+        return found
+
+    def without_idle(self, at: int, open: int, among: int = -1) -> tuple[int, int]:
         """Return the written members and the open demands of a state, as bits, after dropping idle members: optional
         members that cannot meet an open demand. A dropped member counts as written, and its absence meets demands.
 
         With bounds on the number of members, nothing is dropped.
+
+        Args:
+            at: the members that were written.
+            open: the open demands.
+            among: the members that are looked at; -1: all.
         """
         if self.least or self.most is not None:
             return at, open
-        at |= self._silent
+        optional = self._optional & among
+        at |= self._silent & among
         if not open:
-            return at | self._optional, 0
-        rest = self._optional & ~at
+            return at | optional, 0
+        rest = optional & ~at
         changed = True
         while changed:
             changed = False
@@ -137,7 +216,7 @@ class ObjectPlan:
                     open &= ~self.absent[number]
                     rest ^= bit
                     changed = True
-        return at | self._optional & ~rest, open
+        return at | optional & ~rest, open
 
     def marks_of(self, number: int) -> Marks:
         """Return the marks of a member's live values."""
@@ -183,3 +262,23 @@ def _bits(numbers: list[int], size: int) -> int:
     for number in numbers:  # a large integer is copied by each operation on it
         octets[number >> 3] |= 1 << (number & 7)
     return int.from_bytes(octets, "little")
+
+
+def bits_of(number: int) -> Iterator[int]:
+    """Yield the indices of the bits of a number, from the lowest."""
+    while number:
+        bit = number & -number
+        yield bit.bit_length() - 1
+        number ^= bit
+
+
+def _joined(sets: list[int]) -> list[int]:
+    """Return some sets, as bits, joined where they share an element."""
+    found: list[int] = []
+    for each in sets:
+        if each:
+            apart = [other for other in found if not other & each]
+            for other in found:
+                each |= other if other & each else 0
+            found = [*apart, each]
+    return found

@@ -21,9 +21,12 @@ from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema
 from .context import GoalNodes, MemberSyntax, placed
 from .merged_objects import Member, MergedObjects, ObjectShape, Region
-from .object_plan import UNKNOWN, ObjectPlan, has_marks
+from .object_plan import UNKNOWN, ObjectPlan, bits_of, has_marks
 
 _NONE: frozenset[str] = frozenset()
+
+#: Maximum number of states of the demands on one object that the search for a text meets.
+MAX_MET = 20_000
 
 #: Maximum number of lists of written names for which an object keeps the term of the names that are left.
 MAX_REMEMBERED = 256
@@ -266,8 +269,9 @@ class ObjectLowering:
                 return self._witness(plan)
             return self.in_order(plan, state._replace(start=0)) if self.any_order else None
         witness = self._witness(plan)
-        if witness is None and self.any_order:
-            witness = self._ordered_witness(plan, 0, state.at, state.members, state.open)
+        is_counted = plan.least or plan.most is not None
+        if witness is None and (self.any_order or not is_counted) and (plan.demands or is_counted):
+            witness = self._witness_by_demands(plan, state)
         return witness
 
     def are_endless(self, objects: Objects) -> bool:
@@ -322,42 +326,85 @@ class ObjectLowering:
                 return True
         return False
 
-    def _ordered_witness(self, plan: ObjectPlan, number: int, at: int, count: int, open: int) -> int:
-        """Return the witness of an object with members from a number on only, in the order of the numbers: in any order
-        there are as many states as sets of members, but whether there is a text does not depend on the order."""
-        at, open = plan.without_idle(at, open)
-        if open & ~plan.open_to[number]:
+    def _witness_by_demands(self, plan: ObjectPlan, state: _MembersState) -> int:
+        """Return the witness of an object from a state on: one for each component of its demands, but for those that
+        can be left as they are."""
+        at = state.at if self.any_order else (1 << state.at) - 1
+        missing = plan.required & ~at
+        unmet = plan.unmet(at, state.open)
+        is_counted = plan.least or plan.most is not None
+        if unmet & ~plan.open_to[0]:  # nothing can meet it
             return self.nodes.EMPTY
-        key = ("rest", plan, number, at >> number, count, open)
-        return self.nodes.lazy(key, lambda: self._expand_witness(plan, number, at, count, open))
+        parts: list[int] = []
+        for number, part in enumerate(plan.components):
+            if is_counted or part.demands & unmet or part.members & missing:
+                waiting = state.open & part.demands
+                parts.append(self._component_witness(plan, number, 0, at & part.members, state.members, waiting))
+                missing &= ~part.members
+        for number in bits_of(missing):
+            if not self._is_inhabited(plan, number):
+                parts.append(self._value(plan, number))
+        return self.nodes.sequence(parts)
 
-    def _expand_witness(self, plan: ObjectPlan, number: int, at: int, count: int, open: int) -> int:
-        """Return one text for each choice of members from ``number`` on: a subset that is enough to find a shortest
-        object. ``at`` are the members that were written, ``open`` the demands that are not met yet, both as bits."""
+    def _component_witness(self, plan: ObjectPlan, which: int, position: int, at: int, count: int, open: int) -> int:
+        """Return the witness of the demands of a component with members from a position on only, in the order of the
+        numbers: in any order there are as many states as sets of members, but whether there is a text does not depend
+        on the order.
+
+        Args:
+            plan: the plan of the object.
+            which: the number of the component.
+            position: the index of the first member, among those of the component.
+            at: the members that were written, as bits.
+            count: the number of members that were written, as far as it matters.
+            open: the demands that are not met yet, as bits.
+        """
+        part = plan.components[which]
+        at, open = plan.without_idle(at, open, part.members)
+        while position < len(part.numbers) and at >> part.numbers[position] & 1:
+            position += 1
+        if open & ~part.able[position]:
+            return self.nodes.EMPTY
+        at = at >> part.numbers[position] if position < len(part.numbers) else 0
+        key = ("rest", plan, which, position, at, count, open)
+        return self.nodes.lazy(key, lambda: self._expand_witness(plan, which, position, at, count, open))
+
+    def _expand_witness(self, plan: ObjectPlan, which: int, position: int, at: int, count: int, open: int) -> int:
+        """Return one text for each choice of members from a position on: a subset that is enough to find a shortest
+        object (``at``: the written members from that one on; the others are those of `_component_witness`)."""
         nodes = self.nodes
-        while number < len(plan.names) and at >> number & 1:
-            number += 1
-        is_last = number == len(plan.names)
-        options = []
+        part = plan.components[which]
+        is_last = position == len(part.numbers)
+        number = plan.size if is_last else part.numbers[position]
+        plan.met += 1
+        if plan.met > MAX_MET:
+            error = LimitError(
+                f"the search for a text of one object meets more than {MAX_MET:,} sets of demands",
+                hint="simplify the conditions on its members",
+            )
+            raise placed(error, plan.located)
+        options: list[int] = []
         if is_last:
             if not open and count >= plan.least:
                 return nodes.EPSILON
         elif not plan.required >> number & 1:
-            options.append(self._ordered_witness(plan, number + 1, at, count, open & ~plan.absent[number]))
+            unmet = open & ~plan.absent[number]
+            options.append(self._component_witness(plan, which, position + 1, at << number, count, unmet))
         if plan.most is not None and count >= plan.most:
             return nodes.alt(options)
-        following = len(plan.names) if is_last else number + 1
+        following = position if is_last else position + 1
         more = count + 1 if plan.least > count or plan.most is not None else count
-        for which in range(-len(plan.others), 0) if is_last else (number,):
-            name = None if which < 0 else plan.names[which]
-            if name is not None and not self._words(plan, which):
+        for each in range(-len(plan.others), 0) if is_last else (number,):
+            name = None if each < 0 else plan.names[each]
+            if name is not None and not self._words(plan, each):
                 continue
-            for met, demanded in self._merged.meeting(plan.goal(which), plan.meets(which) if open else (), open):
+            for met, demanded in self._merged.meeting(plan.goal(each), plan.meets(each) if open else (), open):
                 if is_last and not met and more == count:
                     continue  # it changes nothing
-                goal = plan.goal(which)
-                value = self._written_value(name, (*goal, *demanded)) if demanded else self._value(plan, which)
-                options.append(nodes.seq(value, self._ordered_witness(plan, following, at, more, open & ~met)))
+                goal = plan.goal(each)
+                value = self._written_value(name, (*goal, *demanded)) if demanded else self._value(plan, each)
+                rest = self._component_witness(plan, which, following, at << number, more, open & ~met)
+                options.append(nodes.seq(value, rest))
         return nodes.alt(options)
 
     def _counted_witness(self, plan: ObjectPlan) -> int:

@@ -195,7 +195,7 @@ class GoalValues:
             if count > longest or (arrays.most is not None and count >= arrays.most):
                 continue
             goal = item_goal(arrays, count)
-            ways = list(ways_to_count(arrays, count, counted))
+            ways = ways_to_count(self._merged, arrays, count, counted)
             for asked, after in reversed(ways):
                 supply = self._look_up((*goal, *asked), inner)
                 if supply.is_ample:

@@ -90,7 +90,7 @@ def test_a_part_beyond_a_limit(schema: Any) -> None:
 @pytest.mark.parametrize(
     ("part", "text", "keyword"),
     [
-        ({"allOf": [{"contains": {"multipleOf": p}} for p in range(2, 10)]}, "[2", "contains"),
+        ({"allOf": [{"contains": {"required": [name]}} for name in "abcdefgh"]}, "[2", "contains"),
         ({"allOf": [{"multipleOf": 9.5}, {"multipleOf": 86_400}, {"multipleOf": 7_919}]}, "1", "multipleOf"),
         ({"allOf": [patterns("abcde"), patterns("fghij")], "type": "object"}, "{", None),
     ],

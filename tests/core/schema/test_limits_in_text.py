@@ -135,10 +135,12 @@ def test_budgets_where_readings_are_dropped(name: str, monkeypatch: pytest.Monke
 #: Every limit of a schema that lowering may only meet once a text gets near, each at a value that random schemas reach.
 LIMITS: list[tuple[str, str, Any]] = [
     ("core.schema.lower.merged_objects", "MAX_REGIONS", 1),
-    ("core.schema.lower.merged_objects", "MAX_DEMANDS", {False: 1, True: 1}),
+    ("core.schema.lower.merged_objects", "MAX_DEMANDS", 1),
+    ("core.schema.lower.objects", "MAX_MET", 3),
     ("core.schema.lower.merged_objects", "MAX_WAYS", 1),
     ("core.schema.lower.arrays", "MAX_SPECIAL", 1),
-    ("core.schema.lower.array_items", "MAX_CONTAINS", 1),
+    ("core.schema.lower.arrays", "MAX_AWAITED", 1),
+    ("core.schema.lower.arrays", "_FEW", 1),
     ("core.schema.lower.values", "MAX_STEPS", 10),
     ("core.schema.scalars.numbers", "MAX_RESIDUES", 2),
     ("core.schema.normal.normalise", "MAX_BRANCHES", 3),
