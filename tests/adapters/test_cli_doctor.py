@@ -118,7 +118,7 @@ def test_caches_that_are_off_or_unusable(tmp_path: Path, monkeypatch: pytest.Mon
     file.touch()
     monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", str(file))
     _, found = report()
-    assert f"the cache folder {file} cannot be written" in messages(found, "warning")
+    assert f"the cache folder {file} cannot be written: Not a directory" in messages(found, "warning")
 
 
 def test_the_interpreted_form_is_reported() -> None:

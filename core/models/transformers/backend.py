@@ -25,6 +25,7 @@ from ..local_backend import SharedPasses
 from ..prefix_cache import PREFIX_BYTES, KeptSession
 from ..prompts import encode_inside, plain_prompt, template_ids
 from ..sessions import OpenSessions, OwnTokens, Tree, check_crop, check_new_tokens
+from .hub import is_offline
 from .packed import cache_argument, nearly_equal, new_cache, packed_forward, packing_fault
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class HFBackend(SharedPasses):
         source = name
         if name.endswith(".gguf") and Path(name).is_file():
             source, options["gguf_file"] = os.path.split(name)
+        elif is_offline(name, revision):
+            options["local_files_only"] = True
         try:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(source, **options)
             model: Any = transformers.AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import pickle
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
@@ -605,3 +606,31 @@ def test_out_of_vocabulary_logits_are_named() -> None:
 
     with pytest.raises(DecodingError, match=r"10,. for 4096 tokens"):
         Model(Short(), max_rows=1).generate("x", max_tokens=5)
+
+
+def test_what_is_given_as_options_by_place_is_told_apart() -> None:
+    """A shape or tools after the prompt are options by name: the hint says which."""
+
+    def add(a: int) -> int:
+        return a
+
+    model: Any = ScriptedModel(["x"])
+    for given, hint in (
+        (int, "output_type=int"),
+        ({"type": "object"}, "output_type=..."),
+        (["a", "b"], "output_type=..."),
+        ([add], "tools=[...]"),
+        (add, "tools=[...]"),
+        (5, "GenerateParams(...)"),
+    ):
+        with pytest.raises(ModelError) as caught:
+            model.generate("hi", given)
+        assert hint in str(caught.value.hint)
+
+
+def test_a_model_is_not_pickled() -> None:
+    """The error says what to send instead; copies are the model itself."""
+    for model in (load_model("embedded"), load_model("openai:x@http://127.0.0.1:9/v1"), ScriptedModel(["x"])):
+        with pytest.raises(TypeError, match=r"send its address, and load it there by load_model"):
+            pickle.dumps(model)
+        assert copy.copy(model) is model and copy.deepcopy(model) is model
