@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import io
+import json
 import linecache
 import re
 import subprocess
@@ -21,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from toolgrammar.adapters.openai import http_client
 from toolgrammar.core import Grammar, JsonMode
 from toolgrammar.core.errors import MissingDependencyError
 from toolgrammar.core.schema import check
@@ -124,13 +126,37 @@ def test_demo_prints_what_the_readme_shows(smollm2_file: Path) -> None:
 
 
 def test_readme_commands_are_the_ones_that_ci_runs() -> None:
-    """The README has two commands; the second is what ``.ci/run`` runs, word for word."""
-    shell = [block.content for block in blocks(ROOT / "README.md") if block.language == "bash"]
-    assert shell == [
-        "pip install . && toolgrammar demo\n",
-        ".ci/develop && python -m pytest -n logical --dist loadfile\n",
-    ]
-    assert shell[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    """The README's two commands make and enter a virtual environment; ``.ci/run`` runs the second, word for word."""
+    first, second = (block.content for block in blocks(ROOT / "README.md") if block.language == "bash")
+    enter = "python3 -m venv {0} && . {0}/bin/activate && "  # outside of one, Debian's and Homebrew's pip refuse
+    assert first == enter.format(".venv") + "pip install . && toolgrammar demo\n"
+    install = "python -m pip install -U pip && .ci/develop && "
+    assert second == enter.format(".ci/venv") + install + "python -m pytest -n logical --dist loadfile\n"
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").endswith("\n" + second)
+    assert first in [block.content for block in blocks(ROOT / "docs" / "index.md") if block.language == "bash"]
+
+
+def test_server_page_shows_what_the_server_answers(smollm2_file: Path) -> None:
+    """The first screen of server.md: its curl, Python and JavaScript send one request, and the answer is the one shown."""
+    page = blocks(ROOT / "docs" / "server.md")
+    curl = next(block.content for block in page if block.content.startswith("curl"))
+    request = json.loads(curl[curl.index("'{") + 1 : curl.rindex("}'") + 1])
+    shown = json.loads(next(block.content for block in page if block.language == "json"))
+    script = next(block.content for block in page if block.language == "js")
+    literal = script[script.index("create({") + len("create(") : script.index(");\nconsole")]
+    assert json.loads(re.sub(r",(\s*})", r"\1", re.sub(r"(\w+):", r'"\1":', literal))) == request
+    with http_client({"small": "smollm2"}) as http:
+        answer = http.post("http://server/v1/chat/completions", json=request).json()
+        python = next(block.content for block in page if block.content.startswith("# not run: needs the server"))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(python.replace("OpenAI(base_url", "OpenAI(http_client=http, base_url"), {"http": http})
+    (choice,) = answer["choices"]
+    (call,) = choice["message"]["tool_calls"]
+    (wanted,) = shown["choices"]
+    assert choice["finish_reason"] == wanted["finish_reason"]
+    assert call["function"] == wanted["message"]["tool_calls"][0]["function"]
+    assert "get_weather" in printed.getvalue() and "Oslo" in printed.getvalue()
 
 
 def test_changelog_knows_this_version() -> None:
