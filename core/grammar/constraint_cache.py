@@ -234,7 +234,7 @@ class ConstraintCache:
         if constraint.program.store.is_shared:
             self._shared[constraint.vocabulary].see(constraint)
             return
-        size = constraint.byte_count()
+        size = constraint.byte_count() + entry.grammar.byte_count()
         self._bytes += size - entry.size
         entry.size = size
 
