@@ -87,7 +87,9 @@ class ToolGrammarChatClient(
         self._loaded = _shared.LoadedModel(model, options, api_key=api_key, base_url=base_url, max_retries=max_retries)
         if layers.get("compaction_strategy") is not None:
             layers.setdefault("tokenizer", _Tokenizer(self._loaded))
-        known = {name for base in type(self).__mro__ for name in signature(base.__init__).parameters} - {"self"}
+        known = {
+            name for base in type(self).__mro__ for name in signature(vars(base).get("__init__", object)).parameters
+        } - {"self"}
         inside = {"options": _shared.LOADING, "default_options": (*_shared.GENERATION, "output_type")}
         _shared.require_known(layers, known, "unknown setting:", inside)
         super().__init__(**layers)

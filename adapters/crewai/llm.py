@@ -59,7 +59,7 @@ _UNSAVED = ("grammar", "stop", "parallel_tool_calls")
 _USABLE = 0.85
 
 
-class ToolGrammarLLM(BaseLLM, _shared.Settings):
+class ToolGrammarLLM(BaseLLM, _shared.Settings):  # type: ignore[misc]  # CrewAI's own fields go first
     """A local model under a grammar, as a CrewAI LLM: for an agent's ``llm``, ``function_calling_llm`` and the others.
 
     Args:

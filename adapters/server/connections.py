@@ -54,7 +54,7 @@ class _Connection(H11Protocol):
             _stop(self._head)
             self._head = None
             if {b"content-length", b"transfer-encoding"} <= {name for name, _ in self.headers}:
-                self.scope["headers"].append((b"connection", b"close"))
+                self.scope["headers"] = [*self.scope["headers"], (b"connection", b"close")]
 
     def pause_writing(self) -> None:
         """Wait for a client that reads slowly."""

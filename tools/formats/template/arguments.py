@@ -45,7 +45,7 @@ def arguments_grammar(
     """
     schema, additional = turn.schema(tool)
     in_tags = isinstance(arguments, NestedTags) or (arguments is not None and arguments.raw_end is not None)
-    if in_tags and not additional and _names_nothing(schema):
+    if arguments is not None and in_tags and not additional and _names_nothing(schema):
         schema = {**schema, "additionalProperties": False}
         narrowed += (
             UnsupportedSchemaError(
