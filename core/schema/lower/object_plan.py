@@ -52,6 +52,7 @@ class ObjectPlan:
         absent: for each member, the demands that its absence meets, as bits.
         open_to: for each member, the demands that it or a later one may meet, as bits; last, the demands that regions
             may meet.
+        absentees: the numbers of the members whose absence meets a demand, in order.
         gone: for each demand, the members whose absence meets it, as bits.
         components: the demands, divided by the members that they share. With bounds on the number of members, all are
             one component.
@@ -100,6 +101,7 @@ class ObjectPlan:
         self.demands = len(shape.demands)
         self.absent = [0] * size
         self.open_to = [0] * (size + 1)
+        self.absentees: list[int] = []
         self.gone: list[int] = []
         self.components: list[Component] = []
         self.met = 0
@@ -136,6 +138,7 @@ class ObjectPlan:
                 self.absent[number] |= 1 << index
                 gone |= 1 << number
             self.gone.append(gone)
+        self.absentees = [number for number, bits in enumerate(self.absent) if bits]
         for number, member in enumerate(shape.members):
             for index, _ in member.meets:
                 self._able[number] |= 1 << index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -713,11 +714,12 @@ class ObjectLowering:
         open = state.open
         if not open:
             return open
-        number = 0 if self.any_order else state.at
-        while open and number < end:
+        first = 0 if self.any_order else state.at
+        for number in plan.absentees[bisect_left(plan.absentees, first) :]:
+            if not open or number >= end:
+                break
             if not (self.any_order and state.at >> number & 1):
                 open &= ~plan.absent[number]
-            number += 1
         return open
 
     def _undeclared(self, plan: ObjectPlan, state: _MembersState, index: int) -> Iterator[int]:
