@@ -352,8 +352,8 @@ def resolve_params(params: GenerateParams | None, overrides: Mapping[str, Any]) 
         SchemaError: a tool cannot be read.
     """
     _require_known(overrides)
-    if not isinstance(params, (GenerateParams, NoneType)):
-        shape: Any = params
+    shape: Any = params
+    if not isinstance(shape, (GenerateParams, NoneType)):
         hint = "give GenerateParams(...), or options by name"
         if is_python_type(shape) or isinstance(shape, (Grammar, Mapping)) or _are_literals(shape):
             hint = f"the shape of an answer is an option: output_type={getattr(shape, '__name__', '...')}"

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import typing
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typing_extensions
 from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter, create_model
@@ -70,7 +70,7 @@ def without_fields(cls: type[BaseModel], names: Collection[str]) -> type[BaseMod
     """Return a Pydantic class whose schema lacks some fields; the class itself, if there are none."""
     if not names:
         return cls
-    hidden: Any = dict.fromkeys(names, (Annotated[Any, SkipJsonSchema()], None))
+    hidden: Any = dict.fromkeys(names, (SkipJsonSchema[Any], None))  # type: ignore[misc]  # it is generic at run time alone
     return create_model(cls.__name__, __base__=cls, **hidden)
 
 
