@@ -15,6 +15,7 @@ Each fault is reduced to a small schema, and written to a file of the form that 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import copy
 import functools
@@ -81,6 +82,12 @@ _PLACES = (
     "else",
     "unevaluatedItems",
 )
+
+
+#: Names, and values of bounds, that few schemas have.
+ODD_NAMES = ("", "a/b", "\\", 'a"b', "\x00", "\n", "é", "😀", "$ref", "a" * 40, "\u2028", "a\\/b")
+ODD_BOUNDS = (0, 1, 1.0, -1, 0.1, 1e300, -1e-300, 2**53 + 1, 10**30, 3.5)
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength")
 
 
 class MutantError(AssertionError):
@@ -196,9 +203,9 @@ def _changed(rng: random.Random, schema: dict[str, Any], source: Corpus) -> dict
     place: dict[str, Any] = rng.choice(places)
     other = copy.deepcopy(rng.choice(source.large if source.large and rng.random() < 0.5 else source.parts))
     definitions = {**definitions, **other.pop("$defs", {})}
-    kind = rng.randrange(11)
+    kind = rng.randrange(12)
     if kind > 8:
-        kind = 3 if kind == 9 else 4
+        kind = {9: 3, 10: 4}.get(kind, kind)
     if kind == 0 and place:
         del place[rng.choice(list(place))]
     elif kind == 1:
@@ -227,12 +234,42 @@ def _changed(rng: random.Random, schema: dict[str, Any], source: Corpus) -> dict
                 place["required"] = [name]
     elif kind == 7:
         _numbers(rng, place)
+    elif kind == 11:
+        _odd(rng, place, other)
     else:
         values = [random_value(rng) for _ in range(rng.randint(1, 4))]
         place.update(
             rng.choice(({"enum": values}, {"uniqueItems": True}, {"const": values[0]}, {"not": {"enum": values}}))
         )
     return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _odd(rng: random.Random, place: dict[str, Any], other: dict[str, Any]) -> None:
+    """Give a schema an odd name or bound, or a pattern of real code."""
+    kind = rng.randrange(3)
+    if kind == 0:
+        properties = place.setdefault("properties", {})
+        if isinstance(properties, dict):
+            properties[rng.choice(ODD_NAMES)] = other
+    elif kind == 1:
+        place[rng.choice(_BOUNDS)] = rng.choice(ODD_BOUNDS)
+    elif rng.random() < 0.7:
+        place["pattern"] = rng.choice(code_patterns())
+    else:
+        place["patternProperties"] = {rng.choice(code_patterns()): other}
+
+
+@functools.lru_cache(maxsize=1)
+def code_patterns() -> tuple[str, ...]:
+    """Return the patterns of Python's own modules, and some with the characters that JSON escapes."""
+    found = {"^/[a-z]+(/[a-z]*)*$", r"^([a-z]+(\\[a-z]*)*)?$", r'^[^"]+("[a-z]*)*$', r"^[a-z]+([\n\t][a-z]*)*$"}
+    for path in sorted(Path(json.__file__).parents[1].glob("*.py")):
+        with contextlib.suppress(SyntaxError, UnicodeDecodeError):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                is_compiled = isinstance(node, ast.Call) and ast.unparse(node.func) == "re.compile" and node.args
+                if is_compiled and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
+                    found.add(node.args[0].value)
+    return tuple(sorted(each for each in found if len(each) < 200))
 
 
 def _numbers(rng: random.Random, place: dict[str, Any]) -> None:
