@@ -41,23 +41,29 @@ def ways_to_count(
     if not arrays.contains:
         return [((), counted)]
     here = [index for index, part in enumerate(arrays.contains) if part.first <= count < (part.end or count + 1)]
-    meets = tuple([(index, arrays.contains[index].formula) for index in here if arrays.contains[index].most is None])
-    open = sum([1 << index for index, _ in meets if counted[index] < arrays.contains[index].least])
+    # Of items that must not repeat, the values of each goal are counted, so that all combinations are goals.
+    free = [index for index in here if arrays.contains[index].most is None and not arrays.unique]
+    meets = tuple([(index, arrays.contains[index].formula) for index in free])
+    open = sum([1 << index for index in free if counted[index] < arrays.contains[index].least])
     try:
         ways = merged.meeting(item_goal(arrays, count), meets, open) if open else [(0, ())]
     except LimitError:
         raise too_many_ways("contains") from None
-    for index in here:  # where no more than some items may satisfy it, an item that does is counted
+    for index in here:
         part = arrays.contains[index]
-        if part.most is not None:
+        most = part.least if part.most is None else part.most
+        if index in free or (part.most is None and counted[index] >= most):
+            continue
+        counts = [(bits | 1 << index, (*goal, part.formula)) for bits, goal in ways if counted[index] < most]
+        if part.most is not None:  # an item that satisfies it is counted
             denied = negated(part.formula)
-            counts = [(bits | 1 << index, (*goal, part.formula)) for bits, goal in ways if counted[index] < part.most]
-            ways = [*counts, *((bits, (*goal, denied)) for bits, goal in ways)]
-            if len(here) > MAX_SUBSETS:  # few of all combinations have items
-                own = item_goal(arrays, count)
-                ways = [(bits, goal) for bits, goal in ways if merged.lowering.branches((*own, *goal))]
-            if len(ways) > MAX_WAYS:
-                raise too_many_ways("contains")
+            ways = [(bits, (*goal, denied)) for bits, goal in ways]
+        ways = [*counts, *ways]
+        if len(here) > MAX_SUBSETS and not arrays.unique:  # few of all combinations have items
+            own = item_goal(arrays, count)
+            ways = [(bits, goal) for bits, goal in ways if merged.lowering.branches((*own, *goal))]
+        if len(ways) > MAX_WAYS:
+            raise too_many_ways("contains")
     return [
         (goal, tuple([number + (bits >> index & 1) for index, number in enumerate(counted)])) for bits, goal in ways
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core import Grammar, LimitError
+from toolgrammar.core import Grammar, LimitError, UnsatisfiableSchemaError
 from toolgrammar.core.automaton.lazy_dfa import LazyAutomaton
 from toolgrammar.core.schema.compile import compile_schema
 from toolgrammar.core.schema.normal.normalise import Normaliser
@@ -207,3 +207,22 @@ def test_items_that_satisfy_too_many_contains_are_refused() -> None:
     parts = [{"contains": {"required": [f"k{i}"], "type": "object"}} for i in range(20)]
     with pytest.raises(LimitError, match="combinations of conditions"):
         Grammar.from_json_schema({"type": "array", "allOf": parts}).bind(BYTES)
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_contains_of_items_that_must_not_repeat(order: Any) -> None:
+    """Where the values of items may run out, they are counted for each set of contains, also for one that no item of
+    the array can have alone."""
+    items = {"enum": [1, 2, 3]}
+    unique = {"type": "array", "items": items, "contains": {"enum": [1, 2]}, "minContains": 2, "uniqueItems": True}
+    for least, rest in ((3, {"enum": [1, 2]}), (2, {"enum": [1, 2]}), (3, items)):
+        document = {"allOf": [{**unique, "minItems": least}, {"unevaluatedItems": rest}]}
+        grammar = Grammar.from_json_schema(document, property_order=order)
+        if least == 3 and rest is not items:
+            with pytest.raises(UnsatisfiableSchemaError):
+                grammar.bind(BYTES)
+            continue
+        matcher = grammar.bind(BYTES).matcher()
+        assert Judges(document).verdict(json.loads(matcher.shortest_completion()))
+        for text in ("[1, 2, 3]", "[3, 2, 1]", "[1, 2]", "[1, 3]", "[1, 1, 2]"):
+            assert grammar.matches(text) == Judges(document).verdict(json.loads(text)), text
