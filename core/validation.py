@@ -29,11 +29,10 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
 from .basics.forks import shared_lock
-from .basics.json_pointer import to_pointer
 from .errors import InvalidSchemaError, LimitError, PatternError, Place, ToolGrammarError
 from .grammar import Grammar
+from .json import to_pointer, value_key
 from .language.terms import Terms
-from .language.value_key import value_key
 from .regex.compile import regex_term
 from .regex.parser import parse_with_groups
 from .regex.printer import to_python

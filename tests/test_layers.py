@@ -19,6 +19,7 @@ FOLDERS = ("core", "tools", "adapters")
 PIPELINE = (
     # what every room may use
     "core.compiled",
+    "core.json",
     "core.errors",
     "core.basics",
     "core.pages",

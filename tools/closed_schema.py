@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgrammar.core.basics.json_pointer import escape, resolve_local
 from toolgrammar.core.errors import LimitError
+from toolgrammar.core.json import escape, resolve_local
 from toolgrammar.core.schema.read.keywords import (
     DEFINITIONS,
     KEYWORDS,

@@ -25,8 +25,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from toolgrammar.core.basics.json_pointer import to_pointer
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
+from toolgrammar.core.json import to_pointer
 from toolgrammar.core.schema.pydantic.discriminator import require_tags
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.core.schema.read.keywords import (

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.errors import MissingDependencyError, ParseError
-from toolgrammar.core.language.json_text import read_json
+from toolgrammar.core.json import read_json
 from toolgrammar.core.repair import extract_json
 
 from .formats.base import MALFORMED

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 
 from .closed_schema import close_objects
 from .formats.base import TurnSpec, WireFormat

@@ -32,7 +32,7 @@ from toolgrammar.core.generation.params import ToolsInPrompt
 from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.generation.tool_choice import check_tool_choice, tool_choice_of, unknown_tool
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text

@@ -66,7 +66,7 @@ class _Drawing:
 
     def target(self, reference: str) -> Any:
         """Return what a local reference leads to; None if it cannot be resolved."""
-        from toolgrammar.core.basics.json_pointer import resolve_local
+        from toolgrammar.core.json import resolve_local
 
         try:
             return resolve_local(self._root, reference)

@@ -59,7 +59,7 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
 
 def _unsatisfiable(source: Source) -> list[Any]:
     """Return the parts of a schema that have no value."""
-    from toolgrammar.core.basics.json_pointer import resolve_local
+    from toolgrammar.core.json import resolve_local
     from toolgrammar.core.schema.findings import findings
 
     never = findings(source.document).never_written

@@ -1,4 +1,4 @@
-"""Modules for every package: checks of arguments, options, JSON pointers, a memo, logs, pauses, and an event loop."""
+"""Modules for every package: checks of arguments, options, a memo, logs, pauses, and an event loop."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..basics.argument_checks import checked_names
-from ..basics.json_pointer import escape
 from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
+from ..json import escape
 from ..schema.compile import compile_schema
 from ..schema.read.options import SchemaOptions
 from ..schema.scalars.value_syntax import Arguments, ValueSyntax

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 from ..basics.argument_checks import checked_names
-from ..basics.json_pointer import escape
 from ..errors import GrammarError
+from ..json import escape
 from ..schema.scalars.value_syntax import QuotedSyntax
 from ..text_grammars.expressions import (
     EMPTY_TEXT,

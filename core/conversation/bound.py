@@ -16,8 +16,8 @@ from itertools import chain
 from typing import Any
 
 from ..basics.annotated import with_keyword
-from ..basics.json_pointer import to_pointer
 from ..errors import InvalidSchemaError, Place
+from ..json import to_pointer
 from ..schema.keywords.live import COPIED, SEEN, SOURCES, UNITS, wrong_mark
 from ..schema.keywords.values import MAX_INTEGER
 from ..schema.read.keywords import GRAMMAR, KEYWORDS, every_schema, map_schemas, subschemas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..language.json_text import dump_json
+from ..json import dump_json
 from .events import ArgumentsDelta, CallEnd, CallStart, Event, Generation, ReasoningDelta, TextDelta, Usage
 from .messages import Message, ToolCall
 

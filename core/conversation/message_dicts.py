@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import ModelError
-from ..language.json_text import SPACE, read_json_prefix
+from ..json import SPACE, read_json_prefix
 from .messages import ImagePart, Message, Part, Role, TextPart, ToolCall
 
 #: The roles of OpenAI's chat form.

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from ..automaton.encoding import REFUSED
 from ..errors import REPORT, InternalError
-from ..language.json_text import SPACE, string_start
+from ..json import SPACE, string_start
 from ..language.nodes import Nodes
 from .resolution import Resolution, States, Thread
 from .written import Written

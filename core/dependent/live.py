@@ -36,7 +36,7 @@ from ..basics.forks import shared_lock
 from ..basics.logs import logger_of
 from ..basics.pauses import pause
 from ..errors import InvalidSchemaError, LimitError, LiveValuesError, Place
-from ..language.json_text import dump_json
+from ..json import dump_json
 from ..language.node_kinds import CONTROL
 
 if TYPE_CHECKING:

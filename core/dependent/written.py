@@ -16,7 +16,7 @@ import json
 import re
 from functools import lru_cache
 
-from ..language.json_text import json_bytes, string_start
+from ..json import json_bytes, string_start
 
 try:
     import cython

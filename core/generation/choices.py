@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..language.json_text import string_start
+from ..json import string_start
 from .retokenise import begun_with, common_prefix
 from .token_tree import TokenTree
 

@@ -1,7 +1,7 @@
 """Values of a JSON text: the value, and the member name, that each character belongs to.
 
 The text is valid JSON that may break off anywhere: a grammar wrote it. Other modules scan other languages, so they
-share no tokens with this one: `language.json_scanner` validates text that arrives in pieces and finds the end of its
+share no tokens with this one: `core.json.scanner` validates text that arrives in pieces and finds the end of its
 first value, `repair.extract` finds brackets in prose, and `repair.readings` reads text that is nearly JSON.
 """
 
@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..basics.json_pointer import to_pointer
+from ..json import to_pointer
 
 if TYPE_CHECKING:
     from ..conversation.trace import TokenRole

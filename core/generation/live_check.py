@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..basics.json_pointer import escape
 from ..dependent.live import LiveValues
 from ..errors import InvalidArgumentsError, Place
+from ..json import escape
 from ..schema.read.live import has_values, marks_of, require_schema, with_answers
 from ..validation import Validator
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..basics.json_pointer import resolve_local, unescape
 from ..conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ValueMass
 from ..conversation.trace import ForbiddenToken, How, Trace, TracedToken
+from ..json import resolve_local, unescape
 from .json_places import Places
 from .logprobs import log_mass
 from .retokenise import common_prefix, may_say

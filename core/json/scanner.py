@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .json_text import SPACE, SPACES
+from .text import SPACE, SPACES
 
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _TOKEN = re.compile(r"[-+.0-9A-Za-z]*")

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from ..errors import MissingDependencyError, ParseError
-from ..language.json_text import SPACE, read_json, read_json_prefix
+from ..json import SPACE, read_json, read_json_prefix
 
 _TOKENS = re.compile(r"""[{}\[\]"']""")
 _STRINGS = {quote: re.compile(rf"{quote}[^{quote}\\]*(?:\\.[^{quote}\\]*)*{quote}", re.DOTALL) for quote in "\"'"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ParseError
 from ..grammar import Grammar
-from ..language.json_text import read_json
+from ..json import read_json
 from .search import Search
 
 #: Default of the maximum processor time of a repair, in seconds.

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from ..language.json_text import escaped
+from ..json import escaped
 
 #: Costs: of a change that keeps the value, of one that almost certainly keeps it, and of one changed character.
 SPELLING, LIKELY, EDIT = 0.01, 0.2, 1.0

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..basics.json_pointer import resolve_local
 from ..errors import LimitError, SchemaError, ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
+from ..json import resolve_local
 from .compile import check, compile_schema
 from .read.options import SchemaOptions
 from .read.resolve import Document

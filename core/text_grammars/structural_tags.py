@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from ..basics.json_pointer import escape
 from ..basics.options import OnUnsupported, Whitespace
 from ..errors import GrammarError, Place, ToolGrammarError, UnsupportedSchemaError
+from ..json import escape
 from ..language.nodes import Nodes
 from ..schema.compile import CompiledSchema, compile_schema
 from ..schema.read.options import SchemaOptions

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from toolgrammar.core.conversation.messages import new_call_id
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers as Thinking
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 
 from .base import MALFORMED, FormatParser, Reasoning, Strictness, TurnSpec, WireFormat
 from .format_file import format_data, read_format

@@ -12,8 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ToolCall
-from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE, dump_json, read_json
+from toolgrammar.core.json import SPACE, JsonScanner, dump_json, read_json
 from toolgrammar.core.repair import Edit
 
 from .base import FormatParser

@@ -21,7 +21,7 @@ from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import dump_json, read_json
+from toolgrammar.core.json import dump_json, read_json
 from toolgrammar.core.repair import Edit
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars

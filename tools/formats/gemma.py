@@ -15,7 +15,7 @@ from typing import Any
 from toolgrammar.core.conversation import ArgumentsDelta, Event, ToolCall
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 from toolgrammar.core.schema.read.keywords import DATA, every_schema, map_schemas
 from toolgrammar.core.schema.scalars.value_syntax import BareSyntax, cannot_write_name
 

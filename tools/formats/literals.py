@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 
 from .stream import TextBuffer, marker_search
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from toolgrammar.core.conversation import Event
 from toolgrammar.core.errors import ParseError
-from toolgrammar.core.language.json_text import SPACES
+from toolgrammar.core.json import SPACES
 from toolgrammar.core.repair import Edit
 
 from .leniencies import Leniency, lenient

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from toolgrammar.core.basics.json_pointer import escape, resolve_local, unescape
 from toolgrammar.core.basics.pauses import pause
 from toolgrammar.core.errors import LimitError, Place, SchemaError
+from toolgrammar.core.json import escape, resolve_local, unescape
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
 
 from ..dialects import MAX_DEPTH, to_json_schema

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from toolgrammar.core.basics.json_pointer import escape
 from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError
+from toolgrammar.core.json import escape
 
 _MAX_ANSWER = 2_000
 _VARIABLE = re.compile(r"\{([^{}]+)\}")

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
-from toolgrammar.core.basics.json_pointer import to_pointer
 from toolgrammar.core.errors import Place, SchemaError
+from toolgrammar.core.json import to_pointer
 from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS
 from toolgrammar.core.schema.read.unread import ANNOTATIONS, unread, warn_of_misspelt
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolgrammar.core.basics.json_pointer import unescape
+from toolgrammar.core.json import unescape
 
 from ..tool import Tool
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.basics.json_pointer import escape, unescape
+from toolgrammar.core.json import escape, unescape
 from toolgrammar.core.schema.read.keywords import TYPES, every_schema, keywords, map_schemas
 
 from ..tool import Tool

@@ -16,7 +16,7 @@ from ...generation.params import GenerateParams, JsonMode, OutputParser, ToolInt
 from ...generation.plan import Planner, schema_of, schema_of_mode
 from ...generation.tool_choice import check_tool_choice
 from ...grammar import Grammar
-from ...language.json_text import dump_json, read_json
+from ...json import dump_json, read_json
 from ...repair import ends_early, extract_json, may_go_on, respelled_json
 from ...validation import Validator
 from .answer import Answer, RawCall

@@ -17,7 +17,7 @@ from ...conversation.events import Usage
 from ...conversation.messages import ImagePart, Message, Part, TextPart, ToolCall
 from ...errors import ServerError, ServerFailureError
 from ...generation.params import GenerateParams
-from ...language.json_text import dump_json
+from ...json import dump_json
 from ..chat_template import ChatTemplate
 from .answer import Answer
 from .answer_judge import Task

@@ -16,7 +16,7 @@ from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, Te
 from ...conversation.messages import ToolCall, new_call_id
 from ...generation.live_shape import LiveShape
 from ...generation.params import GenerateParams
-from ...language.json_text import read_json
+from ...json import read_json
 from .answer import Answer
 from .answer_judge import CUT, Task, Verdict
 from .transport import RefusedError, Transport

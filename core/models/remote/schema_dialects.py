@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...basics.json_pointer import escape, resolve_local, step_into, to_pointer, unescape
+from ...json import escape, resolve_local, step_into, to_pointer, unescape
 from ...regex.printer import with_short_classes
 from ...schema.normal.conjunction import type_of
 from ...schema.read.dated import of_today

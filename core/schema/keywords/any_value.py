@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import LimitError, Place
-from ...language.value_key import value_key
+from ...json import value_key
 from ..normal.conjunction import (
     EVERY,
     TYPES,

@@ -12,7 +12,7 @@ from ...dependent.roomy import is_roomy
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError, Place
-from ...language.value_key import value_key, value_of_key
+from ...json import value_key, value_of_key
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
 from ..normal.parts import fixed_positions, item_goal
 from ..read.located import Located

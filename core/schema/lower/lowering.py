@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import LimitError, Place, SchemaError
+from ...json import json_bytes, value_key, value_of_key
 from ...language import node_kinds
 from ...language.images import json_escaped
-from ...language.json_text import json_bytes
 from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
-from ...language.value_key import value_key, value_of_key
 from ...text_grammars.strings import StringGrammar
 from ..keywords.any_value import INTEGERS, types_of
 from ..keywords.row import Join

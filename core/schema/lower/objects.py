@@ -14,9 +14,8 @@ from ...dependent.live import Answer, no_values, unbound
 from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError, LiveValuesError, Place
-from ...language.json_text import escaped
+from ...json import escaped, value_key, value_of_key
 from ...language.node_kinds import ALL, LITERAL, RESERVED
-from ...language.value_key import value_key, value_of_key
 from ..normal.conjunction import Goal, Objects
 from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema

@@ -13,8 +13,8 @@ from fractions import Fraction
 from json.encoder import encode_basestring_ascii
 from math import ceil, floor
 
+from ...json import value_key
 from ...language.queries import is_cofinite, listing
-from ...language.value_key import value_key
 from ..normal.conjunction import Arrays, Conjunction, Goal, Objects, is_among
 from ..normal.parts import fixed_positions, item_goal
 from ..scalars.numbers import least_common, listed_multiples

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...basics.json_pointer import resolve_local
+from ...json import resolve_local
 from ..read.keywords import map_schemas
 
 

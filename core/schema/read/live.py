@@ -8,10 +8,10 @@ from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from ...basics.json_pointer import escape
 from ...dependent.live import KEYWORD as KEYWORD
 from ...dependent.live import Answer, Mark, Values, registered, values_of
 from ...errors import InvalidSchemaError, LiveValuesError, Place
+from ...json import escape
 from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
 from .keywords import KEYWORDS, map_schemas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...basics.json_pointer import to_pointer
+from ...json import to_pointer
 from .scope import Scope
 
 #: Keywords, names and indices that lead from a schema to one below it.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...basics.json_pointer import escape
+from ...json import escape
 from .keywords import DATA
 
 #: Words in the names of properties that explain, and of those that answer.

@@ -11,8 +11,8 @@ import referencing
 import referencing.exceptions
 import referencing.jsonschema
 
-from ...basics.json_pointer import reference_steps, step_into
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
+from ...json import reference_steps, step_into
 from .keywords import KEYWORDS, VALIDATION, Draft
 from .located import Located
 from .scope import Registry, Scope

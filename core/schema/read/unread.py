@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from ...basics.json_pointer import to_pointer
 from ...errors import Place, SchemaWarning
+from ...json import to_pointer
 from ..scalars.formats import ENFORCED, REFUSED, SPECIFIED
 from .keywords import CONSTRAINING, GRAMMAR, KEYWORDS, Draft, Role, subschemas
 from .resolve import Document

@@ -20,8 +20,8 @@ from typing import Any
 
 from ...dependent.written import Written
 from ...errors import Place, UnsupportedSchemaError
+from ...json import json_bytes, string_start
 from ...language.images import Spelling, spelled
-from ...language.json_text import json_bytes, string_start
 from ...language.node_kinds import CONTROL
 from ...language.nodes import Nodes
 from ...language.terms import Terms

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, UnsatisfiableSchemaError
-from toolgrammar.core.basics.json_pointer import resolve_local
+from toolgrammar.core.json import resolve_local
 from toolgrammar.core.schema.read.keywords import DATA, DEFINITIONS, KEYWORDS, Shape, every_schema
 
 from ...judges import Judges

@@ -21,7 +21,7 @@ from typing import Any
 import jsonschema
 
 from toolgrammar.core import CallEnd, ReasoningDelta, TextDelta, ToolGrammarError, Vocabulary
-from toolgrammar.core.language.json_text import dump_json, read_json
+from toolgrammar.core.json import dump_json, read_json
 from toolgrammar.tools import Tool, ToolSet, close_objects
 from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import CallEnd
-from toolgrammar.core.language.json_scanner import JsonScanner
+from toolgrammar.core.json import JsonScanner
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import LENIENCIES, format_names, get_format
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
-from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.json import SPACE, dump_json
 from toolgrammar.core.schema.lower.nested_arguments import Reading
 
 from ..stream import marker_search

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 from toolgrammar.core.schema.scalars.value_syntax import Arguments, PythonSyntax, python_string
 
 from ...tool import Tool

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolgrammar.core.conversation import CallEnd, CallStart, Event, ToolCall
-from toolgrammar.core.language.json_text import dump_json
+from toolgrammar.core.json import dump_json
 
 from ..literals import PYTHON, LiteralReader, unescaped
 from ..template.parser import ENDS_INSIDE, Syntax, TemplateParser

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ToolCall
-from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.json import SPACE, JsonScanner, dump_json
 from toolgrammar.core.repair import Edit
 
 from ..base import MALFORMED, decode_object

@@ -20,7 +20,7 @@ from toolgrammar.core.conversation import Message, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.json import SPACE, dump_json
 
 from ...tool import Tool
 from ..base import Reasoning, TurnSpec, WireFormat, dump_name

@@ -17,8 +17,7 @@ from typing import Any
 
 from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta, ToolCall
 from toolgrammar.core.conversation.reasoning import ReasoningMarkers
-from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE, dump_json
+from toolgrammar.core.json import SPACE, JsonScanner, dump_json
 
 from ..base import MALFORMED, UNFINISHED, decode_object
 from ..stream import StreamParser, marker_search

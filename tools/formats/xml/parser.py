@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
-from toolgrammar.core.language.json_scanner import JsonScanner
-from toolgrammar.core.language.json_text import SPACE, SPACES, dump_json, read_json
+from toolgrammar.core.json import SPACE, SPACES, JsonScanner, dump_json, read_json
 from toolgrammar.core.schema.lower.arguments_object import READINGS
 
 from ..leniencies import Leniency

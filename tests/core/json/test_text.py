@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgrammar.core.language.json_text import string_start
+from toolgrammar.core.json import string_start
 
 
 @given(before=st.text(alphabet='a"\\', max_size=6), value=st.text(alphabet='a"\\é', max_size=6))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core.basics.json_pointer import escape, resolve_local, to_pointer, unescape
+from toolgrammar.core.json import escape, resolve_local, to_pointer, unescape
 
 NAMES = ["", "a", "a/b", "~", "~1", "m~n/", "100%", "ü", "0"]
 
