@@ -79,3 +79,8 @@ def alternatives(parts: tuple[Any, ...]) -> tuple[Any, ...]:
     if not parts:
         raise GrammarError("choice() needs at least one alternative", hint="pass the alternatives as arguments")
     return parts
+
+
+def plain_text(text: object) -> str:
+    """Return a string as an exact `str`: it may be an instance of a subclass."""
+    return text if type(text) is str else str.__str__(text)

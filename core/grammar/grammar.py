@@ -879,9 +879,8 @@ class Grammar:
     @staticmethod
     def _after(program: Program, data: bytes | str) -> int:
         """Return the state after a text; `REFUSED` if no text of the language begins with it."""
-        if isinstance(data, str):
-            return program.after(data.encode("utf-8", "surrogatepass"))
-        return program.after(bytes(memoryview(data)))
+        text = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(memoryview(data))
+        return program.after(text)
 
     def bind(self, vocabulary: Vocabulary) -> Constraint:
         """Return the grammar over a model's tokens: thread-safe, and shared by the `Matcher` of each text.
@@ -893,8 +892,7 @@ class Grammar:
 
 
 def _name(key: tuple[Hashable, ...], parts: Iterable[Grammar]) -> Hashable:
-    """Return a name for the nodes of a grammar with that key: equal for equal grammars, unless they have rules. (It is
-    not the grammar, which would hold itself through its ``build``.)"""
+    """Return a name of a grammar for its nodes: equal for equal ones without rules. (The grammar would hold itself.)"""
     return object() if any(part._has_rules for part in parts) else Grammar(lambda nodes: nodes.EPSILON, key)
 
 

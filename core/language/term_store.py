@@ -3,14 +3,13 @@
 
 A term is a kind (see `term_kinds`) and a range of one pool of arguments, and is interned by a hash table. This module
 makes terms, bottom-up; `terms` has their derivatives.
-
-Compiled where that is possible (Cython in pure-Python mode).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..basics.argument_checks import plain_text
 from ..basics.pauses import pause
 from ..errors import LimitError
 from ..unicode.charset import CharSet
@@ -35,11 +34,6 @@ FEW = cython.declare(cython.int, 16)
 MAX_ALIKE = cython.declare(cython.int, 64)
 #: Additional capacity, in terms and in arguments, of a new copy of a store.
 SPARE = cython.declare(cython.int, 256)
-
-
-def plain_text(text: object) -> str:
-    """Return a string as an exact `str`: it may be an instance of a subclass."""
-    return text if type(text) is str else str.__str__(text)
 
 
 @cython.cfunc

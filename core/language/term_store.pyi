@@ -6,8 +6,6 @@ from ..unicode.charset import CharSet
 
 MAX_RESIDUES: int
 
-def plain_text(text: object) -> str: ...
-
 class TermStore:
     EMPTY: int
     EPSILON: int

@@ -13,8 +13,8 @@ Compiled where that is possible (Cython in pure-Python mode).
 
 from __future__ import annotations
 
+from ..basics.argument_checks import plain_text
 from ..errors import LimitError
-from .term_store import plain_text
 
 try:
     import cython
