@@ -7,6 +7,7 @@ agent, say) have one store together, so that each part is derived once.
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -103,8 +104,8 @@ class LazyAutomaton:
         self._detours = Detours(weakref.proxy(self))
         self._space = Space()  # the last attribute, so that the others are released before it
 
-    def __del__(self) -> None:
-        if hasattr(self, "_space"):  # it was completed
+    def __del__(self, ends: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "_space") and not ends():  # it was completed; when the interpreter ends, all memory goes
             self._space.size = self.byte_count()
             self.nodes.clear()
 

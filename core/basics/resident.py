@@ -33,7 +33,7 @@ class Space:
     def __init__(self) -> None:
         self.size = 0
 
-    def __del__(self) -> None:
-        trim = _trim() if self.size >= LEAST_BYTES else None
+    def __del__(self, least: int = LEAST_BYTES, found: Any = _trim) -> None:
+        trim = found() if self.size >= least else None  # the names of a module are gone when the interpreter ends
         if trim is not None:
             trim(0)
