@@ -97,13 +97,24 @@ def _distinct_items(count: int) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "integer"}, "uniqueItems": True, "minItems": count}
 
 
+def _members(count: int) -> dict[str, Any]:
+    """An object of members with listed values: nodes for each of them."""
+    properties = {f"p{i}": {"enum": [f"v{i}-{j}" for j in range(8)]} for i in range(count)}
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+def _of_members(count: int) -> str:
+    """A text of `_members`."""
+    return "{" + ", ".join(f'"p{i}": "v{i}-1"' for i in range(count)) + "}"
+
+
 #: A text of many different states of a counter over its last characters.
 WORDS = "".join(f"{number:012b}" for number in range(1000)).replace("0", "a").replace("1", "b")
 
 #: Long work: the module that pauses in it, and the minimum number of pauses there.
 WORK: dict[str, tuple[Any, int, Callable[[], object]]] = {
     "terms are derived": (term_store, 3, lambda: Grammar.from_regex("(a|b)*a(a|b){12}").matches(WORDS)),
-    "nodes are made": (node_store, 3, lambda: Grammar.from_json_schema(_one_of(40)).begins("{")),
+    "nodes are made": (node_store, 3, lambda: Grammar.from_json_schema(_members(400)).matches(_of_members(400))),
     "a schema is checked": (
         problems,
         10,  # 2,561 subschemas
