@@ -102,7 +102,7 @@ def demo(
                     seed=seed,
                     max_tokens=max_tokens,
                 ).text
-                console.print(Text.assemble(("answer   ", "bold"), text.strip()))
+                console.print(Text.assemble(("answer   ", "bold"), text.strip() or "none: the model ended its turn"))
         usage = finish.usage
         share = usage.forced_tokens / max(1, usage.completion_tokens)
         console.print(

@@ -592,7 +592,8 @@ class Decoding:
     def _end_reasoning(self) -> Stage:
         """Write the rest of the reasoning: its end marker."""
         while path := self._budget.completion(self.token_ids, self._pending.text):
-            assert self._pending.accept(self.matcher, path[0])
+            if not self._pending.accept(self.matcher, path[0]):
+                raise refused(self.matcher, path[0])
             yield self._append(path[0], "forced")
         return Turn.END
 

@@ -206,7 +206,7 @@ def test_demo_calls_and_answers(
 
 
 def test_demo_answers_with_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model that wants to call again after the result, as one that was trained for calls only does, answers."""
+    """A model that wants to call again after the result, as one that was trained for calls only does, shows no call."""
     call = Message("assistant", "", tool_calls=(ToolCall("a1", "get_weather", {"city": "Oslo", "unit": "celsius"}),))
     monkeypatch.setattr(core, "load_model", lambda _: ScriptedModel([call, call]))
     code, out, _ = run(monkeypatch, capsys, "demo", "--model=embedded", "--max-tokens=200")

@@ -58,7 +58,7 @@ def _langchain_class(source: Any) -> Any:
     validates by its own class.
     """
     own = getattr(source, "args_schema", None)
-    says = next(each for each in type(source).__mro__ if "tool_call_schema" in vars(each))
+    says = next((each for each in type(source).__mro__ if "tool_call_schema" in vars(each)), type(source))
     if not (inspect.isclass(own) and issubclass(own, BaseModel)) or not says.__module__.startswith("langchain_core."):
         return source.tool_call_schema
     return without_fields(own, [name for name, field in own.model_fields.items() if _is_injected(field)])
