@@ -12,8 +12,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -238,28 +240,34 @@ def gauge(client: httpx.Client, name: str, model: str = "small") -> float:
 
 def test_a_client_that_leaves_frees_its_place_and_a_full_queue_refuses(server: Running) -> None:
     """One runs, one waits, the third gets 429 with Retry-After; when the clients leave, all stops within seconds."""
-    asked = {"model": "small", "messages": HELLO, "max_tokens": 2000}
-    schema = {"type": "array", "items": {"type": "integer"}, "minItems": 500}
-    form = {"type": "json_schema", "json_schema": {"name": "long", "schema": schema}}
-    with server.plain() as client, server.plain() as other:
-        with client.stream(
-            "POST", "/v1/chat/completions", json={**asked, "stream": True, "response_format": form}
-        ) as one:
-            lines = one.iter_lines()  # dropping it would close the response
-            next(lines)
-            assert gauge(other, "toolgrammar_running") == 1
+    asked = {"model": "small", "messages": HELLO, "max_tokens": 4000}
+    long = {**asked, "stream": True, "n": 16}  # without a schema, whose grammar might take long and give up the place
+    leaves = threading.Event()
+
+    def read() -> None:
+        with server.plain() as client, client.stream("POST", "/v1/chat/completions", json=long) as one:
+            for _ in one.iter_lines():
+                if leaves.is_set():
+                    return
+
+    with server.plain() as other, ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        try:
+            wait_for(lambda: gauge(other, "toolgrammar_running") == 1)
             host, port = server.url.removeprefix("http://").split(":")
             body = json.dumps(asked).encode()
-            waiting = socket.create_connection((host, int(port)))
-            waiting.sendall(post(body, "Content-Type: application/json", f"Content-Length: {len(body)}"))
-            wait_for(lambda: gauge(other, "toolgrammar_waiting") == 1)
-            assert other.get("/ready").status_code == 503
-            refused = other.post("/v1/chat/completions", json=asked)
-            assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
-            assert refused.json()["error"]["type"] == "rate_limit_error"
-            waiting.close()
+            with socket.create_connection((host, int(port))) as waiting:
+                waiting.sendall(post(body, "Content-Type: application/json", f"Content-Length: {len(body)}"))
+                wait_for(lambda: gauge(other, "toolgrammar_waiting") == 1)
+                assert other.get("/ready").status_code == 503
+                refused = other.post("/v1/chat/completions", json=asked)
+                assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
+                assert refused.json()["error"]["type"] == "rate_limit_error"
             wait_for(lambda: gauge(other, "toolgrammar_waiting") == 0)
             assert gauge(other, "toolgrammar_running") == 1
+        finally:
+            leaves.set()
+        reading.result()
         wait_for(lambda: gauge(other, "toolgrammar_running") == 0)
         assert other.get("/ready").status_code == 200
 
