@@ -39,7 +39,7 @@ from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from toolgrammar.core import GenerateParams, Message, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.models.chat_template import ChatTemplate
-from toolgrammar.core.models.model import LocalModel
+from toolgrammar.core.models.local_model import LocalModel
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format, detect_format
 

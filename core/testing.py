@@ -19,7 +19,7 @@ from .errors import ContextOverflowError, ModelError, ToolGrammarError
 from .generation.backend import Backend, BatchBackend, Session, closed_error
 from .generation.driver import look_ahead
 from .generation.token_sequence import Forward
-from .models.model import LocalModel
+from .models.local_model import LocalModel
 from .models.prompts import refuse_images
 from .models.sessions import OpenSessions, check_crop, check_new_tokens
 from .vocabulary.vocabulary import Vocabulary

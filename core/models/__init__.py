@@ -6,8 +6,9 @@ A `LocalModel` runs a backend (a `Backend` of ``core/generation/backend.py``) an
 
 from .decisions import Decision, OneOf, Scale, YesNo
 from .load import load_model
+from .local_model import LocalModel
 from .logits_processor import ConstrainedLogitsProcessor
-from .model import Capabilities, LocalModel, Model
+from .model import Capabilities, Model
 from .scoring import Choice, Score
 
 __all__ = [

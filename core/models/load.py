@@ -12,7 +12,8 @@ from ..basics.option_names import require_known
 from ..basics.options import SERVERS
 from ..errors import ModelError
 from ..generation.ranges import Ranges, check_ranges, number, whole
-from .model import LocalModel, Model
+from .local_model import LocalModel
+from .model import Model
 
 #: Options of `LocalModel` for models whose requests share forward passes.
 _SHARED = ("max_rows", "max_running_tokens")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -152,3 +153,10 @@ def outcomes_of(outcomes: list[Generation | Exception], return_errors: bool) -> 
         if isinstance(outcome, Exception) and not return_errors:
             raise outcome
     return outcomes
+
+
+def cancellable(request: Request, abandoned: threading.Event) -> Request:
+    """Return the request with a ``cancel`` that also tests if it was abandoned."""
+    asked = request.params.cancel
+    cancel = lambda: abandoned.is_set() or (asked is not None and asked())  # noqa: E731
+    return replace(request, params=replace(request.params, cancel=cancel))

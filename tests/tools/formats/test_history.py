@@ -13,7 +13,7 @@ from toolgrammar.core import Message, ToolCall, Vocabulary
 from toolgrammar.core.conversation.message_dicts import past_call
 from toolgrammar.core.conversation.shown import UNREADABLE, as_shown
 from toolgrammar.core.models.chat_template import ChatTemplate
-from toolgrammar.core.models.model import LocalModel
+from toolgrammar.core.models.local_model import LocalModel
 from toolgrammar.core.models.prompts import plain_prompt, spelled_history
 from toolgrammar.core.models.remote.chat_completions import openai_messages
 from toolgrammar.tools import Tool, ToolSet

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from toolgrammar.core import CallStart, Finish, Generation, TextDelta
-from toolgrammar.core.models.model import LocalModel
+from toolgrammar.core.models.local_model import LocalModel
 from toolgrammar.core.models.requests import request_of
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import format_names, get_format
