@@ -15,10 +15,10 @@ is ``toolgrammar.tools``) or speak to a framework (``toolgrammar.adapters``).
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .compiled import interpreted as _interpreted
+from .faces import lazy
 
 if _interpreted.INTERPRETED:
     _interpreted.use_sources()
@@ -221,16 +221,7 @@ _HOME = {
     "basics.options": ("OnUnsupported", "PropertyOrder", "Whitespace"),
     "vocabulary": ("Vocabulary",),
 }
-_MODULE_OF = dict.fromkeys(__all__, "errors") | {name: module for module, names in _HOME.items() for name in names}
+_ELSEWHERE = {name for names in _HOME.values() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(__name__, {**_HOME, "errors": [name for name in __all__ if name not in _ELSEWHERE]})

@@ -25,7 +25,7 @@ import pytest
 from toolgrammar.adapters.openai import http_client
 from toolgrammar.core import Grammar, JsonMode
 from toolgrammar.core.errors import MissingDependencyError
-from toolgrammar.core.schema import check
+from toolgrammar.core.schema import every_problem
 from toolgrammar.core.schema.scalars import formats
 from toolgrammar.core.schema.scalars.bounded_formats import BOUNDED
 
@@ -199,7 +199,7 @@ def test_formats_are_the_ones_that_the_library_knows() -> None:
     assert formats.SPECIFIED - BOUNDED.keys() <= set(named)
     of_pydantic = {name for name in formats.ENFORCED - formats.SPECIFIED if not name.startswith("python-")}
     assert {name for name in of_pydantic if not re.fullmatch(r"uuid\d", name) and f"`{name}`" not in page} == set()
-    assert [name for name in named if check({"type": "string", "format": name})] == []
+    assert [name for name in named if every_problem({"type": "string", "format": name})] == []
     assert [name for name in named if not Grammar.from_json_schema({"format": name}).matches('"~ %"')] == named
 
 

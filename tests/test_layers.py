@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ FOLDERS = ("core", "tools", "adapters")
 # A module may import its own room and those before it. The longest prefix decides.
 PIPELINE = (
     # what every room may use
+    "core.faces",
     "core.compiled",
     "core.json",
     "core.errors",
@@ -209,6 +211,64 @@ def test_front_door_is_for_users() -> None:
         f"{arrow.source}:{arrow.line}" for arrow in ALL if arrow.target == "core" and arrow.source.startswith("core.")
     ]
     assert through == []
+
+
+#: Modules of core that stand alone, without a package.
+ALONE = ("core.errors", "core.faces", "core.validation")
+
+#: Packages of core whose inside tools and adapters still import.
+OPEN = ("core.schema", "core.dependent", "core.compiled")
+
+
+def names_of(path: Path) -> set[str]:
+    """The names in the ``__all__`` of a package."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    lists = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    return set(ast.literal_eval(lists[0])) if lists else set()
+
+
+def seam() -> Iterator[tuple[str, str, str]]:
+    """Each name of core that tools or adapters import: where, the module it comes from, and the name."""
+    for path in sources():
+        if path.relative_to(ROOT).parts[0] == "core":
+            continue
+        for node, _ in imports(path):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and not node.level
+                and (node.module or "").startswith("toolgrammar.core")
+            ):
+                module = (node.module or "").removeprefix("toolgrammar.")
+                for alias in node.names:
+                    yield f"{module_name(path)}:{node.lineno}", module, alias.name
+
+
+def test_tools_and_adapters_import_faces_of_core() -> None:
+    """Tools and adapters import the public names of core's packages, and no module inside of them."""
+    inside = []
+    for where, module, name in seam():
+        face = ROOT.joinpath(*module.split("."), "__init__.py")
+        if module in ALONE or module.startswith(OPEN) or name == "*":
+            continue
+        if not face.is_file() or name not in names_of(face):
+            inside.append(f"{where} imports {name} of {module}")
+    assert inside == []
+
+
+def test_every_name_of_a_face_is_there() -> None:
+    """A face imports each of its names, and none is also a module of its package, which would replace it."""
+    wrong = []
+    for path in (ROOT / "core").rglob("__init__.py"):
+        face = importlib.import_module(f"toolgrammar.{module_name(path)}")
+        modules = {each.stem for each in path.parent.glob("*.py")} | {
+            each.parent.name for each in path.parent.glob("*/__init__.py")
+        }
+        for name in names_of(path):
+            if name in modules or not hasattr(face, name):
+                wrong.append(f"{module_name(path)}: {name}")
+    assert wrong == []
 
 
 def test_the_network_in_numpy_is_a_model() -> None:

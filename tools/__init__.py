@@ -21,8 +21,9 @@ know any agent framework (``toolgrammar.adapters`` does) and runs functions with
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolgrammar.core.faces import lazy
 
 from .calling import ToolResult
 from .closed_schema import close_objects
@@ -58,23 +59,12 @@ __all__ = [
     "tools_to_typescript",
 ]
 
-#: Names that are imported on first use, and their modules.
-_LATE = {
-    "schema_from_typescript": "reader",
-    "schema_to_typescript": "printer",
-    "tools_from_typescript": "reader",
-    "tools_to_harmony": "harmony",
-    "tools_to_typescript": "printer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".typescript.{_LATE[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "typescript.harmony": ("tools_to_harmony",),
+            "typescript.printer": ("schema_to_typescript", "tools_to_typescript"),
+            "typescript.reader": ("schema_from_typescript", "tools_from_typescript"),
+        },
+    )

@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from toolgrammar.core.automaton.lazy_dfa import Workspace
-from toolgrammar.core.basics.forks import shared_lock
+from toolgrammar.core.automaton import Workspace
+from toolgrammar.core.basics import shared_lock
 from toolgrammar.core.grammar import Grammar
 
 #: Maximum number and bytes of the grammars that are kept although no tool set may use them any more; the least recently

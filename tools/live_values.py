@@ -17,8 +17,9 @@ from toolgrammar.core.conversation import (
     ReasoningDelta,
     TextDelta,
     ToolCall,
+    needs_conversation,
+    of_conversation,
 )
-from toolgrammar.core.conversation.bound import needs_conversation, of_conversation
 from toolgrammar.core.dependent.live import Reading, read_open
 from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
 

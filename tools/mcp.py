@@ -19,7 +19,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from toolgrammar.core.basics.event_loop import EventLoop
+from toolgrammar.core.basics import EventLoop
 from toolgrammar.core.conversation import ImagePart, Part, TextPart
 from toolgrammar.core.errors import MissingDependencyError, Place, ToolCallError, ToolTimeoutError
 from toolgrammar.core.validation import Validator

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolgrammar.core.basics.logs import logger_of
-from toolgrammar.core.conversation.bound import needs_conversation
+from toolgrammar.core.basics import logger_of
+from toolgrammar.core.conversation import needs_conversation
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
 from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
@@ -27,7 +27,7 @@ from toolgrammar.core.schema.read.live import (
     with_sources,
     without_values,
 )
-from toolgrammar.core.text_grammars.strings import string_grammar
+from toolgrammar.core.text_grammars import string_grammar
 
 from .dialects import to_json_schema
 

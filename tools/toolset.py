@@ -12,12 +12,8 @@ from typing import Any, Literal
 
 from typing_extensions import Self
 
-from toolgrammar.core.basics.logs import logger_of
-from toolgrammar.core.basics.options import Whitespace, require_word
-from toolgrammar.core.conversation import CallEnd, Message, ToolCall
-from toolgrammar.core.conversation.bound import of_conversation
-from toolgrammar.core.conversation.builder import MessageBuilder
-from toolgrammar.core.conversation.shown import as_shown
+from toolgrammar.core.basics import Whitespace, logger_of, require_word
+from toolgrammar.core.conversation import CallEnd, Message, MessageBuilder, ToolCall, as_shown, of_conversation
 from toolgrammar.core.dependent.live import LiveValues
 from toolgrammar.core.errors import (
     LimitError,
@@ -27,10 +23,14 @@ from toolgrammar.core.errors import (
     ToolGrammarError,
     UnknownToolError,
 )
-from toolgrammar.core.generation.live_check import check_values
-from toolgrammar.core.generation.params import ToolsInPrompt
-from toolgrammar.core.generation.partial import PartialReader
-from toolgrammar.core.generation.tool_choice import check_tool_choice, tool_choice_of, unknown_tool
+from toolgrammar.core.generation import (
+    PartialReader,
+    ToolsInPrompt,
+    check_tool_choice,
+    check_values,
+    tool_choice_of,
+    unknown_tool,
+)
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS

@@ -25,9 +25,8 @@ that the adapter runs itself.
 
 from __future__ import annotations
 
-from toolgrammar.core.basics.option_names import require_known
-from toolgrammar.core.conversation.builder import arguments_text
-from toolgrammar.core.conversation.message_dicts import image, message_of, parts_of, past_call
+from toolgrammar.core.basics import require_known
+from toolgrammar.core.conversation import arguments_text, image, message_of, parts_of, past_call
 
 from .answers import (
     Collector,

@@ -12,11 +12,12 @@ from toolgrammar.core.conversation import (
     Finish,
     Generation,
     Message,
+    MessageBuilder,
     TokenWritten,
     ToolCall,
     Usage,
+    arguments_text,
 )
-from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
 from toolgrammar.core.errors import BudgetError, CancelledError, InvalidArgumentsError, Place
 from toolgrammar.core.generation import GenerateParams
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration, remote_generation

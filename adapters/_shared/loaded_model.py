@@ -10,16 +10,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from toolgrammar.core.basics.forks import shared_lock
-from toolgrammar.core.basics.options import SERVERS
-from toolgrammar.core.basics.recent_memo import MAX_TEXT_BYTES, RecentMemo, bytes_of_text
+from toolgrammar.core.basics import MAX_TEXT_BYTES, SERVERS, RecentMemo, bytes_of_text, shared_lock
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.generation import GenerateParams, JsonMode
-from toolgrammar.core.generation.params import ToolsInPrompt
-from toolgrammar.core.generation.plan import resolve_params, schema_of
-from toolgrammar.core.models import LocalModel, Model, load_model
-from toolgrammar.core.models.reasoning import find_markers
+from toolgrammar.core.generation import GenerateParams, JsonMode, ToolsInPrompt, resolve_params, schema_of
+from toolgrammar.core.models import LocalModel, Model, find_markers, load_model
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format
 

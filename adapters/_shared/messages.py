@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import is_typeddict
 
-from toolgrammar.core.conversation import Role
-from toolgrammar.core.conversation.message_dicts import ROLES
+from toolgrammar.core.conversation import ROLES, Role
 from toolgrammar.core.errors import ModelError, SchemaError
 from toolgrammar.core.schema.pydantic.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema

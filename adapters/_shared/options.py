@@ -7,8 +7,7 @@ from types import NoneType
 from typing import Any
 
 from toolgrammar.core.errors import ModelError, ToolGrammarError, UnknownToolError
-from toolgrammar.core.generation import OPTIONS, GenerateParams
-from toolgrammar.core.generation.plan import resolve_params
+from toolgrammar.core.generation import OPTIONS, GenerateParams, resolve_params
 from toolgrammar.tools.formats import get_format
 
 #: Options of a model on a server that frameworks have as settings of their own, and `RemoteModel` under the same names.

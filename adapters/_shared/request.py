@@ -21,11 +21,11 @@ from toolgrammar.core.conversation import (
     ReasoningDelta,
     TextDelta,
     Usage,
+    arguments_text,
+    call_events,
 )
-from toolgrammar.core.conversation.builder import arguments_text, call_events
 from toolgrammar.core.errors import InvalidArgumentsError
-from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.generation.json_output import MAX_RETRIES
+from toolgrammar.core.generation import MAX_RETRIES, GenerateParams
 from toolgrammar.core.models import Model
 from toolgrammar.core.models.remote import RemoteFinish, RemoteGeneration
 

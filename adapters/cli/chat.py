@@ -133,7 +133,7 @@ class _Talk:
     def _turn(self, params: GenerateParams) -> Message:
         """Let the model write one turn; its text is shown as it comes."""
         from toolgrammar.core import CallStart, Finish, TextDelta
-        from toolgrammar.core.conversation.builder import MessageBuilder
+        from toolgrammar.core.conversation import MessageBuilder
 
         built = MessageBuilder()
         has_text = False

@@ -49,7 +49,7 @@ def demo(
 
     from toolgrammar.core import GenerateParams, Message, ModelError, load_model
     from toolgrammar.core.models import LocalModel
-    from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
+    from toolgrammar.core.models.numpy_llama import EmbeddedBackend
     from toolgrammar.tools import ToolSet
 
     from .demo_tools import book_table, convert_currency, get_weather
@@ -119,7 +119,7 @@ def demo(
 def _described(address: str, loaded: Model) -> str:
     """Return a line about a model."""
     from toolgrammar.core.models import LocalModel
-    from toolgrammar.core.models.numpy_llama.embedded import EmbeddedBackend
+    from toolgrammar.core.models.numpy_llama import EmbeddedBackend
 
     if isinstance(loaded, LocalModel) and isinstance(loaded.backend, EmbeddedBackend):
         return f"{loaded.name}: {loaded.backend.description}"

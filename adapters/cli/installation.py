@@ -256,7 +256,7 @@ def _versions(requirements: Iterable[Requirement]) -> list[Package]:
 
 
 def _cache(found: Installation) -> None:
-    from toolgrammar.core.vocabulary.disk_cache import VARIABLE, cache_folder
+    from toolgrammar.core.vocabulary import VARIABLE, cache_folder
 
     folder = cache_folder()
     found.cache = {"folder": None if folder is None else str(folder), "files": 0, "bytes": 0}
@@ -280,7 +280,7 @@ def _cache(found: Installation) -> None:
 
 def _models(found: Installation) -> None:
     """List the models that other addresses than a path load."""
-    from toolgrammar.core.models.stores import stored_models
+    from toolgrammar.core.models import stored_models
 
     found.models |= {model.address: str(model.path) for model in stored_models()}
 

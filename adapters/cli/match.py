@@ -12,7 +12,7 @@ from .output import console as make_console
 from .source import FileOption, SchemaArgument, Source, TextArgument, load, text_of
 
 if TYPE_CHECKING:
-    from toolgrammar.core.generation.mismatch import Match
+    from toolgrammar.core.generation import Match
 
 #: Maximum number of characters that are shown before and after the place.
 MAX_LENGTH = 40
@@ -36,7 +36,7 @@ def match(
     A text may be valid under the schema and still not be written: with its members in another order, or where the
     schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
     """
-    from toolgrammar.core.generation.mismatch import match_text
+    from toolgrammar.core.generation import match_text
 
     for name, value, words in (("whitespace", whitespace, WHITESPACE), ("order", order, ORDERS)):
         if value not in words:

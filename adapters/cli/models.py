@@ -18,7 +18,7 @@ def models(
     Nothing is fetched, written or asked of a server. Files elsewhere are loaded by their path: gguf:PATH, numpy:PATH,
     hf:PATH, onnx:PATH or mlx:PATH.
     """
-    from toolgrammar.core.models.stores import stored_models
+    from toolgrammar.core.models import stored_models
 
     found = stored_models()
     if as_json:

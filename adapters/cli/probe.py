@@ -28,8 +28,7 @@ def probe(
 
     Some twenty small requests are sent, within the time. Exit code: 0 nothing is ignored or mangled, 1 something is.
     """
-    from toolgrammar.core.models.remote.address import headers_of, parse_address
-    from toolgrammar.core.models.remote.chat_completions import ChatCompletions
+    from toolgrammar.core.models.remote import ChatCompletions, headers_of, parse_address
 
     from .prober import Prober
 

@@ -16,11 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from toolgrammar.core import NotFoundError, ToolGrammarError
-from toolgrammar.core.models.remote import RemoteModel
-from toolgrammar.core.models.remote.answer import Answer
-from toolgrammar.core.models.remote.chat_completions import read_completion
-from toolgrammar.core.models.remote.detect import detect
-from toolgrammar.core.models.remote.transport import RefusedError, Transport
+from toolgrammar.core.models.remote import Answer, RefusedError, RemoteModel, Transport, detect_server, read_completion
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import ToolSet
 
@@ -156,7 +152,7 @@ class Prober:
         try:
             name = self.model or await self._listed()
             self.model = name
-            kind, _ = await detect(self._wire, name)
+            kind, _ = await detect_server(self._wire, name)
             self._kind = kind
             rows = [await self._through_us(await self._row(*check), kind) for check in self._checks()]
             rows += [await self._through_us(row, kind) for row in self._of_all()]

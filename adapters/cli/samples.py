@@ -33,7 +33,7 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
         ToolGrammarError: the schema cannot be enforced, or has no output.
     """
     from toolgrammar.core import Grammar, ToolGrammarError
-    from toolgrammar.core.grammar.sampling import LENGTH, random_text
+    from toolgrammar.core.grammar import LENGTH, random_text
 
     grammar = source.grammar()
     grammar.check()

@@ -93,13 +93,13 @@ class Source:
     @cached_property
     def document(self) -> Any:
         """The JSON Schema itself, that of a class included."""
-        from toolgrammar.core.generation.plan import schema_of
+        from toolgrammar.core.generation import schema_of
 
         return None if self.schema is None else schema_of(self.schema)  # null is no schema, where None is any value
 
     @cached_property
     def _starts(self) -> dict[str, int]:
-        from toolgrammar.core.generation.json_places import values_of
+        from toolgrammar.core.generation import values_of
 
         return {} if self.text is None else {value.pointer(): value.start for value in values_of(self.text)}
 
@@ -186,7 +186,7 @@ def _read(name: str, text: str, suffix: str = "") -> Source:
 
 def _source(name: str, value: Any, text: str | None = None) -> Source:
     from toolgrammar.core import Grammar
-    from toolgrammar.core.grammar.data import is_grammar
+    from toolgrammar.core.grammar import is_grammar
 
     if isinstance(value, Grammar) or is_grammar(value):
         return Source(name, None, text, value)
@@ -277,7 +277,7 @@ def _imported(name: str) -> Any:
 
         (tool,) = ToolSet.from_any([value])
         return close_objects(tool.parameters)  # as a tool set reads it
-    from toolgrammar.core.generation.plan import schema_of
+    from toolgrammar.core.generation import schema_of
 
     return schema_of(value)
 

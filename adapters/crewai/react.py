@@ -17,8 +17,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, Message, TextDelta, ToolCall
-from toolgrammar.core.conversation.builder import arguments_text
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Message,
+    TextDelta,
+    ToolCall,
+    arguments_text,
+)
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.tools.formats import MALFORMED, TurnSpec, WireFormat
 from toolgrammar.tools.formats.base import decode_object

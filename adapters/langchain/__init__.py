@@ -19,7 +19,9 @@ reason, and ``response_metadata["cut"]`` says where.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from toolgrammar.core.faces import lazy
 
 from .chat_model import ChatToolGrammar
 from .confirm import unsure
@@ -33,22 +35,13 @@ if TYPE_CHECKING:
 # ToolGrammarDecisions is not listed: with an older langchain-core, ``import *`` would fail.
 __all__ = ["AskInstead", "ChatToolGrammar", "InjectedArguments", "ValidatedStrategy", "unsure"]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "ValidatedStrategy":
-        from .agents import ValidatedStrategy
-
-        return ValidatedStrategy
-    if name == "AskInstead":
-        from .asking import AskInstead
-
-        return AskInstead
-    if name == "InjectedArguments":
-        from .injected import InjectedArguments
-
-        return InjectedArguments
-    if name == "ToolGrammarDecisions":
-        from .decisions import ToolGrammarDecisions
-
-        return ToolGrammarDecisions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "agents": ("ValidatedStrategy",),
+            "asking": ("AskInstead",),
+            "decisions": ("ToolGrammarDecisions",),
+            "injected": ("InjectedArguments",),
+        },
+    )

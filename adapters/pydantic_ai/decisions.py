@@ -7,8 +7,19 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from toolgrammar.core.errors import ModelError
-from toolgrammar.core.models import Decision, LocalModel, Model, OneOf, Scale, YesNo
-from toolgrammar.core.models import decisions as core_decisions
+from toolgrammar.core.models import (
+    MAX_LABELS,
+    MAX_LEVELS,
+    MAX_QUESTIONS,
+    Decision,
+    LocalModel,
+    Model,
+    OneOf,
+    Question,
+    Scale,
+    YesNo,
+    check_options,
+)
 
 from .. import _shared
 from .messages import SYSTEM, translated
@@ -52,9 +63,9 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         ModelError: the model cannot be loaded, or is on a server, where no logits are seen; or an option is wrong.
     """
 
-    max_choice_options: ClassVar[int | None] = core_decisions.MAX_LABELS
-    max_score_levels: ClassVar[int | None] = core_decisions.MAX_LEVELS
-    max_questions: ClassVar[int | None] = core_decisions.MAX_QUESTIONS
+    max_choice_options: ClassVar[int | None] = MAX_LABELS
+    max_score_levels: ClassVar[int | None] = MAX_LEVELS
+    max_questions: ClassVar[int | None] = MAX_QUESTIONS
 
     def __init__(
         self,
@@ -66,7 +77,7 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         settings: ModelSettings | None = None,
         profile: ModelProfileSpec | None = None,
     ) -> None:
-        core_decisions.check_options(orders, prior, False, None)
+        check_options(orders, prior, False, None)
         self._orders, self._prior = orders, prior
         self._loaded = _shared.LoadedModel(model, options)
         if not isinstance(self._loaded.model(), LocalModel):
@@ -107,7 +118,7 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         )
 
 
-def _question(question: Any) -> core_decisions.Question:
+def _question(question: Any) -> Question:
     text = _text(question.instructions)
     if isinstance(question, NoulQuestion):
         criteria = question.criteria

@@ -24,12 +24,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from toolgrammar.core.basics.logs import logger_of, report
-from toolgrammar.core.basics.pauses import ended_by
+from toolgrammar.core.basics import ended_by, logger_of, report
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
 from toolgrammar.core.errors import CancelledError, ContextOverflowError, LiveValuesError, SchemaWarning
-from toolgrammar.core.generation import GenerateParams
-from toolgrammar.core.generation.deadline import Deadline
+from toolgrammar.core.generation import Deadline, GenerateParams
 from toolgrammar.core.models import Decision, Model
 
 from .. import _shared

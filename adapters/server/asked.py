@@ -11,8 +11,7 @@ from typing import Any
 from toolgrammar.core.conversation import ImagePart, Message, ToolCall
 from toolgrammar.core.errors import Place
 from toolgrammar.core.generation import OPTIONS, GenerateParams
-from toolgrammar.core.models import LocalModel, Model, load_model
-from toolgrammar.core.models.reasoning import find_markers
+from toolgrammar.core.models import LocalModel, Model, find_markers, load_model
 from toolgrammar.tools.tool import text_parameters
 
 from .. import _shared

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from json import decoder
 from typing import Any
 
-from toolgrammar.core.basics.pauses import pause
+from toolgrammar.core.basics import pause
 
 from .fields import RequestError
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 
-from toolgrammar.core.basics.event_loop import EventLoop
+from toolgrammar.core.basics import EventLoop
 
 from .asked import Served
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from toolgrammar.core.basics.pauses import is_long
+from toolgrammar.core.basics import is_long
 
 from .failures import BusyError
 

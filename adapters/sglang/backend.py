@@ -17,9 +17,8 @@ from sglang.srt.constrained.base_grammar_backend import (
 )
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary, apply_mask
-from toolgrammar.core.basics.logs import logger_of
-from toolgrammar.core.basics.options import Whitespace
-from toolgrammar.core.masks.matcher import fill_known
+from toolgrammar.core.basics import Whitespace, logger_of
+from toolgrammar.core.masks import fill_known
 
 from .. import _shared
 

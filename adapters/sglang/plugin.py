@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from toolgrammar.core.basics.logs import logger_of
+from toolgrammar.core.basics import logger_of
 from toolgrammar.core.errors import MissingDependencyError, ModelError
 
 _LOG = logger_of("sglang")

@@ -22,7 +22,7 @@ from vllm.v1.structured_output.backend_types import (
 from vllm.v1.structured_output.request import get_structured_output_key
 
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, ToolGrammarError, Vocabulary
-from toolgrammar.core.basics.logs import logger_of
+from toolgrammar.core.basics import logger_of
 
 from .cuts import cut_places
 from .drafts import proposes_forced_text

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core import Vocabulary
-from toolgrammar.core.conversation.messages import UNFINISHED
-from toolgrammar.core.generation import GenerateParams, OutputParser
-from toolgrammar.core.generation.loop import Step
-from toolgrammar.core.generation.output import Output
+from toolgrammar.core.conversation import UNFINISHED
+from toolgrammar.core.generation import GenerateParams, Output, OutputParser, Step
 
 from .. import _shared
 

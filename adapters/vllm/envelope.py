@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from toolgrammar.core import Vocabulary
-from toolgrammar.core.basics.options import ENVELOPE_VERSION
-from toolgrammar.core.conversation.bound import needs_conversation, of_conversation, require_formed
+from toolgrammar.core.basics import ENVELOPE_VERSION
+from toolgrammar.core.conversation import needs_conversation, of_conversation, require_formed
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar

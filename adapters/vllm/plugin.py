@@ -25,7 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any
 
-from toolgrammar.core.basics.logs import logger_of
+from toolgrammar.core.basics import logger_of
 from toolgrammar.core.errors import MissingDependencyError, ModelError, SchemaWarning
 from toolgrammar.tools.formats import format_names
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolgrammar.core import ToolGrammarError
-from toolgrammar.core.basics.logs import logger_of
-from toolgrammar.core.masks.budget import Budget
-from toolgrammar.core.masks.matcher import fill_known
+from toolgrammar.core.basics import logger_of
+from toolgrammar.core.masks import Budget, fill_known
 
 from .spelling import Spelling
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from toolgrammar.core.generation.retokenise import CONTEXT_TOKENS, Speller
-from toolgrammar.core.masks.budget import Budget
+from toolgrammar.core.generation import CONTEXT_TOKENS, Speller
+from toolgrammar.core.masks import Budget
 
 if TYPE_CHECKING:
     from toolgrammar.core import Matcher, Vocabulary

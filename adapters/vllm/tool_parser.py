@@ -20,8 +20,7 @@ from vllm.entrypoints.generate.base.protocol import (
 from vllm.sampling_params import StructuredOutputsParams
 from vllm.tool_parsers.abstract_tool_parser import ToolParser
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
-from toolgrammar.core.conversation.equal_calls import UnequalCalls
+from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, UnequalCalls
 from toolgrammar.core.errors import ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import choose_format, format_names

@@ -6,4 +6,21 @@ does not know vocabularies: tokens begin in ``toolgrammar.core.masks``.
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .lazy_dfa import Workspace
+
+__all__ = [
+    "Workspace",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "lazy_dfa": ("Workspace",),
+        },
+    )

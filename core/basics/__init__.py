@@ -2,4 +2,67 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .event_loop import EventLoop
+    from .forks import shared_lock
+    from .logs import logger_of, report
+    from .option_names import require_known
+    from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
+    from .pauses import ended_by, is_long, pause
+    from .recent_memo import MAX_TEXT_BYTES, RecentMemo, bytes_of_text
+
+__all__ = [
+    "ENVELOPE_VERSION",
+    "MAX_TEXT_BYTES",
+    "SERVERS",
+    "EventLoop",
+    "OnUnsupported",
+    "PropertyOrder",
+    "RecentMemo",
+    "Whitespace",
+    "bytes_of_text",
+    "ended_by",
+    "is_long",
+    "logger_of",
+    "pause",
+    "report",
+    "require_known",
+    "require_word",
+    "shared_lock",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "event_loop": ("EventLoop",),
+            "forks": ("shared_lock",),
+            "logs": (
+                "logger_of",
+                "report",
+            ),
+            "option_names": ("require_known",),
+            "options": (
+                "ENVELOPE_VERSION",
+                "OnUnsupported",
+                "PropertyOrder",
+                "SERVERS",
+                "Whitespace",
+                "require_word",
+            ),
+            "pauses": (
+                "ended_by",
+                "is_long",
+                "pause",
+            ),
+            "recent_memo": (
+                "MAX_TEXT_BYTES",
+                "RecentMemo",
+                "bytes_of_text",
+            ),
+        },
+    )

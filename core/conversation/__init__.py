@@ -5,31 +5,57 @@ These are plain values: every adapter translates its framework's messages to the
 
 from __future__ import annotations
 
-from .events import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
-    CallSureness,
-    ChoiceMade,
-    Event,
-    Finish,
-    FinishReason,
-    Generation,
-    ReasoningDelta,
-    TextDelta,
-    TokenWritten,
-    Usage,
-    ValueMass,
-)
-from .messages import ImagePart, Message, Part, ReasoningBlock, Role, TextPart, ToolCall
-from .trace import ForbiddenToken, Trace, TracedToken
+from typing import TYPE_CHECKING
+
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .bound import Copied, Seen, needs_conversation, of_conversation, require_formed
+    from .builder import MessageBuilder, arguments_text, call_events
+    from .equal_calls import UnequalCalls
+    from .events import (
+        ArgumentsDelta,
+        CallEnd,
+        CallStart,
+        CallSureness,
+        ChoiceMade,
+        Event,
+        Finish,
+        FinishReason,
+        Generation,
+        ReasoningDelta,
+        TextDelta,
+        TokenWritten,
+        Usage,
+        ValueMass,
+    )
+    from .message_dicts import ROLES, image, message_of, parts_of, past_call
+    from .messages import (
+        MALFORMED,
+        UNFINISHED,
+        ImagePart,
+        Message,
+        Part,
+        ReasoningBlock,
+        Role,
+        TextPart,
+        ToolCall,
+        new_call_id,
+    )
+    from .reasoning import ReasoningMarkers, ReasoningSplitter
+    from .shown import as_shown
+    from .trace import ForbiddenToken, Trace, TracedToken
 
 __all__ = [
+    "MALFORMED",
+    "ROLES",
+    "UNFINISHED",
     "ArgumentsDelta",
     "CallEnd",
     "CallStart",
     "CallSureness",
     "ChoiceMade",
+    "Copied",
     "Event",
     "Finish",
     "FinishReason",
@@ -37,16 +63,97 @@ __all__ = [
     "Generation",
     "ImagePart",
     "Message",
+    "MessageBuilder",
     "Part",
     "ReasoningBlock",
     "ReasoningDelta",
+    "ReasoningMarkers",
+    "ReasoningSplitter",
     "Role",
+    "Seen",
     "TextDelta",
     "TextPart",
     "TokenWritten",
     "ToolCall",
     "Trace",
     "TracedToken",
+    "UnequalCalls",
     "Usage",
     "ValueMass",
+    "arguments_text",
+    "as_shown",
+    "call_events",
+    "image",
+    "message_of",
+    "needs_conversation",
+    "new_call_id",
+    "of_conversation",
+    "parts_of",
+    "past_call",
+    "require_formed",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "bound": (
+                "Copied",
+                "Seen",
+                "needs_conversation",
+                "of_conversation",
+                "require_formed",
+            ),
+            "builder": (
+                "MessageBuilder",
+                "arguments_text",
+                "call_events",
+            ),
+            "equal_calls": ("UnequalCalls",),
+            "events": (
+                "ArgumentsDelta",
+                "CallEnd",
+                "CallStart",
+                "CallSureness",
+                "ChoiceMade",
+                "Event",
+                "Finish",
+                "FinishReason",
+                "Generation",
+                "ReasoningDelta",
+                "TextDelta",
+                "TokenWritten",
+                "Usage",
+                "ValueMass",
+            ),
+            "message_dicts": (
+                "ROLES",
+                "image",
+                "message_of",
+                "parts_of",
+                "past_call",
+            ),
+            "messages": (
+                "ImagePart",
+                "MALFORMED",
+                "Message",
+                "Part",
+                "ReasoningBlock",
+                "Role",
+                "TextPart",
+                "ToolCall",
+                "UNFINISHED",
+                "new_call_id",
+            ),
+            "reasoning": (
+                "ReasoningMarkers",
+                "ReasoningSplitter",
+            ),
+            "shown": ("as_shown",),
+            "trace": (
+                "ForbiddenToken",
+                "Trace",
+                "TracedToken",
+            ),
+        },
+    )

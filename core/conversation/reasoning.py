@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -21,20 +22,41 @@ class ReasoningMarkers:
     end: str = "</think>"
     after: str = ""
 
+    # Those of families; `KNOWN` has all, the most particular first.
+    GPT_OSS: ClassVar[ReasoningMarkers]
+    MISTRAL: ClassVar[ReasoningMarkers]
+    COMMAND: ClassVar[ReasoningMarkers]
+    GEMMA: ClassVar[ReasoningMarkers]
+    APERTUS: ClassVar[ReasoningMarkers]
+    SEED: ClassVar[ReasoningMarkers]
+    MINIMAX_M3: ClassVar[ReasoningMarkers]
+    KIMI_K3: ClassVar[ReasoningMarkers]
+    THINK: ClassVar[ReasoningMarkers]
+    KNOWN: ClassVar[tuple[ReasoningMarkers, ...]]
+
 
 # Sources: the chat templates of the families.
-GPT_OSS = ReasoningMarkers("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant")
-MISTRAL = ReasoningMarkers("[THINK]", "[/THINK]")  # Magistral, Ministral
-COMMAND = ReasoningMarkers("<|START_THINKING|>", "<|END_THINKING|>")
-GEMMA = ReasoningMarkers("<|channel>thought\n", "<channel|>")  # Gemma 4
-APERTUS = ReasoningMarkers("<|inner_prefix|>", "<|inner_suffix|>")
-SEED = ReasoningMarkers("<seed:think>", "</seed:think>")
-MINIMAX_M3 = ReasoningMarkers("<mm:think>", "</mm:think>")
-KIMI_K3 = ReasoningMarkers("<|open|>think<|sep|>", "<|close|>think<|sep|>")
-THINK = ReasoningMarkers()  # Qwen, DeepSeek, GLM, Kimi, MiniMax M2, Nemotron, Granite, SmolLM, ...
+ReasoningMarkers.GPT_OSS = ReasoningMarkers("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant")
+ReasoningMarkers.MISTRAL = ReasoningMarkers("[THINK]", "[/THINK]")  # Magistral, Ministral
+ReasoningMarkers.COMMAND = ReasoningMarkers("<|START_THINKING|>", "<|END_THINKING|>")
+ReasoningMarkers.GEMMA = ReasoningMarkers("<|channel>thought\n", "<channel|>")  # Gemma 4
+ReasoningMarkers.APERTUS = ReasoningMarkers("<|inner_prefix|>", "<|inner_suffix|>")
+ReasoningMarkers.SEED = ReasoningMarkers("<seed:think>", "</seed:think>")
+ReasoningMarkers.MINIMAX_M3 = ReasoningMarkers("<mm:think>", "</mm:think>")
+ReasoningMarkers.KIMI_K3 = ReasoningMarkers("<|open|>think<|sep|>", "<|close|>think<|sep|>")
+ReasoningMarkers.THINK = ReasoningMarkers()  # Qwen, DeepSeek, GLM, Kimi, MiniMax M2, Nemotron, Granite, SmolLM, ...
 
-#: All markers, the most particular first.
-REASONING_MARKERS = (GPT_OSS, MISTRAL, COMMAND, GEMMA, APERTUS, SEED, MINIMAX_M3, KIMI_K3, THINK)
+ReasoningMarkers.KNOWN = (
+    ReasoningMarkers.GPT_OSS,
+    ReasoningMarkers.MISTRAL,
+    ReasoningMarkers.COMMAND,
+    ReasoningMarkers.GEMMA,
+    ReasoningMarkers.APERTUS,
+    ReasoningMarkers.SEED,
+    ReasoningMarkers.MINIMAX_M3,
+    ReasoningMarkers.KIMI_K3,
+    ReasoningMarkers.THINK,
+)
 
 
 class ReasoningSplitter:

@@ -10,6 +10,88 @@ Use ``Model.generate``, unless you drive a model yourself. This package does not
 
 from __future__ import annotations
 
-from .params import OPTIONS, GenerateParams, JsonMode, OutputParser, ToolInterface
+from typing import TYPE_CHECKING
 
-__all__ = ["OPTIONS", "GenerateParams", "JsonMode", "OutputParser", "ToolInterface"]
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .deadline import Deadline
+    from .json_output import MAX_RETRIES
+    from .json_places import values_of
+    from .live_check import check_values
+    from .loop import Step
+    from .mismatch import Match, match_text
+    from .output import Output
+    from .params import OPTIONS, GenerateParams, JsonMode, OutputParser, ToolInterface, ToolsInPrompt
+    from .partial import Partial, PartialReader
+    from .plan import resolve_params, schema_of
+    from .retokenise import CONTEXT_TOKENS, Speller
+    from .tool_choice import check_tool_choice, tool_choice_of, unknown_tool
+
+__all__ = [
+    "CONTEXT_TOKENS",
+    "MAX_RETRIES",
+    "OPTIONS",
+    "Deadline",
+    "GenerateParams",
+    "JsonMode",
+    "Match",
+    "Output",
+    "OutputParser",
+    "Partial",
+    "PartialReader",
+    "Speller",
+    "Step",
+    "ToolInterface",
+    "ToolsInPrompt",
+    "check_tool_choice",
+    "check_values",
+    "match_text",
+    "resolve_params",
+    "schema_of",
+    "tool_choice_of",
+    "unknown_tool",
+    "values_of",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "deadline": ("Deadline",),
+            "json_output": ("MAX_RETRIES",),
+            "json_places": ("values_of",),
+            "live_check": ("check_values",),
+            "loop": ("Step",),
+            "mismatch": (
+                "Match",
+                "match_text",
+            ),
+            "output": ("Output",),
+            "params": (
+                "GenerateParams",
+                "JsonMode",
+                "OPTIONS",
+                "OutputParser",
+                "ToolInterface",
+                "ToolsInPrompt",
+            ),
+            "partial": (
+                "Partial",
+                "PartialReader",
+            ),
+            "plan": (
+                "resolve_params",
+                "schema_of",
+            ),
+            "retokenise": (
+                "CONTEXT_TOKENS",
+                "Speller",
+            ),
+            "tool_choice": (
+                "check_tool_choice",
+                "tool_choice_of",
+                "unknown_tool",
+            ),
+        },
+    )

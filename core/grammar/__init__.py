@@ -5,6 +5,38 @@ How a language is stored and stepped is the business of the rooms before this on
 
 from __future__ import annotations
 
-from .grammar import Grammar
+from typing import TYPE_CHECKING
 
-__all__ = ["Grammar"]
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .constraint_cache import CacheStatistics, ConstraintCache
+    from .data import is_grammar
+    from .grammar import Grammar
+    from .sampling import LENGTH, random_text
+
+__all__ = [
+    "LENGTH",
+    "CacheStatistics",
+    "ConstraintCache",
+    "Grammar",
+    "is_grammar",
+    "random_text",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "constraint_cache": (
+                "CacheStatistics",
+                "ConstraintCache",
+            ),
+            "data": ("is_grammar",),
+            "grammar": ("Grammar",),
+            "sampling": (
+                "LENGTH",
+                "random_text",
+            ),
+        },
+    )

@@ -5,10 +5,10 @@ Nothing here knows a schema or a grammar.
 
 from __future__ import annotations
 
+from .keys import value_key, value_of_key
 from .pointer import escape, reference_steps, resolve_local, step_into, to_pointer, unescape
 from .scanner import JsonScanner
 from .text import SPACE, SPACES, dump_json, escaped, json_bytes, read_json, read_json_prefix, string_start
-from .value_key import value_key, value_of_key
 
 __all__ = [
     "SPACE",

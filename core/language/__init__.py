@@ -10,8 +10,31 @@ tokens or vocabularies: those begin in ``toolgrammar.core.masks``.
 
 from __future__ import annotations
 
-from ..unicode.charset import CharSet
-from .nodes import Head, Nodes
-from .terms import Terms
+from typing import TYPE_CHECKING
 
-__all__ = ["CharSet", "Head", "Nodes", "Terms"]
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .free_text import containing
+    from .nodes import Head, Nodes
+    from .terms import Terms
+
+__all__ = [
+    "Head",
+    "Nodes",
+    "Terms",
+    "containing",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "free_text": ("containing",),
+            "nodes": (
+                "Head",
+                "Nodes",
+            ),
+            "terms": ("Terms",),
+        },
+    )

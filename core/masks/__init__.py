@@ -8,10 +8,45 @@ Use `toolgrammar.core.Grammar.bind` to make a `Constraint`. This package does no
 
 from __future__ import annotations
 
-from ..automaton.lazy_dfa import Program
-from .batch import MaskTable, apply_mask, fill_masks
-from .masks import COMPILED
-from .matcher import Constraint, Matcher
-from .warming import Warmed
+from typing import TYPE_CHECKING
 
-__all__ = ["COMPILED", "Constraint", "MaskTable", "Matcher", "Program", "Warmed", "apply_mask", "fill_masks"]
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .batch import MaskTable, apply_mask, fill_masks
+    from .budget import Budget
+    from .masks import COMPILED
+    from .matcher import Constraint, Matcher, fill_known
+    from .warming import Warmed
+
+__all__ = [
+    "COMPILED",
+    "Budget",
+    "Constraint",
+    "MaskTable",
+    "Matcher",
+    "Warmed",
+    "apply_mask",
+    "fill_known",
+    "fill_masks",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "batch": (
+                "MaskTable",
+                "apply_mask",
+                "fill_masks",
+            ),
+            "budget": ("Budget",),
+            "masks": ("COMPILED",),
+            "matcher": (
+                "Constraint",
+                "Matcher",
+                "fill_known",
+            ),
+            "warming": ("Warmed",),
+        },
+    )

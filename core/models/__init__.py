@@ -4,14 +4,41 @@ A `LocalModel` runs a backend (a `Backend` of ``core/generation/backend.py``) an
 ``RemoteModel`` sends requests to a server and validates its answers.
 """
 
-from .decisions import Decision, OneOf, Scale, YesNo
-from .load import load_model
-from .local_model import LocalModel
-from .logits_processor import ConstrainedLogitsProcessor
-from .model import Capabilities, Model
-from .scoring import Choice, Score
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .decisions import (
+        MAX_LABELS,
+        MAX_LEVELS,
+        MAX_QUESTIONS,
+        Decision,
+        OneOf,
+        Question,
+        Scale,
+        YesNo,
+        check_options,
+        check_question,
+        check_questions,
+    )
+    from .history import message_shape, render, shaped
+    from .load import load_model
+    from .local_model import LocalModel
+    from .logits_processor import ConstrainedLogitsProcessor
+    from .model import Capabilities, Model
+    from .published import PUBLISHED, find, pull
+    from .reasoning import find_markers
+    from .scoring import Choice, Score
+    from .stores import stored_models
 
 __all__ = [
+    "MAX_LABELS",
+    "MAX_LEVELS",
+    "MAX_QUESTIONS",
+    "PUBLISHED",
     "Capabilities",
     "Choice",
     "ConstrainedLogitsProcessor",
@@ -19,8 +46,62 @@ __all__ = [
     "LocalModel",
     "Model",
     "OneOf",
+    "Question",
     "Scale",
     "Score",
     "YesNo",
+    "check_options",
+    "check_question",
+    "check_questions",
+    "find",
+    "find_markers",
     "load_model",
+    "message_shape",
+    "pull",
+    "render",
+    "shaped",
+    "stored_models",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "decisions": (
+                "Decision",
+                "MAX_LABELS",
+                "MAX_LEVELS",
+                "MAX_QUESTIONS",
+                "OneOf",
+                "Question",
+                "Scale",
+                "YesNo",
+                "check_options",
+                "check_question",
+                "check_questions",
+            ),
+            "history": (
+                "message_shape",
+                "render",
+                "shaped",
+            ),
+            "load": ("load_model",),
+            "local_model": ("LocalModel",),
+            "logits_processor": ("ConstrainedLogitsProcessor",),
+            "model": (
+                "Capabilities",
+                "Model",
+            ),
+            "published": (
+                "PUBLISHED",
+                "find",
+                "pull",
+            ),
+            "reasoning": ("find_markers",),
+            "scoring": (
+                "Choice",
+                "Score",
+            ),
+            "stores": ("stored_models",),
+        },
+    )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
+from ..conversation.reasoning import ReasoningMarkers
 from ..errors import ModelError
 from ..generation.params import GenerateParams
 from ..generation.plan import ReasoningPlan
@@ -33,7 +33,7 @@ def _find_markers(vocabulary: Vocabulary) -> ReasoningMarkers | None:
     def is_token(marker: str) -> bool:
         return marker.encode() in texts or any(control for _, control in _pieces(marker, vocabulary.special))
 
-    return next((family for family in REASONING_MARKERS if is_token(family.start) and is_token(family.end)), None)
+    return next((family for family in ReasoningMarkers.KNOWN if is_token(family.start) and is_token(family.end)), None)
 
 
 def _marks(vocabulary: Vocabulary) -> Mapping[str, int]:

@@ -98,7 +98,7 @@ class CompiledSchema:
             normaliser.steps = 0
         except IndexError:
             normaliser = _normaliser(self.document, options, self.unenforced)
-        return Lowering(normaliser, options, nodes, check)
+        return Lowering(normaliser, options, nodes, every_problem)
 
     def unsatisfiable(self) -> UnsatisfiableSchemaError | UnsupportedSchemaError:
         """Return the error for a schema that no value satisfies, at the innermost subschema that shows it.
@@ -127,7 +127,9 @@ class CompiledSchema:
         if unenforced == self.unenforced:
             lowering = self._lowering(nodes)
         else:
-            lowering = Lowering(_normaliser(self.document, self.options, unenforced), self.options, nodes, check)
+            lowering = Lowering(
+                _normaliser(self.document, self.options, unenforced), self.options, nodes, every_problem
+            )
         try:
             return ask(lowering, nodes)
         finally:  # they know one another
@@ -200,7 +202,7 @@ class _Same:
         return id(self._value)
 
 
-def check(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError | LimitError]:
+def every_problem(schema: Any, options: SchemaOptions | None = None) -> list[SchemaError | LimitError]:
     """Return an error for every place of a schema that is malformed or cannot be enforced exactly."""
     options = options or SchemaOptions()
     by_place: dict[Place, SchemaError | LimitError] = {}

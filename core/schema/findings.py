@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import LimitError, SchemaError, ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
 from ..json import resolve_local
-from .compile import check, compile_schema
+from .compile import compile_schema, every_problem
 from .read.options import SchemaOptions
 from .read.resolve import Document
 from .read.unread import Unread, unread
@@ -46,14 +46,14 @@ def findings(schema: Any, options: SchemaOptions | None = None) -> Findings:
         InvalidSchemaError: it is no JSON Schema at all.
     """
     options = options or SchemaOptions()
-    first = refused = check(schema, options)
+    first = refused = every_problem(schema, options)
     said = list(unread(schema, Document(schema).age if isinstance(schema, dict) else 0, formats=options.formats))
     said.sort(key=lambda each: each.hint is None)
     for _ in range(MAX_ROUNDS):
         if not refused:
             break
         schema = _without(schema, refused)
-        refused = check(schema, options)
+        refused = every_problem(schema, options)
     else:
         return Findings(tuple(first), unread=tuple(said))
     try:

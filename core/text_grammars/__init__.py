@@ -2,4 +2,21 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .strings import string_grammar
+
+__all__ = [
+    "string_grammar",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "strings": ("string_grammar",),
+        },
+    )

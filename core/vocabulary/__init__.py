@@ -5,6 +5,32 @@
 
 from __future__ import annotations
 
-from .vocabulary import MAX_TOKEN_BYTES, Vocabulary
+from typing import TYPE_CHECKING
 
-__all__ = ["MAX_TOKEN_BYTES", "Vocabulary"]
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .disk_cache import VARIABLE, cache_folder
+    from .vocabulary import MAX_TOKEN_BYTES, Vocabulary
+
+__all__ = [
+    "MAX_TOKEN_BYTES",
+    "VARIABLE",
+    "Vocabulary",
+    "cache_folder",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "disk_cache": (
+                "VARIABLE",
+                "cache_folder",
+            ),
+            "vocabulary": (
+                "MAX_TOKEN_BYTES",
+                "Vocabulary",
+            ),
+        },
+    )

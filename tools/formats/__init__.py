@@ -14,8 +14,8 @@ Whether a call is valid is not decided here, but by the tool set.
 
 from __future__ import annotations
 
-from toolgrammar.core.conversation.messages import new_call_id
-from toolgrammar.core.conversation.reasoning import ReasoningMarkers as Thinking
+from toolgrammar.core.conversation import ReasoningMarkers as Thinking
+from toolgrammar.core.conversation import new_call_id
 from toolgrammar.core.json import dump_json
 
 from .base import MALFORMED, FormatParser, Reasoning, Strictness, TurnSpec, WireFormat

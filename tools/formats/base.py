@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, Protocol
 
-from toolgrammar.core.basics.options import PropertyOrder, Whitespace
-from toolgrammar.core.conversation import Message, ToolCall
-from toolgrammar.core.conversation.messages import MALFORMED as MALFORMED
-from toolgrammar.core.conversation.messages import UNFINISHED as UNFINISHED
-from toolgrammar.core.conversation.reasoning import ReasoningMarkers
+from toolgrammar.core.basics import PropertyOrder, Whitespace
+from toolgrammar.core.conversation import MALFORMED as MALFORMED
+from toolgrammar.core.conversation import UNFINISHED as UNFINISHED
+from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar

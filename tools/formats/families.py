@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolgrammar.core.conversation import reasoning
+from toolgrammar.core.conversation import ReasoningMarkers
 
 from .base import WireFormat
 from .functionary import ALL, Recipients
@@ -33,7 +33,7 @@ HERMES = TemplateFormat(
     triggers=("<tool_call>",),
     openers=("<tool_call>",),
     skips=("</tool_call>",),
-    thinking=reasoning.THINK,
+    thinking=ReasoningMarkers.THINK,
     call_ends_reasoning=True,  # Qwen 3
     result="<tool_response>\n$content\n</tool_response>",
     instructions=(
@@ -91,7 +91,7 @@ _DEEPSEEK_V3 = TemplateFormat(
     head=rf"\s*function<｜tool▁sep｜>(?P<name>{WORD})[^\S\n]*\n\s*```json",
     skips=("```",),
     end_tokens=("<｜end▁of▁sentence｜>",),
-    thinking=reasoning.THINK,
+    thinking=ReasoningMarkers.THINK,
     result="<｜tool▁output▁begin｜>$content<｜tool▁output▁end｜>",
     signs=("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", "```json"),
 )
@@ -107,7 +107,7 @@ _MISTRAL_V11 = TemplateFormat(
     names=r"[a-zA-Z0-9_-]{1,64}",
     ids="[a-zA-Z0-9]{9}",
     call_id="$id",
-    thinking=reasoning.THINK,  # of the first Magistral, as text
+    thinking=ReasoningMarkers.THINK,  # of the first Magistral, as text
     result="[TOOL_RESULTS]$id[TOOL_CONTENT]$content[/TOOL_RESULTS]",
     signs=("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"),
 )
@@ -161,7 +161,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         quote='<|"|>',
         names=_LETTERS,
         end_tokens=("<|tool_response>", "<turn|>"),
-        thinking=reasoning.GEMMA,
+        thinking=ReasoningMarkers.GEMMA,
         call_ends_reasoning=True,
         result='<|tool_response>response:$name{value:<|"|>$content<|"|>}<tool_response|>',
         signs=("<|tool_call>", "<tool_call|>"),
@@ -190,7 +190,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         prose=True,
         skips=("[", "]", ","),
         end_tokens=("<|im_end|>",),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         result="<|tool_response_start|>$content<|tool_response_end|>",
         signs=("<|tool_call_start|>",),
     ),
@@ -205,7 +205,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         prose=True,
         skips=(",", "</function_calls>"),
         end_tokens=("<|im_end|>",),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         result="$content",
         signs=("<function_calls>",),
     ),
@@ -250,7 +250,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         prose_end="<|end|><|start|>assistant",
         parallel=False,
         end_tokens=("<|call|>", "<|return|>"),
-        thinking=reasoning.GPT_OSS,
+        thinking=ReasoningMarkers.GPT_OSS,
         result="<|start|>functions.$name to=assistant<|channel|>commentary<|message|>$json<|end|>",
         signs=("<|channel|>", "to=functions."),
     ),
@@ -274,7 +274,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         ids="0|[1-9][0-9]{0,5}",
         counted_ids=0,
         call_id="functions.$name:$id",
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         call_ends_reasoning=True,
         result="## Return of $id\n$content",
         signs=("<|tool_calls_section_begin|>",),
@@ -298,7 +298,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         others=(),
         special=("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
         ids="",
-        thinking=reasoning.MISTRAL,
+        thinking=ReasoningMarkers.MISTRAL,
         result="[TOOL_RESULTS]$content[/TOOL_RESULTS]",
         signs=("[TOOL_CALLS]", "[ARGS]"),
         signs_against=("[CALL_ID]",),
@@ -335,7 +335,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         text_start="<|START_RESPONSE|>",
         text_end="<|END_RESPONSE|>",
         end_tokens=("<|END_OF_TURN_TOKEN|>",),
-        thinking=reasoning.COMMAND,
+        thinking=ReasoningMarkers.COMMAND,
         result='<|START_TOOL_RESULT|>[{"tool_call_id":"$id","results":{"0":$json},"is_error":null}]<|END_TOOL_RESULT|>',
         signs=("<|START_ACTION|>",),
     ),
@@ -360,7 +360,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         prose=False,
         text_start="<|content|>",
         end_tokens=("<|calls|>", "<|end|>"),
-        thinking=reasoning.ReasoningMarkers("<|think|>", "<|end|>", "<|begin|>assistant"),
+        thinking=ReasoningMarkers("<|think|>", "<|end|>", "<|begin|>assistant"),
         ids=r"[A-Za-z0-9_\-]{1,40}",
         call_id="$id",
         signs=("<|tool_call:begin|>",),
@@ -406,7 +406,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         openers=("{",),
         head=r'\s*(?P<name>(?P<quoted>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+"))\s*:',
         skips=("[", "}", "]", ","),
-        thinking=reasoning.APERTUS,
+        thinking=ReasoningMarkers.APERTUS,
         signs=("<|tools_prefix|>",),
     ),
     TemplateFormat(
@@ -417,7 +417,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         finish="]</TOOLCALL>",
         triggers=("<TOOLCALL>",),
         skips=("[", "]", ",", "</TOOLCALL>"),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         end_tokens=("<SPECIAL_12>", "<|eot_id|>"),
         result="<TOOL_RESPONSE>[$content]</TOOL_RESPONSE>",
         signs=("<TOOLCALL>",),
@@ -433,7 +433,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         spacing="compact",
         triggers=("<tool_call>",),
         skips=("[", "]", ",", "</tool_call>"),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         no_calls="<tool_call>[]</tool_call>",
         result="<tool_result>$content</tool_result>",
         signs=("<tool_call>[",),
@@ -448,7 +448,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         special=("<|tool_call|>",),
         skips=("[", "</tool_call>"),
         end_tokens=("<|end_of_text|>",),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         signs=("<|start_of_role|>", "<|tool_call|>"),
     ),
     replace(
@@ -492,7 +492,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         separator=", ",
         finish="]</tool_calls>",
         frames=("<answer>", "</answer>"),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         end_tokens=("<|eos|>",),
         result="<tool_response>$content</tool_response>",
         signs=("<tool_calls>", "<|extra_0|>"),
@@ -506,7 +506,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         triggers=("<longcat_tool_call>",),
         openers=("<longcat_tool_call>",),
         skips=("</longcat_tool_call>",),
-        thinking=reasoning.ReasoningMarkers("<longcat_think>", "</longcat_think>"),
+        thinking=ReasoningMarkers("<longcat_think>", "</longcat_think>"),
         end_tokens=("<longcat_s>", "</longcat_s>"),
         result="<longcat_tool_response>$content</longcat_tool_response>",
         instructions="",
@@ -582,7 +582,7 @@ FAMILIES: tuple[WireFormat, ...] = (
             r"<\|plamo:begin_tool_arguments:plamo\|>(?:<\|plamo:constrain\|>json)?<\|plamo:msg\|>"
         ),
         end_tokens=("<|plamo:tag|>",),
-        thinking=reasoning.ReasoningMarkers("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),
+        thinking=ReasoningMarkers("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),
         signs=("<|plamo:begin_tool_requests:plamo|>",),
     ),
     TemplateFormat(  # source: the renderer and the parsers of vLLM and SGLang
@@ -603,7 +603,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         text_end="<|end_message|>",
         argument_keys=("args", "arguments", "parameters"),
         end_tokens=("<|content_model_end_sampling|>",),
-        thinking=reasoning.ReasoningMarkers("<|content_thinking|>", "<|end_message|>", "<|message_model|>"),
+        thinking=ReasoningMarkers("<|content_thinking|>", "<|end_message|>", "<|message_model|>"),
         result="<|message_tool|>$name<|content_text|>$content<|end_message|>",
         signs=("<|content_invoke_tool_json|>",),
     ),
@@ -615,7 +615,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         finish="\n</tool_calls>",
         triggers=("<tool_calls>",),
         skips=(",", "</tool_calls>"),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         end_tokens=("<end_of_sentence>",),
         result="tool result: $content",
         signs=("<tool_calls>", "<beginning_of_sentence>"),
@@ -680,7 +680,7 @@ FAMILIES: tuple[WireFormat, ...] = (
         name="xlam",
         skips=("```json", "```"),
         end_tokens=("<|eot_id|>",),
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         triggers=("[", "```json"),
     ),
     HERMES,

@@ -14,8 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from toolgrammar.core.conversation import CallEnd, ToolCall
-from toolgrammar.core.conversation.reasoning import ReasoningMarkers
+from toolgrammar.core.conversation import CallEnd, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, ToolGrammarError
 
 from ..tool import Tool

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolgrammar.core.conversation.events import CallEnd, TextDelta
-from toolgrammar.core.conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
+from toolgrammar.core.conversation import CallEnd, ReasoningMarkers, TextDelta
 from toolgrammar.core.errors import ToolGrammarError
 
 from .base import TurnSpec, WireFormat
@@ -68,7 +67,7 @@ def _learned(template: str, probed: Probe, likely: Sequence[WireFormat]) -> Wire
     for wire in reading:
         if _admits(wire, probed):
             return wire
-    known = next((m for m in REASONING_MARKERS if m.end in template and m.start in template), None)
+    known = next((m for m in ReasoningMarkers.KNOWN if m.end in template and m.start in template), None)
     shown = probed.thinking
     thinking = known if shown is None or (known is not None and known.start in shown.start) else shown
     shapes = [replace(shape, thinking=thinking) for shape in SHAPES]

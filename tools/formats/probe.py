@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.conversation import Message, ToolCall
-from toolgrammar.core.conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
+from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 
 from ..tool import Tool
 
@@ -21,7 +20,7 @@ _LAST = ("Qaz7", "31", "Edc9", "Rfv2", "1.5", "\u6771", "probe_delta", "probe_vo
 #: Spellings of the end of a sequence.
 _EOS = re.compile(r"<[|\uff5c][^<>]*eos[^<>]*[|\uff5c]>")
 
-#: Markers around reasoning that may precede a call, in addition to `REASONING_MARKERS`.
+#: Markers around reasoning that may precede a call, in addition to `ReasoningMarkers.KNOWN`.
 _PREFILLS = ("<|open|>response<|sep|><|close|>response<|sep|>",)
 
 
@@ -84,7 +83,7 @@ def probe(template: str, ends: Sequence[str]) -> Probe | None:
         template: the chat template.
         ends: tokens that may end a turn.
     """
-    from toolgrammar.core.models.history import message_shape, render, shaped
+    from toolgrammar.core.models import message_shape, render, shaped
 
     shape = message_shape(template)
     if not shape.writes_calls:
@@ -148,7 +147,9 @@ def _around_text(spoken: str, prompt: str, ends: Sequence[str]) -> tuple[str, st
         prompt: it, as it is before that turn.
         ends: tokens that may end a turn.
     """
-    opened = next((m.start for m in REASONING_MARKERS if m.start and prompt.rstrip().endswith(m.start.strip())), "")
+    opened = next(
+        (m.start for m in ReasoningMarkers.KNOWN if m.start and prompt.rstrip().endswith(m.start.strip())), ""
+    )
     prompt = prompt.rstrip().removesuffix(opened.strip()) if opened else prompt
     if not spoken.startswith(prompt):
         return "", "", ""
@@ -156,7 +157,7 @@ def _around_text(spoken: str, prompt: str, ends: Sequence[str]) -> tuple[str, st
     after = after.replace(_END, "")
     if not said or not _CONTROLS.fullmatch(before) or not (after == "" or _CONTROLS.fullmatch(after)):
         return "", "", ""
-    if any(marker.start and marker.start in before for marker in REASONING_MARKERS):
+    if any(marker.start and marker.start in before for marker in ReasoningMarkers.KNOWN):
         return "", "", ""
     tokens = re.findall(r"<[^<>]+>", after)
     last = next((number for number, token in enumerate(tokens) if token in ends), len(tokens) - 1)
@@ -191,7 +192,7 @@ def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
     if at < len(prompt):  # the prompt goes on with reasoning, or with less than the turn has
         before = prompt[:at]
         at = max((before.rfind(mark) + len(mark) for mark in (">", "\n", "]") if mark in before), default=0)
-        for marker in REASONING_MARKERS:
+        for marker in ReasoningMarkers.KNOWN:
             begun = before.rfind(marker.start)
             if begun > 0 and begun + len(marker.start) == at:
                 at = begun
@@ -200,7 +201,7 @@ def _begin(whole: str, prompt: str, spoken: str, name: str) -> str:
 
 def _answer(body: str, name: str) -> str:
     """Return a turn without the reasoning before the call of a tool."""
-    for end in (*(marker.end for marker in REASONING_MARKERS), *_PREFILLS):
+    for end in (*(marker.end for marker in ReasoningMarkers.KNOWN), *_PREFILLS):
         cut = body.find(end)
         if 0 <= cut < body.find(name):
             body = body[cut + len(end) :].lstrip(" \n")

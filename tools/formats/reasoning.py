@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolgrammar.core.conversation import CallEnd, Event, ReasoningDelta
-from toolgrammar.core.conversation.reasoning import ReasoningMarkers, ReasoningSplitter
+from toolgrammar.core.conversation import CallEnd, Event, ReasoningDelta, ReasoningMarkers, ReasoningSplitter
 from toolgrammar.core.repair import Edit
 
 from .base import MALFORMED, FormatParser

@@ -61,7 +61,7 @@ def detect_format(template: str, special: Collection[str] = ()) -> WireFormat | 
 @lru_cache(maxsize=256)
 def _of_vocabulary(template: str, special: frozenset[str]) -> WireFormat | None:
     """Return the one format whose markers are all control tokens, for a template that describes tools and no calls."""
-    from toolgrammar.core.models.history import message_shape
+    from toolgrammar.core.models import message_shape
 
     if "tools" not in template:
         return None

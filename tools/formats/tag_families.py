@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolgrammar.core.conversation import reasoning
+from toolgrammar.core.conversation import ReasoningMarkers
 
 from .nested.calls import NestedCalls
 from .template.format import WORD
@@ -27,7 +27,7 @@ _GLM_45 = XmlCalls(
     end_tokens=("<|observation|>", "<|user|>"),
     parameter="<arg_key>$key</arg_key>\n<arg_value>$value</arg_value>\n",
     parameter_head=rf"<arg_key>\s*{_KEY}\s*</arg_key>\s*<arg_value>",
-    thinking=reasoning.THINK,
+    thinking=ReasoningMarkers.THINK,
     result="<|observation|>\n<tool_response>\n$content\n</tool_response>",
     signs=("<arg_key>",),
 )
@@ -45,7 +45,7 @@ _QWEN3_CODER = XmlCalls(
     parameter="<parameter=$key>\n$value\n</parameter>\n",
     parameter_head=rf"<parameter={_KEY}>\n?",
     inline_ends=True,
-    thinking=reasoning.THINK,
+    thinking=ReasoningMarkers.THINK,
     call_ends_reasoning=True,  # Qwen 3.5
     result="<tool_response>\n$content\n</tool_response>",
     signs=("<function=", "<parameter="),
@@ -67,7 +67,7 @@ _DSML = XmlCalls(
     parameter='<｜DSML｜parameter name="$key" string="$raw">$value</｜DSML｜parameter>',
     gap="\n",
     parameter_head=rf'<｜DSML｜parameter name="{_KEY}" string="(?P<raw>true|false)">',
-    thinking=reasoning.THINK,
+    thinking=ReasoningMarkers.THINK,
     result="<result>$content</result>",
     signs=("｜DSML｜", "function_calls"),
 )
@@ -86,8 +86,8 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         head=rf"""["']?(?P<name>{WORD})["']?\s*>""",
         mark=_M3,
         end_tokens=("[e~[",),
-        thinking=reasoning.MINIMAX_M3,
-        unthought=reasoning.MINIMAX_M3.end,
+        thinking=ReasoningMarkers.MINIMAX_M3,
+        unthought=ReasoningMarkers.MINIMAX_M3.end,
         result="<response>$content</response>",
         signs=(_M3,),
     ),
@@ -140,7 +140,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         parameter=("<arg_key>$key</arg_key>\n<arg_value>$value</arg_value>\n"),
         parameter_head=rf"<arg_key>\s*{_KEY}\s*</arg_key>\s*<arg_value>",
         end_tokens=("<｜hy_eos｜>",),
-        thinking=reasoning.ReasoningMarkers("<think>", "</think>"),
+        thinking=ReasoningMarkers("<think>", "</think>"),
         signs=("<tool_calls>", "<tool_sep>"),
     ),
     replace(
@@ -187,7 +187,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
             rf"<ifm\|arg_key>\s*{_KEY}\s*</ifm\|arg_key>\s*"
             r"(?:<ifm\|arg_type>[^<]*</ifm\|arg_type>\s*)?<ifm\|arg_value>"
         ),
-        thinking=reasoning.ReasoningMarkers("<ifm|think>", "</ifm|think>"),
+        thinking=ReasoningMarkers("<ifm|think>", "</ifm|think>"),
         signs=("<ifm|tool_calls>",),
     ),
     XmlCalls(
@@ -210,7 +210,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         head=rf'(?P<name>{WORD})"\s*>',
         parameter='<steptml:parameter name="$key">$value</steptml:parameter>\n',
         parameter_head=rf'<steptml:parameter name="{_KEY}">',
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         signs=("<steptml:",),
     ),
     XmlCalls(
@@ -224,7 +224,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         head=rf"""\s*["']?(?P<name>{WORD})["']?\s*>""",
         parameter='<parameter name="$key">$value</parameter>\n',
         parameter_head=rf"""<parameter\s+name\s*=\s*["']?{_KEY}["']?\s*>""",
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         signs=("<dots_function_call>",),
     ),
     # Reflection's Beam: Harmony's messages, with tags for JSON.
@@ -243,7 +243,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         parameter='<rfl:parameter name="$key">\n$value\n</rfl:parameter>',
         parameter_head=rf'<rfl:parameter name="{_KEY}">\n?',
         text_start="<|channel|>final<|message|>",
-        thinking=reasoning.GPT_OSS,
+        thinking=ReasoningMarkers.GPT_OSS,
         end_tokens=("<|call|>", "<|return|>"),
         result="<|start|>$name to=assistant<|channel|>commentary<|message|>$content<|end|>",
         signs=("<rfl:parameter",),
@@ -266,7 +266,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         parameter='<atem:parameter name="$key">$value</atem:parameter>\n',
         parameter_head=rf'<atem:parameter name="{_KEY}">',
         text_start=" to=user<|message|>",
-        thinking=reasoning.ReasoningMarkers(" to=self<|message|>", "<|eom|>", "<|start|>assistant"),
+        thinking=ReasoningMarkers(" to=self<|message|>", "<|eom|>", "<|start|>assistant"),
         end_tokens=("<|eot|>",),
         signs=("<atem:function_calls>",),
     ),
@@ -284,7 +284,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         ),
         parameter_head=rf"<arg_key:opensource>\s*{_KEY}\s*</arg_key:opensource>\s*<arg_value:opensource>",
         end_tokens=("<｜hy_eos:opensource｜>",),
-        thinking=reasoning.ReasoningMarkers("<think:opensource>", "</think:opensource>"),
+        thinking=ReasoningMarkers("<think:opensource>", "</think:opensource>"),
         signs=("<tool_calls:opensource>",),
     ),
     XmlCalls(
@@ -308,7 +308,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         parameter='<|open|>argument key="$key" type="$type"<|sep|>$value<|close|>argument<|sep|>',
         parameter_head=r'<\|open\|>argument\s+key="(?P<key>[^"<>]+)"\s+type="(?P<type>\w+)"\s*<\|sep\|>',
         entities=True,
-        thinking=reasoning.KIMI_K3,
+        thinking=ReasoningMarkers.KIMI_K3,
         signs=('<|open|>call tool="',),
     ),
     XmlCalls(
@@ -325,7 +325,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         python_words=True,
         block=("<![CDATA[", "]]>"),
         block_for="<&\n",
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         signs=('<function name="', '<param name="'),
     ),
     XmlCalls(
@@ -341,7 +341,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         end_tokens=("[e~[",),
         parameter='<parameter name="$key">$value</parameter>\n',
         parameter_head=rf"""<parameter name=["']?{_KEY}["']?>""",
-        thinking=reasoning.THINK,
+        thinking=ReasoningMarkers.THINK,
         result="<response>$content</response>",
         signs=("<minimax:tool_call>",),
     ),
@@ -357,7 +357,7 @@ TAG_FAMILIES: tuple[XmlCalls | NestedCalls, ...] = (
         end_tokens=("<seed:eos>",),
         parameter="<parameter=$key>$value</parameter>\n",
         parameter_head=rf"<parameter={_KEY}>",
-        thinking=reasoning.SEED,
+        thinking=ReasoningMarkers.SEED,
         signs=("<seed:tool_call>",),
     ),
     replace(

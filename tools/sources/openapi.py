@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from toolgrammar.core.basics.pauses import pause
+from toolgrammar.core.basics import pause
 from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.json import escape, resolve_local, unescape
 from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS

@@ -11,8 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgrammar.core.models import Decision, LocalModel, OneOf, Scale, YesNo
-from toolgrammar.core.models.decisions import Question, check_options, check_question, check_questions
+from toolgrammar.core.models import (
+    Decision,
+    LocalModel,
+    OneOf,
+    Question,
+    Scale,
+    YesNo,
+    check_options,
+    check_question,
+    check_questions,
+)
 
 from ..asked import Served
 from ..failures import Failure

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from toolgrammar.core.basics.forks import shared_lock
+from toolgrammar.core.basics import shared_lock
 from toolgrammar.core.conversation import (
     ArgumentsDelta,
     CallEnd,
@@ -24,13 +24,14 @@ from toolgrammar.core.conversation import (
     Finish,
     Generation,
     Message,
+    MessageBuilder,
     ReasoningDelta,
     TextDelta,
     TokenWritten,
     ToolCall,
     Usage,
+    arguments_text,
 )
-from toolgrammar.core.conversation.builder import MessageBuilder, arguments_text
 from toolgrammar.core.models import LocalModel, Model
 
 from ... import _shared

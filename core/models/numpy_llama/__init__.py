@@ -5,4 +5,21 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from ...faces import lazy
+
+if TYPE_CHECKING:
+    from .embedded import EmbeddedBackend
+
+__all__ = [
+    "EmbeddedBackend",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "embedded": ("EmbeddedBackend",),
+        },
+    )

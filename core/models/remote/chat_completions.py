@@ -21,7 +21,7 @@ from ...json import dump_json
 from ..chat_template import ChatTemplate
 from .answer import Answer
 from .answer_judge import Task
-from .detect import detect
+from .detect import detect_server
 from .enforced import has_plugin, is_enforceable
 from .form import GRAMMAR, Form
 from .own_grammar import completion_pieces, grammar_form, template_of, text_forms
@@ -108,7 +108,7 @@ class ChatCompletions(Protocol):
     async def find(self) -> None:
         """Detect the kind of the server, once."""
         if not self.is_found:
-            self.kind, self.window = await detect(self.transport, self.name)
+            self.kind, self.window = await detect_server(self.transport, self.name)
             self.is_found = True
 
     async def prepare(self, task: Task) -> bool:

@@ -10,7 +10,7 @@ from ...errors import ModelError
 from .transport import RefusedError, Transport
 
 
-async def detect(transport: Transport, model: str) -> tuple[str, int | None]:
+async def detect_server(transport: Transport, model: str) -> tuple[str, int | None]:
     """Return the kind of a server, and its context window if it reports one.
 
     vLLM, SGLang, llama.cpp and ``toolgrammar serve`` are named as the owners of their models; Ollama has

@@ -23,7 +23,7 @@ from toolgrammar.core import (
     ToolCall,
     Vocabulary,
 )
-from toolgrammar.core.conversation.reasoning import REASONING_MARKERS, ReasoningMarkers
+from toolgrammar.core.conversation.reasoning import ReasoningMarkers
 from toolgrammar.core.models.reasoning import find_markers, has_begun, marker_text, reasoning_grammar
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.core.validation import is_valid
@@ -57,7 +57,7 @@ def vocabulary_of(markers: ReasoningMarkers, *, control: bool) -> tuple[list[str
     return found or [markers.start, markers.end], []
 
 
-@pytest.mark.parametrize("markers", REASONING_MARKERS, ids=lambda each: each.start)
+@pytest.mark.parametrize("markers", ReasoningMarkers.KNOWN, ids=lambda each: each.start)
 @pytest.mark.parametrize("control", [True, False])
 @pytest.mark.parametrize("begun", [True, False])
 def test_every_family_reasons_and_then_answers(markers: ReasoningMarkers, control: bool, begun: bool) -> None:
@@ -150,7 +150,7 @@ def test_a_text_that_begins_like_the_marker_is_text(spelled: bool) -> None:
     assert (generation.text, generation.message.reasoning) == ("Hello", "I see.")
 
 
-@pytest.mark.parametrize("markers", REASONING_MARKERS, ids=lambda each: each.start)
+@pytest.mark.parametrize("markers", ReasoningMarkers.KNOWN, ids=lambda each: each.start)
 @pytest.mark.parametrize("control", [True, False])
 def test_every_family_may_decide(markers: ReasoningMarkers, control: bool) -> None:
     """Whichever a model of noise begins, the answer is valid at every budget from the least for the answer alone."""

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from toolgrammar.core.schema import check
+from toolgrammar.core.schema import every_problem
 
 HERE = Path(__file__).parent
 MASKBENCH = Path(__file__).resolve().parents[4] / "shared" / "data" / "maskbench-dev.jsonl.gz"
@@ -130,7 +130,7 @@ def table() -> str:
     used = shares()
     rows = ["| keyword | | official suite | real schemas | notes |", "|---|---|---|---|---|"]
     for keyword, (schema, name, note) in KEYWORDS.items():
-        verdict = "refused" if check(schema) else "exact"
+        verdict = "refused" if every_problem(schema) else "exact"
         cases = counts.get(name, {})
         judged = f"{cases.get('right', 0)} of {sum(cases.values())}" if cases else ""
         rows.append(f"| `{keyword}` | {verdict} | {judged} | {used[keyword]}% | {note} |")

@@ -17,7 +17,7 @@ from toolgrammar.core import (
     UnsatisfiableSchemaError,
     UnsupportedSchemaError,
 )
-from toolgrammar.core.schema import check
+from toolgrammar.core.schema import every_problem
 from toolgrammar.core.schema.lower.objects import ObjectLowering
 from toolgrammar.core.validation import is_valid
 
@@ -328,7 +328,7 @@ def test_malformed_keywords(keyword: str) -> None:
             except ToolGrammarError as error:
                 assert error.message and error.code
             else:
-                assert check(schema) == []
+                assert every_problem(schema) == []
 
 
 def nested(levels: int, wrap: Callable[[Any], Any], inner: Any) -> Any:

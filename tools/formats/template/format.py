@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from toolgrammar.core.basics.options import Whitespace
-from toolgrammar.core.conversation import Message, ToolCall
-from toolgrammar.core.conversation.reasoning import ReasoningMarkers
+from toolgrammar.core.basics import Whitespace
+from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import SPACE, dump_json

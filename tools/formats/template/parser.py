@@ -15,8 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Event, ReasoningDelta, TextDelta, ToolCall
-from toolgrammar.core.conversation.reasoning import ReasoningMarkers
+from toolgrammar.core.conversation import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    ReasoningDelta,
+    ReasoningMarkers,
+    TextDelta,
+    ToolCall,
+)
 from toolgrammar.core.json import SPACE, JsonScanner, dump_json
 
 from ..base import MALFORMED, UNFINISHED, decode_object

@@ -1,0 +1,30 @@
+"""Faces of packages: public names that are imported on first use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def lazy(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
+
+    A type checker does not see these names: the package imports them under ``TYPE_CHECKING`` too, and lists them in
+    ``__all__``. No name may be that of a module of the package, which would replace it once it is imported.
+
+    Args:
+        package: the name of the package.
+        homes: the public names, by the modules that have them: relative to the package, without the first dot.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{home[name]}", package), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get, lambda: sorted(sys.modules[package].__all__)
