@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     )
     from .conversation.messages import ImagePart, Message, Part, ReasoningBlock, Role, TextPart, ToolCall
     from .conversation.trace import ForbiddenToken, Trace, TracedToken
-    from .dependent.live import LiveValues, Values, given
     from .errors import (
         AuthenticationError,
         BudgetError,
@@ -88,9 +87,9 @@ if TYPE_CHECKING:
     from .generation.partial import Partial, PartialReader
     from .grammar import Grammar
     from .grammar.constraint_cache import CacheStatistics, ConstraintCache
+    from .live import AtLeast, AtMost, DaysFromToday, LiveValues, Values, given
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
     from .models import Model, load_model
-    from .schema.bounds import AtLeast, AtMost, DaysFromToday
     from .schema.read.reasoning_order import reasoning_first
     from .vocabulary.vocabulary import Vocabulary
 
@@ -191,7 +190,7 @@ __all__ = [
 #: Names that are not in ``errors``, by their module.
 _HOME = {
     "conversation.bound": ("Copied", "Seen", "of_conversation"),
-    "dependent.live": ("LiveValues", "Values", "given"),
+    "live": ("AtLeast", "AtMost", "DaysFromToday", "LiveValues", "Values", "given"),
     "masks": ("Constraint", "MaskTable", "Matcher", "apply_mask", "fill_masks"),
     "grammar.constraint_cache": ("CacheStatistics", "ConstraintCache"),
     "conversation.events": (
@@ -214,7 +213,6 @@ _HOME = {
     "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
     "conversation.messages": ("ImagePart", "Message", "Part", "ReasoningBlock", "Role", "TextPart", "ToolCall"),
     "models": ("Model", "load_model"),
-    "schema.bounds": ("AtLeast", "AtMost", "DaysFromToday"),
     "schema.read.reasoning_order": ("reasoning_first",),
     "generation.partial": ("Partial", "PartialReader"),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),

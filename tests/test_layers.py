@@ -57,6 +57,7 @@ PIPELINE = (
     "core.grammar",
     "core.repair",
     "core.validation",
+    "core.live",
     # writing
     "core.conversation",
     "core.generation",
@@ -120,8 +121,10 @@ def module_name(path: Path) -> str:
 
 
 def sources() -> list[Path]:
-    """Every module of the package."""
-    return sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    """Every module of the package, and every stub of a compiled one."""
+    return sorted(
+        path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py*") if path.suffix in (".py", ".pyi")
+    )
 
 
 def rank(module: str) -> int:
@@ -217,7 +220,7 @@ def test_front_door_is_for_users() -> None:
 ALONE = ("core.errors", "core.faces", "core.validation")
 
 #: Packages of core whose inside tools and adapters still import.
-OPEN = ("core.schema", "core.dependent", "core.compiled")
+OPEN = ("core.schema", "core.compiled")
 
 
 def names_of(path: Path) -> set[str]:
@@ -269,6 +272,21 @@ def test_every_name_of_a_face_is_there() -> None:
             if name in modules or not hasattr(face, name):
                 wrong.append(f"{module_name(path)}: {name}")
     assert wrong == []
+
+
+def test_languages_know_no_threads() -> None:
+    """The stores of languages, and dependent nodes, start no thread, wait for nothing and log nothing."""
+    waiting = {"asyncio", "concurrent", "contextvars", "logging", "queue", "socket", "subprocess", "time"}
+    rooms = ("core.unicode", "core.language", "core.dependent")
+    found = []
+    for path in sources():
+        if module_name(path).startswith(rooms):
+            for node, _ in imports(path):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                found += [
+                    f"{module_name(path)}:{node.lineno} {name}" for name in names if name.split(".")[0] in waiting
+                ]
+    assert found == []
 
 
 def test_the_network_in_numpy_is_a_model() -> None:

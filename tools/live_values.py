@@ -20,8 +20,8 @@ from toolgrammar.core.conversation import (
     needs_conversation,
     of_conversation,
 )
-from toolgrammar.core.dependent.live import Reading, read_open
 from toolgrammar.core.errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
+from toolgrammar.core.live import Reading, read_open
 
 from .formats import FormatParser, TurnSpec, WireFormat, get_format
 from .formats.gemma import BareCalls

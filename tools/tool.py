@@ -15,10 +15,7 @@ from typing import Any
 from toolgrammar.core.basics import logger_of
 from toolgrammar.core.conversation import needs_conversation
 from toolgrammar.core.errors import InvalidSchemaError, Place, SchemaError, ToolGrammarError, UnsupportedSchemaError
-from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
-from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
-from toolgrammar.core.schema.read.live import (
+from toolgrammar.core.live import (
     LIVE,
     has_keyword,
     has_values,
@@ -27,6 +24,9 @@ from toolgrammar.core.schema.read.live import (
     with_sources,
     without_values,
 )
+from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
+from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
+from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
 from toolgrammar.core.text_grammars import string_grammar
 
 from .dialects import to_json_schema

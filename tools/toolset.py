@@ -14,7 +14,6 @@ from typing_extensions import Self
 
 from toolgrammar.core.basics import Whitespace, logger_of, require_word
 from toolgrammar.core.conversation import CallEnd, Message, MessageBuilder, ToolCall, as_shown, of_conversation
-from toolgrammar.core.dependent.live import LiveValues
 from toolgrammar.core.errors import (
     LimitError,
     Place,
@@ -27,17 +26,16 @@ from toolgrammar.core.generation import (
     PartialReader,
     ToolsInPrompt,
     check_tool_choice,
-    check_values,
     tool_choice_of,
     unknown_tool,
 )
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
+from toolgrammar.core.live import KEYWORD, LIVE, LiveValues, check_values, places_of
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema.read.dated import of_today
-from toolgrammar.core.schema.read.live import KEYWORD, LIVE, places_of
 from toolgrammar.core.schema.read.reasoning_order import reasoning_first
 from toolgrammar.core.schema.scalars import dates
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
+from toolgrammar.core.live import KEYWORD, LIVE, has_keyword, places_of
 from toolgrammar.core.schema.read.keywords import map_schemas
-from toolgrammar.core.schema.read.live import KEYWORD, LIVE, has_keyword, places_of
 
 #: The remedy for each keyword.
 _CALLABLE = (

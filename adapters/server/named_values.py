@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolgrammar.core.dependent.live import KEYWORD, Values, registered, values_of
 from toolgrammar.core.errors import InvalidSchemaError, Place
 from toolgrammar.core.json import escape
+from toolgrammar.core.live import KEYWORD, Values, registered, values_of
 
 from .fields import RequestError
 

@@ -159,7 +159,7 @@ class Written:
         text: the text.
 
     Attributes:
-        live: the live values of the text (`live.LiveValues`); None: it has none.
+        live: the live values of the text (`live.LiveAnswers`); None: it has none.
         is_plan: the text is a completion that nobody has written yet.
 
     Law: results depend on the text, and on its live values, but not on the pieces in which it was written.

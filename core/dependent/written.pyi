@@ -1,13 +1,13 @@
 # Types of a compiled module (Cython in pure-Python mode).
 from typing import Final
 
-from .live import LiveValues
+from .live import LiveAnswers
 
 class Written:
     def __init__(self, text: bytes = b"") -> None: ...
     def __len__(self) -> int: ...
     def text(self) -> bytes: ...
-    live: LiveValues | None
+    live: LiveAnswers | None
     is_plan: bool
     def planned(self) -> Written: ...
     closed: Final[dict[tuple[int, bytes], int]]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .deadline import Deadline
     from .json_output import MAX_RETRIES
     from .json_places import values_of
-    from .live_check import check_values
     from .loop import Step
     from .mismatch import Match, match_text
     from .output import Output
@@ -45,7 +44,6 @@ __all__ = [
     "ToolInterface",
     "ToolsInPrompt",
     "check_tool_choice",
-    "check_values",
     "match_text",
     "resolve_params",
     "schema_of",
@@ -61,7 +59,6 @@ if not TYPE_CHECKING:
             "deadline": ("Deadline",),
             "json_output": ("MAX_RETRIES",),
             "json_places": ("values_of",),
-            "live_check": ("check_values",),
             "loop": ("Step",),
             "mismatch": (
                 "Match",

@@ -8,13 +8,15 @@ from typing import Any
 
 from ..conversation.bound import of_conversation
 from ..conversation.messages import Message
-from ..dependent.live import KEYWORD, LiveValues
+from ..dependent.live import KEYWORD
 from ..errors import LiveValuesError, Place, ToolGrammarError, UnsatisfiableSchemaError
 from ..grammar import Grammar
+from ..live.asking import LiveValues
+from ..live.check import check_values
+from ..live.values import named_values
 from ..schema.keywords.live import COPIED
 from ..schema.read.keywords import map_schemas
-from ..schema.read.live import LIVE, has_keyword, in_order, named_values, places_of, without_values
-from .live_check import check_values
+from ..schema.read.live import LIVE, has_keyword, in_order, places_of, without_values
 
 
 class LiveShape:

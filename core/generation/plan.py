@@ -23,7 +23,6 @@ from ..conversation.bound import needs_conversation
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
 from ..conversation.shown import as_shown
-from ..dependent.live import LiveValues
 from ..errors import (
     GrammarError,
     InvalidSchemaError,
@@ -34,6 +33,7 @@ from ..errors import (
     UnsatisfiableSchemaError,
 )
 from ..grammar import Grammar
+from ..live.asking import LiveValues
 from .insertions import Insertions
 from .live_shape import LiveShape
 from .params import OPTIONS, RANGES, GenerateParams, JsonMode, OutputParser, ToolInterface

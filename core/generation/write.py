@@ -24,7 +24,7 @@ from .retokenise import Speller
 from .token_sequence import Forward
 
 if TYPE_CHECKING:
-    from ..dependent.live import LiveValues
+    from ..live.asking import LiveValues
     from ..masks import Constraint, Matcher
     from .backend import Backend
     from .driver import Logits, Work

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..automaton.lazy_dfa import LazyAutomaton, Program
 from ..compiled.gil import HAS_GIL
-from ..dependent.live import LiveValues, Unasked
+from ..dependent.live import LiveAnswers, Unasked
 from ..dependent.written import Written
 from ..errors import GrammarError, LimitError, LiveValuesError
 from ..language.node_kinds import CONTROL
@@ -155,7 +155,7 @@ class Matcher:
         pieces: list[bytes] | None = None,
         *,
         is_probe: bool = False,
-        live: LiveValues | None = None,
+        live: LiveAnswers | None = None,
     ) -> None:
         self._constraint = constraint
         self._engine = engine
@@ -181,7 +181,7 @@ class Matcher:
         return self._constraint
 
     @property
-    def values(self) -> LiveValues | None:
+    def values(self) -> LiveAnswers | None:
         """The live values of the text; None: it has none."""
         return self._live
 
@@ -724,7 +724,7 @@ class Constraint:
         """The masks of new matchers."""
         return self._bound[1].masks
 
-    def matcher(self, values: LiveValues | None = None) -> Matcher:
+    def matcher(self, values: LiveAnswers | None = None) -> Matcher:
         """Return a matcher at the beginning of a text.
 
         Args:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..automaton.lazy_dfa import Program
-from ..dependent.live import LiveValues
+from ..dependent.live import LiveAnswers
 from ..vocabulary.vocabulary import Vocabulary
 from .mask_engine import MaskEngine
 from .mask_rows import MaskMemory
@@ -26,11 +26,11 @@ class Matcher:
         pieces: list[bytes] | None = None,
         *,
         is_probe: bool = False,
-        live: LiveValues | None = None,
+        live: LiveAnswers | None = None,
     ) -> None: ...
     constraint: Final[Constraint]
     @property
-    def values(self) -> LiveValues | None: ...
+    def values(self) -> LiveAnswers | None: ...
     @property
     def _place(self) -> tuple[MaskEngine, int]: ...
     def fill_mask(self, out: MaskMemory) -> None: ...
@@ -72,7 +72,7 @@ class Constraint:
     ) -> None: ...
     program: Final[Program]
     masks: Final[Masks]
-    def matcher(self, values: LiveValues | None = None) -> Matcher: ...
+    def matcher(self, values: LiveAnswers | None = None) -> Matcher: ...
     def warm(
         self,
         seconds: float = ...,

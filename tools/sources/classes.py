@@ -13,7 +13,7 @@ from pydantic import AliasPath, BaseModel, RootModel, TypeAdapter, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from toolgrammar.core.errors import Place, SchemaError
-from toolgrammar.core.schema.read.live import with_sources
+from toolgrammar.core.live import with_sources
 
 from ..tool import Tool, with_tool
 from .python import ArgumentsJsonSchema, annotated_with, first_line

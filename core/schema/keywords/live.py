@@ -1,6 +1,6 @@
 """Keywords of this library for strings and values that a program or a conversation gives.
 
-``x-values``: a callable gives the values of a member while the text is written (see `core/dependent/live`).
+``x-values``: a callable gives the values of a member while the text is written (see `core/live`).
 ``x-seen``, ``x-copied``: a conversation gives them (see `core/conversation/bound`); they are resolved before a grammar
 is made.
 """

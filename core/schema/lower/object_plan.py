@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dependent.live import Answer, Mark
+from ...dependent.live import Mark
 from ..keywords.row import Steps
 from ..normal.conjunction import Goal
 from ..read.live import marks_of
@@ -74,7 +74,7 @@ class ObjectPlan:
         witness: see `ObjectLowering`; `UNKNOWN` until it is built.
         marks: for each member, the marks of its live values; None: not computed yet.
         answered: the rest of the object from the name of a member with live values on, by the member, the state and
-            the answers, with the answers.
+            the texts of the answers.
         endless: the number of a member that may be one of all but finitely many strings; `UNKNOWN`: there is none;
             None until it is asked.
     """
@@ -126,7 +126,7 @@ class ObjectPlan:
         self.sure_from: list[int] | None = None
         self.region_names = [UNKNOWN] * len(shape.others)
         self.marks: list[Marks | None] = [None] * size
-        self.answered: dict[object, tuple[list[Answer], int]] = {}
+        self.answered: dict[object, int] = {}
 
     def _find_deciders(self, shape: ObjectShape) -> None:
         """Fill ``absent``, ``gone`` and ``open_to``."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from ...dependent.live import Answer, no_values, unbound
 from ...dependent.unrepeated import unless_repeated
@@ -107,6 +108,12 @@ class _AfterName:
         return self.objects.expand_after_name(self)
 
 
+class _Schema(dict[str, Any]):
+    """A schema of an answer, which can be referred to weakly."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(slots=True, eq=False)
 class _Live:
     """The rest of an object from a member with live values on: the function of a dependent node.
@@ -153,6 +160,7 @@ class ObjectLowering:
         self._direct = members is None and lowering.syntax is None
         self._merged = merged
         self._plans: dict[Objects, ObjectPlan] = {}
+        self._schemas: WeakValueDictionary[str, _Schema] = WeakValueDictionary()  # of answers, while nodes need them
         nodes = self.nodes
         self.any_order = lowering.options.property_order == "any"
         # With fixed whitespace, the comma and the colon are part of each key's literal; else they are nodes of their
@@ -540,7 +548,7 @@ class ObjectLowering:
         ahead = ""
         if self._members is not None and self._members.ends_values and not live.is_named:
             ahead = ("" if state.is_first else self._members.lead) + plan.names[number]
-        answers = [before.live.known(mark, before, ahead) for _, _, mark in marks]
+        answers = [before.live.known(mark, before.text(), before.is_plan, ahead) for _, _, mark in marks]
         known = [answer for answer in answers if answer is not None]
         error = next((answer.error for answer in known if answer.error is not None), None)
         if error is None and len(known) == len(answers):
@@ -568,10 +576,10 @@ class ObjectLowering:
         self, plan: ObjectPlan, state: _MembersState, number: int, rest: Callable[[int], int], answers: list[Answer]
     ) -> int:
         """Return the rest of an object from a member with live values on, with the answers of their callables."""
-        schemas: list[Any] = [False if answer.schema is None else answer.schema for answer in answers]
-        key = (number, state, *map(id, schemas))
+        key = (number, state, *(answer.text for answer in answers))
         known = plan.answered.get(key)
         if known is None:
+            schemas = [self._schema_of(answer) for answer in answers]
             goal = plan.goal(number)
             for answer, (_, _, mark) in zip(answers, plan.marks_of(number), strict=True):
                 require_schema(answer, mark)
@@ -597,8 +605,14 @@ class ObjectLowering:
                 node = rest(self._after_value(plan, state, number, goal=goal))
             if len(plan.answered) >= MAX_REMEMBERED:
                 plan.answered.clear()
-            known = plan.answered[key] = answers, node
-        return known[1]
+            known = plan.answered[key] = node
+        return known
+
+    def _schema_of(self, answer: Answer) -> Any:
+        """Return the schema of an answer: the same object for equal answers, so that its nodes are made once."""
+        if answer.schema is None:
+            return False
+        return self._schemas.setdefault(answer.text, _Schema(answer.schema))
 
     def _after_value(
         self, plan: ObjectPlan, state: _MembersState, number: int, value: int = UNKNOWN, goal: Goal = ()

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from ...dependent.live import KEYWORD as KEYWORD
-from ...dependent.live import Answer, Mark, Values, registered, values_of
+from ...dependent.live import Answer, Mark
 from ...errors import InvalidSchemaError, LiveValuesError, Place
 from ...json import escape
 from ..keywords.live import COPIED, SEEN, WITHIN
@@ -211,57 +211,6 @@ def _refuse_cycles(reads: Mapping[str, Sequence[str]]) -> None:
             hint="leave one of them out of `after`: a value is asked for when those that it reads are written",
             place=Place(keyword=KEYWORD),
         ) from None
-
-
-def named_values(schema: Any) -> tuple[Any, dict[str, Values]]:
-    """Return a schema in which each callable has a name that only depends on its place, and the callables by name.
-
-    Args:
-        schema: a JSON Schema in which ``x-values`` may be a callable, a `Values`, or the name of one (`Values.name`).
-            It is not changed.
-    """
-    if not has_values(schema):
-        return schema, {}
-    sources: dict[str, Values] = {}
-
-    def named(part: Any, name: str) -> Any:
-        """Return a part of the schema with each callable replaced by ``name``, the JSON pointer of the part."""
-        if isinstance(part, (list, tuple)):
-            return [named(value, f"{name}/{index}") for index, value in enumerate(part)]
-        if not isinstance(part, Mapping):
-            return part
-        made = {key: named(value, f"{name}/{escape(str(key))}") for key, value in part.items() if key != KEYWORD}
-        if KEYWORD not in part:
-            return made
-        mark = part[KEYWORD]
-        values: Values | None = None
-        if isinstance(mark, Values) or callable(mark):
-            values = values_of(mark)
-            mark = values.mark(name)
-        else:
-            said = mark if isinstance(mark, Mapping) else {"source": mark}
-            values = registered(said.get("source"))
-            mark = mark if values is None else {**said, "source": name}
-        if values is not None:
-            sources[name] = values
-        return {**made, KEYWORD: mark}
-
-    return named(schema, "#"), sources
-
-
-def with_sources(schema: Any, sources: Mapping[str, Any]) -> Any:
-    """Return a copy of a schema in which ``x-values`` has names that every tool of this process understands."""
-    if isinstance(schema, (list, tuple)):
-        return [with_sources(part, sources) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    made = {key: with_sources(part, sources) for key, part in schema.items()}
-    mark = schema.get(KEYWORD)
-    said: Mapping[str, Any] = mark if isinstance(mark, Mapping) else {"source": mark}
-    source = sources.get(said["source"]) if isinstance(said.get("source"), str) else None
-    if source is not None:
-        made[KEYWORD] = {**said, "source": values_of(source).name}
-    return made
 
 
 def without_values(schema: Any) -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..dependent.live import Values
-from .scalars import dates
+from ..schema.scalars import dates
+from .values import Values
 
 #: A date, a time, or a date with a time; a time may have an offset.
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d|(?:\d{4}-\d\d-\d\d[Tt ])?\d\d:\d\d(?::\d\d(?:\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?")

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..dependent.live import LiveValues
 from ..errors import InvalidArgumentsError, Place
 from ..json import escape
 from ..schema.read.live import has_values, marks_of, require_schema, with_answers
 from ..validation import Validator
+from .asking import LiveValues
 
 
 def check_values(schema: Any, value: Any, live: LiveValues, tool: str | None = None) -> None:

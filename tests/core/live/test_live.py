@@ -26,7 +26,7 @@ from toolgrammar.core import (
     Values,
     Vocabulary,
 )
-from toolgrammar.core.dependent.live import read_open
+from toolgrammar.core.live import read_open
 from toolgrammar.core.masks.budget import Budget
 
 WORDS = [
