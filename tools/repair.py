@@ -11,8 +11,6 @@ from toolgrammar.core.errors import MissingDependencyError, ParseError
 from toolgrammar.core.json import read_json
 from toolgrammar.core.repair import extract_json
 
-from .formats.base import MALFORMED
-
 _WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
 
 
@@ -24,7 +22,7 @@ def repair_call(call: ToolCall, names: Collection[str], kinds: Callable[[str, st
         names: of the tools.
         kinds: the JSON types that an argument may have, by tool and argument name.
     """
-    if call.error is not None and call.error.startswith(MALFORMED):
+    if call.fault is not None:
         call = _read(call, names)
         if call.error is not None:
             return call

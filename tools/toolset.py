@@ -45,7 +45,6 @@ from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .closed_schema import close_objects
 from .dialects import response_schema_of
 from .formats import (
-    MALFORMED,
     FormatParser,
     Reasoning,
     Strictness,
@@ -644,10 +643,9 @@ class ToolSet:
             ToolCallError: the call was malformed as it was written.
         """
         call = replace(as_call(call), arguments={}, raw="{}", error=None) if self._names_only else as_call(call)
-        malformed = call.error is not None and call.error.startswith(MALFORMED)
-        if call.name not in self._tools and (call.name or not malformed):
+        if call.name not in self._tools and (call.name or call.fault is None):
             raise self._unknown(call.name)
-        if call.error is not None and malformed:
+        if call.error is not None and call.fault is not None:
             raise ToolCallError(call.error, place=Place(tool=call.name or None))
         self._checker(call.name).check(call.arguments)
         if self._has_values:
@@ -862,7 +860,7 @@ class ToolSet:
 
     def _respelled(self, call: ToolCall) -> ToolCall:
         """Return the valid call from which one differs by its spelling only, else the call itself."""
-        malformed = call.error is not None and call.error.startswith(MALFORMED)
+        malformed = call.fault is not None
         if malformed and ends_early(call.raw or ""):  # nobody knows the rest
             return call
         try:

@@ -28,7 +28,7 @@ from toolgrammar.core.conversation import (
     arguments_text,
 )
 from toolgrammar.core.grammar import Grammar
-from toolgrammar.tools.formats import MALFORMED, TurnSpec, WireFormat
+from toolgrammar.tools.formats import TurnSpec, WireFormat
 from toolgrammar.tools.formats.base import decode_object
 from toolgrammar.tools.formats.stream import StreamParser, marker_search
 from toolgrammar.tools.tool import Tool
@@ -172,7 +172,7 @@ class _Parser(StreamParser):
         try:
             arguments = decode_object(raw)
         except ValueError as error:
-            return ToolCall(*self._call, {}, raw=raw, error=f"{MALFORMED}: {error}")
+            return ToolCall.unread(*self._call, raw, str(error))
         return self._finish(ToolCall(*self._call, arguments, raw=raw))
 
     def _write(self, text: str, events: list[Event]) -> None:

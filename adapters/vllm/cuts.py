@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolgrammar.core import Vocabulary
-from toolgrammar.core.conversation import UNFINISHED
 from toolgrammar.core.generation import GenerateParams, Output, OutputParser, Step
 
 from .. import _shared
@@ -57,7 +56,7 @@ def cut_places(
         output.feed(Step(token, tokens[token] or b"", False))
     output.close()
     generation = output.generation(output.finish(0))
-    if any(call.error == UNFINISHED for call in generation.message.tool_calls):
+    if any(call.fault == "unfinished" for call in generation.message.tool_calls):
         return [""]  # the budget was less than the shortest answer
     places = _shared.cut_places(generation.message, generation.cut)
     # Of any other text than JSON, calls, and free text beside calls, nobody can say where it was cut.

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     )
     from .message_dicts import ROLES, image, message_of, parts_of, past_call
     from .messages import (
+        ENDS_INSIDE,
         MALFORMED,
-        UNFINISHED,
+        Fault,
         ImagePart,
         Message,
         Part,
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
     from .trace import ForbiddenToken, Trace, TracedToken
 
 __all__ = [
+    "ENDS_INSIDE",
     "MALFORMED",
     "ROLES",
-    "UNFINISHED",
     "ArgumentsDelta",
     "CallEnd",
     "CallStart",
@@ -57,6 +58,7 @@ __all__ = [
     "ChoiceMade",
     "Copied",
     "Event",
+    "Fault",
     "Finish",
     "FinishReason",
     "ForbiddenToken",
@@ -134,6 +136,8 @@ if not TYPE_CHECKING:
                 "past_call",
             ),
             "messages": (
+                "ENDS_INSIDE",
+                "Fault",
                 "ImagePart",
                 "MALFORMED",
                 "Message",
@@ -142,7 +146,6 @@ if not TYPE_CHECKING:
                 "Role",
                 "TextPart",
                 "ToolCall",
-                "UNFINISHED",
                 "new_call_id",
             ),
             "reasoning": (

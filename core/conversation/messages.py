@@ -43,11 +43,14 @@ class ImagePart:
 Part = Union[TextPart, ImagePart]
 
 
-#: Prefix of ``error`` of a call that could not be parsed, and so has no arguments.
+#: Beginning of ``error`` of a call that could not be read, and so has no arguments.
 MALFORMED = "malformed call"
 
-#: ``error`` of a call inside of which the text ended.
-UNFINISHED = f"{MALFORMED}: the text ends inside the call"
+#: What is wrong with a call inside of which the text ended.
+ENDS_INSIDE = "the text ends inside the call"
+
+#: Why a call could not be read: it is malformed, or the text ended inside of it.
+Fault = Literal["malformed", "unfinished"]
 
 
 def new_call_id() -> str:
@@ -101,12 +104,14 @@ class ToolCall:
     Attributes:
         id: unique in its conversation.
         name: the tool's name.
-        arguments: the decoded JSON arguments; `NoArguments` if they could not be read (``error`` begins with "malformed
-            call"): reading them raises InvalidArgumentsError.
+        arguments: the decoded JSON arguments; `NoArguments` if they could not be read (see ``fault``): reading them
+            raises InvalidArgumentsError.
         raw: the arguments as they were written (JSON text), when known.
         cut: JSON pointers of the values that were closed by force because the token budget ran out; a call
             with a non-empty ``cut`` is schema-valid but not whole, and must not be executed unasked.
         error: why the call is not valid, or None. A valid call validates against its tool's schema.
+        fault: the call could not be read: it is ``"malformed"``, or ``"unfinished"``: the text ends inside of it. None:
+            it was read, and ``error`` says if its arguments are valid.
     """
 
     id: str
@@ -115,11 +120,30 @@ class ToolCall:
     raw: str | None = None
     cut: tuple[str, ...] = ()
     error: str | None = None
+    fault: Fault | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Take the empty arguments of a malformed call away."""
-        if self.error is not None and self.error.startswith(MALFORMED) and not self.arguments:
+        """Take the empty arguments of a call away that could not be read."""
+        if self.error is None:
+            object.__setattr__(self, "fault", None)
+        elif self.fault is None and self.error.startswith(MALFORMED):  # made anew of its text, outside the library
+            object.__setattr__(self, "fault", "malformed")
+        if self.fault is not None and self.error is not None and not self.arguments:
             object.__setattr__(self, "arguments", NoArguments(self.error))
+
+    @classmethod
+    def unread(cls, id: str, name: str, raw: str, problem: str, *, cut: tuple[str, ...] = ()) -> ToolCall:
+        """Return a call that could not be read.
+
+        Args:
+            id: see the class; so for ``name``, ``raw`` and ``cut``.
+            name: see the class.
+            raw: the text.
+            problem: what is wrong with it.
+            cut: see the class.
+        """
+        fault: Fault = "unfinished" if problem == ENDS_INSIDE else "malformed"
+        return cls(id, name, {}, raw, cut, f"{MALFORMED}: {problem}", fault)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from toolgrammar.core import (
     ToolCall,
     ToolGrammarError,
 )
-from toolgrammar.core.conversation.messages import UNFINISHED
 from toolgrammar.tools import Tool, ToolSet, get_format
 
 from .formats.common import counter, events_of
@@ -183,8 +182,9 @@ def test_malformed_calls_are_kept(body: str) -> None:
     message = TOOLS.parse(text)
     first, second = message.tool_calls
     assert message.text == "a"
+    assert first.fault == "malformed"
     assert first.error is not None
-    assert first.error.startswith("malformed call")
+    assert first.error.startswith("malformed call: ")
     assert first.raw == body
     assert (second.name, second.error) == ("get", None)
 
@@ -225,7 +225,7 @@ def test_invalid_calls_say_why() -> None:
 def test_truncated_call(end: int) -> None:
     """A call inside of which the text ends is malformed, wherever that is."""
     call = only_call('<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'[:end])
-    assert call.error == UNFINISHED
+    assert call.fault == "unfinished"
     with pytest.raises(InvalidArgumentsError):
         dict(call.arguments)
 

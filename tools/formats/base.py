@@ -15,7 +15,6 @@ from typing import Any, Literal, Protocol
 
 from toolgrammar.core.basics import PropertyOrder, Whitespace
 from toolgrammar.core.conversation import MALFORMED as MALFORMED
-from toolgrammar.core.conversation import UNFINISHED as UNFINISHED
 from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser

@@ -7,7 +7,7 @@ from dataclasses import replace
 from toolgrammar.core.conversation import CallEnd, Event, ReasoningDelta, ReasoningMarkers, ReasoningSplitter
 from toolgrammar.core.repair import Edit
 
-from .base import MALFORMED, FormatParser
+from .base import FormatParser
 from .leniencies import lenient
 from .stream import marker_search
 
@@ -98,7 +98,7 @@ class ThinkingParser:
         if mark:
             found = [*self._inner.feed(held[before:]), *self._inner.close()]
         calls = [event.call for event in found if isinstance(event, CallEnd)]
-        broken = any((call.error or "").startswith(MALFORMED) for call in calls)
+        broken = any(call.fault is not None for call in calls)
         if not found or broken or not (calls or mark == self._text):
             return [ReasoningDelta(held)] if held else []
         self._start = self._size - len(held) + before

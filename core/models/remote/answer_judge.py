@@ -8,7 +8,7 @@ from typing import Any
 
 from ...basics.logs import logger_of
 from ...conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta
-from ...conversation.messages import UNFINISHED, ToolCall, new_call_id
+from ...conversation.messages import ToolCall, new_call_id
 from ...errors import LiveValuesError, ModelError, ParseError, ToolGrammarError
 from ...generation.live_shape import LiveShape, plain_shape
 from ...generation.mismatch import where_it_stops
@@ -24,7 +24,7 @@ from .answer import Answer, RawCall
 _LOG = logger_of("remote")
 
 #: The error of a call that the server truncated.
-CUT = "malformed call: the token budget ended inside its arguments"
+CUT = "the token budget ended inside its arguments"
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,8 @@ class AnswerReader:
                 self._written[event.index] = event, []
             elif isinstance(event, ArgumentsDelta):
                 self._written[event.index][1].append(event.text)
-            elif isinstance(event, CallEnd) and event.call.error == UNFINISHED:
-                self._broken = UNFINISHED
+            elif isinstance(event, CallEnd) and event.call.fault == "unfinished":
+                self._broken = event.call.error
             elif isinstance(event, CallEnd):
                 self._written.pop(event.index, None)
                 self._calls.append(event.call)
@@ -368,16 +368,14 @@ def _read(raw: RawCall) -> ToolCall:
     try:
         value = read_json(text)
     except ValueError as error:
-        return ToolCall(raw.id, raw.name, {}, raw=raw.arguments, error=f"malformed call: {error}")
+        return ToolCall.unread(raw.id, raw.name, raw.arguments, str(error))
     if isinstance(value, str):  # some servers encode them twice
         try:
             value = read_json(value)
         except ValueError:
             value = None
     if not isinstance(value, dict):
-        return ToolCall(
-            raw.id, raw.name, {}, raw=raw.arguments, error="malformed call: the arguments are not a JSON object"
-        )
+        return ToolCall.unread(raw.id, raw.name, raw.arguments, "the arguments are not a JSON object")
     return ToolCall(raw.id, raw.name, value, raw=dump_json(value))
 
 
@@ -396,8 +394,8 @@ def _is_open(call: RawCall, tools: ToolInterface) -> bool:
 def _cut(call: ToolCall) -> ToolCall:
     """Return a truncated call without its arguments, so that they cannot be mistaken for complete ones."""
     received = " ".join((call.raw or "").split())[:200]
-    error = f"{CUT}; received: {received}" if received else CUT
-    return ToolCall(call.id, call.name, {}, raw="{}", cut=("",), error=error)
+    problem = f"{CUT}; received: {received}" if received else CUT
+    return ToolCall.unread(call.id, call.name, "{}", problem, cut=("",))
 
 
 def _until(text: str, stop: Sequence[str]) -> str:

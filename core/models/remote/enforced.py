@@ -144,8 +144,8 @@ class EnforcedReader:
             value = read_json(call.raw or "")
         except ValueError as error:
             if used_up:
-                return replace(call, cut=("",), error=CUT)
-            return replace(call, error=f"malformed call: {error}")
+                return ToolCall.unread(call.id, call.name, call.raw or "", CUT, cut=("",))
+            return ToolCall.unread(call.id, call.name, call.raw or "", str(error))
         if tools is None or not isinstance(value, dict):
-            return replace(call, error="malformed call: no tool may be called so")
+            return ToolCall.unread(call.id, call.name, call.raw or "", "no tool may be called so")
         return replace(tools.check_call(replace(call, arguments=value)), cut=pointers)

@@ -11,7 +11,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, TextDelta, ToolCall, ToolGrammarError
-from toolgrammar.core.conversation.messages import UNFINISHED
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import WireFormat, get_format
 from toolgrammar.tools.formats.nested.calls import NestedCalls
@@ -168,10 +167,10 @@ def test_a_cut_text_keeps_the_whole_calls(wire: WireFormat, data: st.DataObject)
     message = TOOLS.parse(turn[: data.draw(st.integers(0, len(turn)))], wire)
     read = [(call.name, dict(call.arguments)) for call in message.tool_calls if call.error is None]
     assert read == [(call.name, dict(call.arguments)) for call in calls[: len(read)]]
-    errors = [call.error for call in message.tool_calls if call.error is not None]
-    assert errors in ([], [UNFINISHED])
-    if errors:
-        assert message.tool_calls[-1].error == UNFINISHED
+    faults = [call.fault for call in message.tool_calls]
+    assert all(fault is None for fault in faults[:-1])
+    for call in message.tool_calls[-1:]:
+        assert call.fault == (None if call.error is None else "unfinished")
 
 
 #: Answers that begin as the calls of some format do, and are none.

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolgrammar.core.conversation import CallEnd, CallStart, Event, ToolCall
+from toolgrammar.core.conversation import ENDS_INSIDE, CallEnd, CallStart, Event, ToolCall
 from toolgrammar.core.json import dump_json
 
 from ..literals import PYTHON, LiteralReader, unescaped
-from ..template.parser import ENDS_INSIDE, Syntax, TemplateParser
+from ..template.parser import Syntax, TemplateParser
 
 #: The names of arguments that the grammar writes: letters, digits and underscores, as in Python, and all characters of
 #: most scripts.

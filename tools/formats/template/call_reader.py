@@ -10,7 +10,7 @@ from toolgrammar.core.conversation import ArgumentsDelta, CallEnd, CallStart, Ev
 from toolgrammar.core.json import SPACE, JsonScanner, dump_json
 from toolgrammar.core.repair import Edit
 
-from ..base import MALFORMED, decode_object
+from ..base import decode_object
 from ..leniencies import Leniency, lenient
 
 
@@ -114,8 +114,7 @@ class ObjectReader:
         if self.problem is None:
             call = finish(ToolCall(self._id, self._name or "", arguments, raw="".join(self._arguments)))
         else:
-            why = f"{MALFORMED}: {self.problem}"
-            call = ToolCall(self._id, self._name or "", {}, raw=self.body.strip(SPACE), error=why)
+            call = ToolCall.unread(self._id, self._name or "", self.body.strip(SPACE), self.problem)
         events.append(CallEnd(self._index, call))
 
     def _note(self, name: Leniency, end: int, old: str, new: str) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.conversation import (
+    ENDS_INSIDE,
     ArgumentsDelta,
     CallEnd,
     CallStart,
@@ -27,7 +28,7 @@ from toolgrammar.core.conversation import (
 )
 from toolgrammar.core.json import SPACE, JsonScanner, dump_json
 
-from ..base import MALFORMED, UNFINISHED, decode_object
+from ..base import decode_object
 from ..stream import StreamParser, marker_search
 from .call_reader import ObjectReader
 
@@ -65,10 +66,6 @@ class Syntax:
     bare: tuple[str, ...] = ()  # triggers that an answer may begin with, too
     names: frozenset[str] = frozenset()  # of the tools
     control: tuple[str, ...] = ()  # tokens that are never text
-
-
-#: The error of a call that the end of the text cuts.
-ENDS_INSIDE = UNFINISHED.removeprefix(f"{MALFORMED}: ")
 
 
 class TemplateParser(StreamParser):
@@ -181,7 +178,7 @@ class TemplateParser(StreamParser):
                 return True
             if isinstance(event, CallEnd):
                 lenient = {edit.why for edit in self.leniencies[self._doubted[1] :]}
-                return not (event.call.error or "").startswith(MALFORMED) and "missing_arguments" not in lenient
+                return event.call.fault is None and "missing_arguments" not in lenient
         return None
 
     def _give_back_space(self) -> None:
@@ -481,8 +478,7 @@ class TemplateParser(StreamParser):
         if self._mend(events):
             return True
         raw = "".join(self._broken).strip(SPACE)
-        error = f"{MALFORMED}: {self._problem}"
-        events.append(CallEnd(self._index, ToolCall(self._id, self._name, {}, raw=raw, error=error)))
+        events.append(CallEnd(self._index, ToolCall.unread(self._id, self._name, raw, self._problem)))
         self._next_call()
         return True
 
