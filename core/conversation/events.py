@@ -7,9 +7,10 @@ arguments); text and call deltas never mix in one event; `Finish` comes last, on
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Literal, Union
+from functools import cached_property
+from typing import Any, Literal, Union
 
 from .messages import Message, ToolCall
 from .trace import Trace
@@ -246,6 +247,7 @@ class Generation:
         sureness: for each call how sure the model was of it, with ``GenerateParams(exact_choice=True)``.
         repeated: what the model repeated in a string or list that was closed for it, or a text that was ended
             (``GenerateParams.max_repetition``).
+        reader: makes the value of the text; None: the request has no ``output_type``.
     """
 
     message: Message
@@ -261,13 +263,28 @@ class Generation:
     repeated: str | None = None
     masses: tuple[ValueMass, ...] = field(default=(), repr=False, compare=False)
     sureness: tuple[CallSureness, ...] = field(default=(), repr=False, compare=False)
+    reader: Callable[[str], Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def text(self) -> str:
         """The text of the answer."""
         return self.message.text
 
+    @cached_property
+    def value(self) -> Any:
+        """The value of ``output_type``: an instance of a Python type, else JSON; None without ``output_type``, or if
+        the answer has calls and no text. If the budget ended inside it, ``cut`` has the places.
+
+        Raises:
+            InvalidArgumentsError: the validators of the type refuse it, or the grammar is not one of JSON.
+        """
+        return self.reader(self.text) if self.reader is not None and self.text else None
+
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the answer."""
         return self.message.tool_calls
+
+    def __str__(self) -> str:
+        """The text of the answer, then its calls, one a line."""
+        return "\n".join([*([self.text] if self.text else []), *map(str, self.tool_calls)])

@@ -5,6 +5,7 @@ A conversation is a sequence of `Message`. All values are immutable.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -144,6 +145,11 @@ class ToolCall:
         """
         fault: Fault = "unfinished" if problem == ENDS_INSIDE else "malformed"
         return cls(id, name, {}, raw, cut, f"{MALFORMED}: {problem}", fault)
+
+    def __str__(self) -> str:
+        """``name({...})``: the name, and the arguments as they were written."""
+        readable = self.raw is None and not isinstance(self.arguments, NoArguments)
+        return f"{self.name}({json.dumps(dict(self.arguments), ensure_ascii=False) if readable else self.raw or '...'})"
 
 
 @dataclass(frozen=True)

@@ -139,6 +139,26 @@ def read_value(text: str) -> Any:
         ) from None
 
 
+def value_in(text: str, shape: Any) -> Any:
+    """Return the value of an answer: for a Python type, an instance.
+
+    Args:
+        text: the text of the answer.
+        shape: a Python type, a JSON Schema, or a `Grammar` of JSON.
+
+    Raises:
+        InvalidArgumentsError: the grammar is not one of JSON texts, or the validators of the type refuse the value.
+    """
+    value, wrong = converted(read_value(text), shape)
+    if wrong:
+        raise InvalidArgumentsError(
+            f"the answer is valid under the schema, but not for {getattr(shape, '__name__', shape)}: "
+            f"{'; '.join(wrong[:3])}",
+            hint="generate_json asks the model again; or put what the validators ask for into the schema",
+        )
+    return value
+
+
 def check_text(text: str, schema: Any) -> None:
     """Check a JSON text against the keywords that its grammar does not enforce.
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Tokens of JSON except commas and colons. The last string may be incomplete.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?$)|[{}\[\]]|[^\s"{}\[\],:]+', re.DOTALL)
 
+#: Tokens that are complete at the end of a text.
+_ENDED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|true|false|null', re.DOTALL)
+
 #: Characters at the beginning of a token that precede the value to which it belongs.
 _BEFORE = re.compile(r"[\s,:]*")
 
@@ -36,6 +39,7 @@ class Value:
         end: the index after its last character; the end of the text if it is incomplete.
         size: number of its members or items.
         names: first characters of the names of its members.
+        is_complete: its end is certain; that of a number at the end of the text is not.
     """
 
     parent: Value | None
@@ -44,6 +48,7 @@ class Value:
     end: int
     size: int = 0
     names: list[int] = field(default_factory=list)
+    is_complete: bool = False
 
     def pointer(self) -> str:
         """Return its JSON pointer."""
@@ -66,6 +71,7 @@ def values_of(text: str) -> list[Value]:
             if parent is None:
                 break
             parent.end = match.end()
+            parent.is_complete = True
             parent = parent.parent
             continue
         if parent is not None and text[parent.start] == "{" and key is None:
@@ -81,6 +87,8 @@ def values_of(text: str) -> list[Value]:
         if token in "{[":
             value.end = len(text)
             parent = value
+        else:
+            value.is_complete = value.end < len(text) or _ENDED.fullmatch(token) is not None
     return values
 
 

@@ -44,3 +44,15 @@ def unfinished_pointers(text: str, offset: int) -> tuple[str | None, tuple[str, 
         elif value.end > offset or (is_number and value.end == offset < len(text)):  # it could continue
             innermost = value
     return None if innermost is None else innermost.pointer(), tuple(value.pointer() for value in forced)
+
+
+def complete_pointers(text: str, since: int = 0) -> list[str]:
+    """Return the JSON pointers of the values that are complete in a JSON text that may be truncated anywhere, in the
+    order of their ends.
+
+    Args:
+        text: the text.
+        since: values that end before this character are left out.
+    """
+    complete = [value for value in values_of(text) if value.is_complete and value.end >= since]
+    return [value.pointer() for value in sorted(complete, key=lambda value: value.end)]

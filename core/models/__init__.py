@@ -31,14 +31,18 @@ if TYPE_CHECKING:
     from .model import Capabilities, Model
     from .published import PUBLISHED, find, pull
     from .reasoning import find_markers
+    from .run import AsyncRun, RepeatedCall, Run, RunResult
     from .scoring import Choice, Score
     from .stores import stored_models
+    from .streams import AsyncStream, Stream
 
 __all__ = [
     "MAX_LABELS",
     "MAX_LEVELS",
     "MAX_QUESTIONS",
     "PUBLISHED",
+    "AsyncRun",
+    "AsyncStream",
     "Capabilities",
     "Choice",
     "ConstrainedLogitsProcessor",
@@ -47,8 +51,12 @@ __all__ = [
     "Model",
     "OneOf",
     "Question",
+    "RepeatedCall",
+    "Run",
+    "RunResult",
     "Scale",
     "Score",
+    "Stream",
     "YesNo",
     "check_options",
     "check_question",
@@ -98,10 +106,12 @@ if not TYPE_CHECKING:
                 "pull",
             ),
             "reasoning": ("find_markers",),
+            "run": ("AsyncRun", "RepeatedCall", "Run", "RunResult"),
             "scoring": (
                 "Choice",
                 "Score",
             ),
             "stores": ("stored_models",),
+            "streams": ("AsyncStream", "Stream"),
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from uuid import uuid4
 
-from ..conversation.events import Event, Generation
+from ..conversation.events import Generation
+from ..conversation.messages import ToolCall
 from ..generation.driver import Item
 from ..generation.params import GenerateParams, ToolsInPrompt
 from ..generation.plan import (
@@ -31,6 +32,8 @@ from .requests import (
     requests_of,
     value_of,
 )
+from .run import MAX_TURNS, AsyncRun, OnRepeat, Run, arun_of, run_of
+from .streams import AsyncStream, Stream
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -162,7 +165,7 @@ class Model(Decides, ABC):
 
     def stream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
-    ) -> Iterator[Event]:
+    ) -> Stream:
         """Generate, and yield events when they are certain; the last is `Finish`.
 
         Without ``json_mode.constrained_decoding``, nothing is certain before the answer is validated, so the text is
@@ -178,20 +181,16 @@ class Model(Decides, ABC):
             GenerationTimeoutError: ``timeout`` seconds are over.
             ToolGrammarError: the request cannot be answered; see `GenerateParams` and the error's hint.
         """
-        return _events(self._items(request_of(prompt, params, options, live=True)))
+        request = request_of(prompt, params, options, live=True)
+        return Stream(self._items(request), request)
 
     def astream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncStream:
         """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
         # Here, not at the first item: callables of live values see what is `given` where this is called.
-        return self._aevents(request_of(prompt, params, options, live=True))
-
-    async def _aevents(self, request: Request) -> AsyncIterator[Event]:
-        async with aclosing(self._aitems(request)) as items:
-            async for item in items:
-                if not isinstance(item, Generation):
-                    yield item
+        request = request_of(prompt, params, options, live=True)
+        return AsyncStream(self._aitems(request), request)
 
     def generate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
@@ -260,7 +259,7 @@ class Model(Decides, ABC):
                 validator of the type that its JSON Schema does not express.
         """
         request = json_request_of(prompt, schema, params, options)
-        return value_of(request, self._whole(request), allow_cut)
+        return value_of(self._whole(request), allow_cut)
 
     @overload
     async def agenerate_json(
@@ -295,21 +294,70 @@ class Model(Decides, ABC):
     ) -> Any:
         """Like `generate_json`, without blocking the event loop."""
         request = json_request_of(prompt, schema, params, options)
-        return value_of(request, await self._awhole(request), allow_cut)
+        return value_of(await self._awhole(request), allow_cut)
+
+    # -- many turns --------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        prompt: Prompt,
+        params: GenerateParams | None = None,
+        *,
+        max_turns: int = MAX_TURNS,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_repeat: OnRepeat = "answer",
+        **options: Unpack[GenerateOptions],
+    ) -> Run:
+        """Let the model call tools, execute the calls, and let it read the results, until it answers.
+
+        The run is an iterator: the events of each turn as those of `stream`, the ``ToolResult`` of each call, and a
+        `RepeatedCall` for each call that was not executed again. ``run.result`` waits for the end; its ``text`` and
+        ``value`` are the answer. The model reads errors of tools, and of calls that are not valid.
+
+        Args:
+            prompt: as for `stream`.
+            params: the options, with ``tools``. ``tool_choice`` is for the first turn; later ones may answer.
+            max_turns: maximum number of turns with calls; then the model must answer without.
+            approve: called with each call before it runs; returns True, False, the reason of a refusal as text (which
+                the model reads), or a ``ToolResult``, which takes the place of the tool's.
+            on_repeat: what is done if all calls of a turn were executed before, and no result has said anything new
+                since. ``"answer"``: the model must answer, without calls. ``"stop"``: the run ends with these calls.
+                ``"run"``: they are executed again, for tools that poll.
+            **options: fields of `GenerateParams`, which override those of ``params``.
+
+        Raises:
+            ModelError: there are no tools, or an argument is wrong.
+            ToolGrammarError: as for `stream`.
+        """
+        return run_of(self, prompt, params, options, max_turns=max_turns, approve=approve, on_repeat=on_repeat)
+
+    def arun(
+        self,
+        prompt: Prompt,
+        params: GenerateParams | None = None,
+        *,
+        max_turns: int = MAX_TURNS,
+        approve: Callable[[ToolCall], Any] | None = None,
+        on_repeat: OnRepeat = "answer",
+        **options: Unpack[GenerateOptions],
+    ) -> AsyncRun:
+        """Like `run`, without blocking the event loop: asynchronous tools are awaited, the calls of one turn run
+        concurrently, and ``approve`` may be asynchronous."""
+        return arun_of(self, prompt, params, options, max_turns=max_turns, approve=approve, on_repeat=on_repeat)
 
     def _whole(self, request: Request) -> Generation:
         whole: Generation | None = None
         with closing(self._items(request)) as items:
             for item in items:
                 whole = item if isinstance(item, Generation) else whole
-        return finished(whole)
+        return finished(whole, request)
 
     async def _awhole(self, request: Request) -> Generation:
         whole: Generation | None = None
         async with aclosing(self._aitems(request)) as items:
             async for item in items:
                 whole = item if isinstance(item, Generation) else whole
-        return finished(whole)
+        return finished(whole, request)
 
     # -- many answers ------------------------------------------------------------------------------------------
 
@@ -365,7 +413,7 @@ class Model(Decides, ABC):
         Law: each result equals that of `generate`, up to rounding of the backend.
         """
         requests = requests_of(prompts, params, options, max_rows)
-        return outcomes_of(self._batch(requests, max_rows), return_errors)
+        return outcomes_of(self._batch(requests, max_rows), requests, return_errors)
 
     @overload
     async def agenerate_batch(
@@ -404,18 +452,10 @@ class Model(Decides, ABC):
         requests = [cancellable(request, abandoned) for request in requests]
         worker = asyncio.get_running_loop().run_in_executor(None, self._batch, requests, max_rows)
         try:
-            return outcomes_of(await asyncio.shield(worker), return_errors)
+            return outcomes_of(await asyncio.shield(worker), requests, return_errors)
         except asyncio.CancelledError:
             abandoned.set()
             await asyncio.wait([worker])
             if not worker.cancelled():
                 worker.exception()  # retrieved, so that it is not reported as unhandled
             raise
-
-
-def _events(items: Generator[Item, None, None]) -> Iterator[Event]:
-    """Yield the events among the items of a request; leaving early ends the request."""
-    with closing(items):
-        for item in items:
-            if not isinstance(item, Generation):
-                yield item

@@ -5,15 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ..conversation.events import Generation
 from ..conversation.messages import Message
 from ..errors import CancelledError, CutAnswerError, ModelError, Place, ToolGrammarError
-from ..generation.json_output import converted, read_value
-from ..generation.live_shape import live_shape
+from ..generation.json_output import value_in
+from ..generation.live_shape import live_shape, plain_shape
 from ..generation.params import GenerateParams
-from ..generation.plan import Prompt, conversation_of, json_params, resolve_params, schema_of
+from ..generation.partial import PartialReader
+from ..generation.plan import Prompt, conversation_of, json_params, resolve_params, schema_of, shown_schema
+from ..grammar import Grammar
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,26 @@ class Request:
         params: the options.
         live: stream events when they are certain; False: only the complete answer is needed.
         convert: JSON must also pass the validators of the requested Python type; else the request is retried.
+        shape: the shape of the answer, as the caller gave it; None: text.
     """
 
     messages: tuple[Message, ...]
     params: GenerateParams
     live: bool = True
     convert: bool = False
+    shape: Any = None
+
+    def partial_reader(self) -> PartialReader:
+        """Return a reader of the answer's text as it comes.
+
+        Raises:
+            ModelError: the answer is text.
+        """
+        if self.shape is None:
+            raise ModelError("the answer has no shape, so no partial values", hint="give output_type")
+        if isinstance(self.shape, Grammar):
+            return PartialReader(self.shape)
+        return PartialReader.of_schema(shown_schema(plain_shape(self.shape)), shape=self.shape)
 
 
 def request_of(prompt: Prompt, params: GenerateParams | None, options: Any, *, live: bool = False) -> Request:
@@ -40,7 +57,23 @@ def request_of(prompt: Prompt, params: GenerateParams | None, options: Any, *, l
         ModelError: the prompt is not one, or an option is wrong or unknown.
     """
     resolved = resolve_params(params, options)
-    return in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=live))
+    shape = _shape(resolved, options.get("output_type", params and params.output_type))
+    return in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=live, shape=shape))
+
+
+def _shape(params: GenerateParams, output_type: Any = None) -> Any:
+    """Return the shape of the answer to a request; None: text.
+
+    Args:
+        params: the checked options, in which ``output_type`` became another one.
+        output_type: as the caller gave it.
+    """
+    if params.json_mode is not None:
+        mode: Any = params.json_mode
+        return mode.grammar or (True if mode.schema is None else mode.schema)
+    if params.response_schema is not None:
+        return params.response_schema if output_type is None else output_type
+    return params.grammar
 
 
 def json_request_of(prompt: Prompt, schema: Any, params: GenerateParams | None, options: Any) -> Request:
@@ -52,17 +85,17 @@ def json_request_of(prompt: Prompt, schema: Any, params: GenerateParams | None, 
     if schema is not None and (options.get("output_type") is not None or (params and params.output_type is not None)):
         raise ModelError("schema and output_type exclude each other", hint="give one of them")
     resolved = json_params(resolve_params(params, options), schema)
-    return in_conversation(Request(conversation_of(prompt, resolved.prefix), resolved, live=False, convert=True))
+    messages = conversation_of(prompt, resolved.prefix)
+    return in_conversation(Request(messages, resolved, live=False, convert=True, shape=_shape(resolved)))
 
 
-def value_of(request: Request, whole: Generation, allow_cut: bool) -> Any:
-    """Return the value of a JSON answer, as an instance of the requested Python type.
+def value_of(whole: Generation, allow_cut: bool) -> Any:
+    """Return the value of a JSON answer.
 
     Raises:
         CutAnswerError: it is truncated, without ``allow_cut``.
     """
-    mode: Any = request.params.json_mode
-    value = converted(read_value(whole.text), mode.schema)[0]
+    value = whole.value
     if whole.cut and not allow_cut:
         why = "the token budget ended" if whole.repeated is None else f"the model repeated {whole.repeated!r}"
         more = "" if len(whole.cut) == 1 else f"; {len(whole.cut)} values were cut"
@@ -95,9 +128,14 @@ def requests_of(
     if len(many) != len(prompts):
         raise ModelError(f"got {len(prompts)} prompts but {len(many)} params", hint="one for all, or one for each")
     resolved = {id(one): resolve_params(one, options) for one in {id(one): one for one in many}.values()}
+    shapes = {
+        id(resolved[id(one)]): _shape(resolved[id(one)], options.get("output_type", one and one.output_type))
+        for one in many
+    }
     each = [(prompt, resolved[id(one)]) for prompt, one in zip(prompts, many, strict=True)]
     return [
-        in_conversation(Request(conversation_of(prompt, params.prefix), params, live=False)) for prompt, params in each
+        in_conversation(Request(conversation_of(prompt, params.prefix), params, live=False, shape=shapes[id(params)]))
+        for prompt, params in each
     ]
 
 
@@ -122,8 +160,8 @@ def in_conversation(request: Request) -> Request:
     return request if params is request.params else replace(request, params=params)
 
 
-def finished(whole: Generation | None) -> Generation:
-    """Return an answer that is complete.
+def finished(whole: Generation | None, request: Request | None = None) -> Generation:
+    """Return an answer that is complete, with the reader of its value.
 
     Raises:
         CancelledError: the request was cancelled.
@@ -134,7 +172,9 @@ def finished(whole: Generation | None) -> Generation:
             f"the generation was cancelled after {whole.usage.completion_tokens} tokens",
             hint="the partial text is in the stream's events",
         )
-    return whole
+    if request is None or request.shape is None:
+        return whole
+    return replace(whole, reader=partial(value_in, shape=request.shape))
 
 
 def outcome_of(error: Exception | None, whole: Generation | None) -> Generation | Exception:
@@ -147,12 +187,15 @@ def outcome_of(error: Exception | None, whole: Generation | None) -> Generation 
         return cancelled
 
 
-def outcomes_of(outcomes: list[Generation | Exception], return_errors: bool) -> list[Any]:
+def outcomes_of(outcomes: list[Generation | Exception], requests: Sequence[Request], return_errors: bool) -> list[Any]:
     """Return the outcomes of a batch; raise the first error unless ``return_errors``."""
     for outcome in outcomes:
         if isinstance(outcome, Exception) and not return_errors:
             raise outcome
-    return outcomes
+    return [
+        outcome if isinstance(outcome, Exception) else finished(outcome, request)
+        for outcome, request in zip(outcomes, requests, strict=True)
+    ]
 
 
 def cancellable(request: Request, abandoned: threading.Event) -> Request:

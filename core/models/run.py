@@ -1,0 +1,312 @@
+"""The loop of an agent: the model calls, the calls run, it reads their results, until it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ..conversation.events import Generation, Usage
+from ..conversation.messages import Message, ToolCall
+from ..errors import ModelError
+from ..generation.params import GenerateParams
+from ..generation.plan import Prompt, conversation_of, resolve_params
+from ..json import value_key
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from .model import Model
+
+#: What is done with a call whose result the conversation has.
+OnRepeat = Literal["answer", "stop", "run"]
+
+#: Default maximum number of turns with calls.
+MAX_TURNS = 8
+
+#: Result of a call that nobody allowed.
+DECLINED = "The user did not allow this call."
+
+
+@dataclass(frozen=True)
+class RepeatedCall:
+    """The model wrote a call whose result the conversation has, so it was not executed."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The end of a run.
+
+    Attributes:
+        messages: the conversation: the prompt, each turn of the model, and the results of its calls.
+        turns: what the model wrote, in order; the last is the answer.
+        ended_by: ``"answer"``: the model answered by itself. ``"repeat"``: it wrote a call again whose result it had.
+            ``"turns"``: ``max_turns`` turns had calls. After the last two it was asked to answer without calls.
+        repeats: number of calls that were not executed because their results were there.
+    """
+
+    messages: tuple[Message, ...]
+    turns: tuple[Generation, ...]
+    ended_by: Literal["answer", "repeat", "turns"]
+    repeats: int = 0
+
+    @property
+    def answer(self) -> Generation:
+        """The last turn."""
+        return self.turns[-1]
+
+    @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return self.answer.text
+
+    @property
+    def value(self) -> Any:
+        """The value of the answer, with ``output_type``; see `Generation.value`."""
+        return self.answer.value
+
+    @property
+    def usage(self) -> Usage:
+        """Token counts of all turns together."""
+        return sum((turn.usage for turn in self.turns), Usage())
+
+    def __str__(self) -> str:
+        """The answer, readable."""
+        return str(self.answer)
+
+
+@dataclass
+class _Loop:
+    """The state of a run, whatever waits for models and tools.
+
+    Attributes:
+        model, params, options: who writes the next turn, and how.
+        tools: the tool set.
+        messages: the conversation so far.
+        turns: what the model wrote.
+        ended_by: why there is no turn with calls any more; None: there is one.
+        is_over: there is no turn any more.
+        calls: those of the last turn, which wait for their results.
+    """
+
+    model: Model
+    params: GenerateParams | None
+    tools: Any
+    options: dict[str, Any]
+    messages: list[Message]
+    max_turns: int
+    on_repeat: OnRepeat
+    approve: Callable[[ToolCall], Any] | None
+    turns: list[Generation] = field(default_factory=list)
+    ended_by: Literal["answer", "repeat", "turns"] | None = None
+    is_over: bool = False
+    repeats: int = 0
+    calls: tuple[ToolCall, ...] = ()
+    _news: int = 0  # number of results so far that said something new
+    _results: dict[Any, tuple[Any, int]] = field(default_factory=dict)  # the last result of a call, and `_news` then
+
+    def take(self, turn: Generation) -> list[Any]:
+        """Take a turn of the model; return for each of its calls the result that is known, or None."""
+        self.turns.append(turn)
+        known = [self._known(call) for call in turn.tool_calls]
+        self.repeats += sum(result is not None for result in known)
+        self.calls = turn.tool_calls
+        if self.ended_by is not None or not self.calls:
+            self.ended_by, self.is_over = self.ended_by or "answer", True
+        elif all(result is not None for result in known):  # it does not see that it repeated itself
+            self.ended_by, self.calls, self.is_over = "repeat", (), self.on_repeat == "stop"
+        elif len(self.turns) >= self.max_turns:
+            self.ended_by = "turns"
+        if self.calls or self.is_over:
+            self.messages.append(turn.message)
+        choice = "none" if self.ended_by or self.options.get("tool_choice") == "none" else "auto"
+        self.options = {**self.options, "prefix": "", "tool_choice": choice}
+        return known
+
+    def add(self, results: Sequence[Any]) -> None:
+        """Take the results of a turn's calls, in the order of the calls."""
+        for result in results:
+            self.messages.append(result.to_message())
+            if not result.is_error:
+                key, text = self._key(result.call), result.to_message().content
+                last = self._results.get(key)
+                self._news += last is None or last[0].to_message().content != text
+                self._results[key] = result, self._news
+
+    def _known(self, call: ToolCall) -> Any:
+        """Return the result of an equal call, if nothing new was learnt since; else None."""
+        if self.on_repeat == "run" or call.error is not None:
+            return None
+        result, news = self._results.get(self._key(call), (None, -1))
+        return None if result is None or news != self._news else replace(result, call=call)
+
+    @staticmethod
+    def _key(call: ToolCall) -> Any:
+        return call.name, value_key(dict(call.arguments))
+
+    def result(self) -> RunResult:
+        """Return the end of the run.
+
+        Raises:
+            ModelError: it was closed, or an error ended it.
+        """
+        if not self.is_over or self.ended_by is None:
+            raise ModelError("the run has no result: it was closed, or an error ended it", hint="run again")
+        return RunResult(tuple(self.messages), tuple(self.turns), self.ended_by, self.repeats)
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        prompt: Prompt,
+        params: GenerateParams | None,
+        options: Mapping[str, Any],
+        **settings: Any,
+    ) -> Self:
+        """Return the state before the first turn.
+
+        Raises:
+            ModelError: an argument is wrong, or there are no tools.
+        """
+        resolved = resolve_params(params, options)
+        if resolved.tools is None:
+            raise ModelError("a run needs tools", hint="give tools=[...], or use generate")
+        if settings["max_turns"] < 1:
+            raise ModelError(f"max_turns is {settings['max_turns']}", hint="give at least 1")
+        if settings["on_repeat"] not in (known := get_args(OnRepeat)):
+            raise ModelError(f"on_repeat is {settings['on_repeat']!r}", hint=f"give one of {', '.join(known)}")
+        messages = list(conversation_of(prompt, resolved.prefix))
+        options = {**options, "tools": resolved.tools, "tool_choice": resolved.tool_choice}
+        return cls(model, params, resolved.tools, options, messages, **settings)
+
+
+def _decided(call: ToolCall, verdict: Any) -> Any:
+    """Return the result that a verdict gives to a call; None: the call runs."""
+    made = import_module("toolgrammar.tools").ToolResult  # by name, because core does not import tools
+    if verdict is True or isinstance(verdict, made):
+        return None if verdict is True else verdict
+    if verdict is False or isinstance(verdict, str):
+        return made(call, error=verdict or DECLINED)
+    raise ModelError(f"approve returned {verdict!r}", hint="return True, False, the reason as text, or a ToolResult")
+
+
+class Run:
+    """A run, as it comes: an iterator of the model's events, of the result of each call, and of `RepeatedCall`.
+
+    Leaving it early (`close`, or the end of a ``with`` block) stops the model within a step.
+    """
+
+    def __init__(self, loop: _Loop) -> None:
+        self._loop = loop
+        self._events = self._run()
+
+    def _run(self) -> Generator[Any, None, None]:
+        loop = self._loop
+        while not loop.is_over:
+            with loop.model.stream(loop.messages, loop.params, **loop.options) as stream:
+                yield from stream
+                turn = stream.result
+            known = loop.take(turn)
+            yield from (RepeatedCall(call) for call, one in zip(turn.tool_calls, known, strict=True) if one is not None)
+            results = []
+            for call, result in zip(loop.calls, known, strict=False):
+                if result is None and loop.approve is not None:
+                    result = _decided(call, loop.approve(call))
+                results.append(loop.tools.execute(call) if result is None else result)
+                yield results[-1]
+            loop.add(results)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._events)
+
+    @property
+    def result(self) -> RunResult:
+        """The end of the run; waits for it.
+
+        Raises:
+            ModelError: the run was closed, or an error ended it.
+        """
+        for _ in self:
+            pass
+        return self._loop.result()
+
+    def close(self) -> None:
+        """End the run. Closing twice is allowed."""
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncRun:
+    """`Run` without blocking the event loop: an asynchronous iterator; the calls of one turn run concurrently."""
+
+    def __init__(self, loop: _Loop) -> None:
+        self._loop = loop
+        self._events = self._run()
+
+    async def _run(self) -> AsyncGenerator[Any, None]:
+        loop = self._loop
+        while not loop.is_over:
+            async with loop.model.astream(loop.messages, loop.params, **loop.options) as stream:
+                async for event in stream:
+                    yield event
+                turn = await stream.result()
+            known = loop.take(turn)
+            for call, one in zip(turn.tool_calls, known, strict=True):
+                if one is not None:
+                    yield RepeatedCall(call)
+            results = await asyncio.gather(*map(self._settled, loop.calls, known))
+            for result in results:
+                yield result
+            loop.add(results)
+
+    async def _settled(self, call: ToolCall, result: Any) -> Any:
+        """Return the result of a call: the known one, that of the user's verdict, or that of the tool."""
+        if result is None and self._loop.approve is not None:
+            verdict = self._loop.approve(call)
+            result = _decided(call, await verdict if inspect.isawaitable(verdict) else verdict)
+        return await self._loop.tools.aexecute(call) if result is None else result
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        return await self._events.__anext__()
+
+    async def result(self) -> RunResult:
+        """Return the end of the run, as `Run.result`; waits for it."""
+        async for _ in self:
+            pass
+        return self._loop.result()
+
+    async def aclose(self) -> None:
+        """End the run. Closing twice is allowed."""
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def run_of(model: Model, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> Run:
+    """Return a run of a model; arguments as of `Model.run`."""
+    return Run(_Loop.of(model, prompt, params, options, **settings))
+
+
+def arun_of(model: Model, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> AsyncRun:
+    """Return an asynchronous run of a model; arguments as of `Model.run`."""
+    return AsyncRun(_Loop.of(model, prompt, params, options, **settings))
