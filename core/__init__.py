@@ -89,12 +89,14 @@ if TYPE_CHECKING:
     from .grammar.constraint_cache import CacheStatistics, ConstraintCache
     from .live import AtLeast, AtMost, DaysFromToday, LiveValues, Values, given
     from .masks import Constraint, MaskTable, Matcher, apply_mask, fill_masks
-    from .models import Model, load_model
+    from .models import AsyncRun, AsyncStream, Model, RepeatedCall, Run, RunResult, Stream, load_model
     from .schema.read.reasoning_order import reasoning_first
     from .vocabulary.vocabulary import Vocabulary
 
 __all__ = [
     "ArgumentsDelta",
+    "AsyncRun",
+    "AsyncStream",
     "AtLeast",
     "AtMost",
     "AuthenticationError",
@@ -150,7 +152,10 @@ __all__ = [
     "RateLimitError",
     "ReasoningBlock",
     "ReasoningDelta",
+    "RepeatedCall",
     "Role",
+    "Run",
+    "RunResult",
     "SchemaError",
     "SchemaWarning",
     "Seen",
@@ -158,6 +163,7 @@ __all__ = [
     "ServerError",
     "ServerFailureError",
     "ServerTimeoutError",
+    "Stream",
     "TextDelta",
     "TextPart",
     "TokenWritten",
@@ -212,7 +218,7 @@ _HOME = {
     "grammar": ("Grammar",),
     "conversation.trace": ("ForbiddenToken", "Trace", "TracedToken"),
     "conversation.messages": ("ImagePart", "Message", "Part", "ReasoningBlock", "Role", "TextPart", "ToolCall"),
-    "models": ("Model", "load_model"),
+    "models": ("AsyncRun", "AsyncStream", "Model", "RepeatedCall", "Run", "RunResult", "Stream", "load_model"),
     "schema.read.reasoning_order": ("reasoning_first",),
     "generation.partial": ("Partial", "PartialReader"),
     "generation.params": ("GenerateParams", "JsonMode", "OutputParser", "ToolInterface"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,12 +18,6 @@ from .source import executed, read_json
 if TYPE_CHECKING:
     from toolgrammar.core import GenerateParams, Message, Model, ToolCall, Trace
     from toolgrammar.tools import ToolResult, ToolSet
-
-#: Maximum number of turns of the model after one message of the user.
-MAX_STEPS = 8
-
-#: What a tool's result says where nobody allowed the call.
-DECLINED = "The user did not allow this call."
 
 #: Message to the user about a declined call.
 NOBODY_ASKED = "declined: nobody can be asked here; with --yes every call runs"
@@ -114,70 +108,59 @@ class _Talk:
 
     def ask(self, text: str) -> None:
         """Answer one message of the user, with all calls on the way."""
-        from toolgrammar.core import Message
+        from toolgrammar.core import CallStart, Finish, Message, RepeatedCall, TextDelta
+        from toolgrammar.tools import ToolResult
 
-        self._add(Message("user", text))
-        params = self._params
-        for _ in range(MAX_STEPS):
-            answer = self._turn(params)
-            self._add(answer)
-            if not answer.tool_calls:
-                return
-            for call in answer.tool_calls:
-                result = self._run(call)
-                self._add(result.to_message())
-                self._show(result)
-            params = replace(params, tool_choice="auto" if params.tool_choice != "none" else "none")
-        self._console.print(f"(no more than {MAX_STEPS} turns after one message)", style="dim")
-
-    def _turn(self, params: GenerateParams) -> Message:
-        """Let the model write one turn; its text is shown as it comes."""
-        from toolgrammar.core import CallStart, Finish, TextDelta
-        from toolgrammar.core.conversation import MessageBuilder
-
-        built = MessageBuilder()
+        asked = [*self._messages, Message("user", text)]
+        run = self._model.run(asked, self._params, approve=self._decide)
         has_text = False
         with make_console(stderr=True).status("reading") as status:  # only in a terminal
-            for event in self._model.stream(self._messages, params):
-                built.add(event)
+            self._status = status
+            for event in run:
+                self._add(run.messages)
+                if has_text and not isinstance(event, TextDelta):
+                    self._console.print()
+                has_text = isinstance(event, TextDelta) and not self._as_json
                 if isinstance(event, TextDelta) and not self._as_json:
                     status.stop()
-                    has_text = True
                     self._console.print(event.text, end="", markup=False)
                 elif isinstance(event, CallStart):
-                    if has_text:
-                        self._console.print()
-                        has_text = False
                     status.update(f"calling {event.name}")
                     status.start()
                 elif isinstance(event, Finish) and event.trace is not None:
                     self.traces.append(event.trace)
-        if has_text:
-            self._console.print()
-        return built.message()
+                elif isinstance(event, ToolResult):
+                    self._show(event)
+                elif isinstance(event, RepeatedCall):
+                    self._console.print(
+                        f"({event.call.name} was not called again with the same arguments)", style="dim"
+                    )
+        if run.result.ended_by == "turns":
+            self._console.print(
+                f"(no more than {len(run.result.turns) - 1} turns with calls after one message)", style="dim"
+            )
+        self._add(run.messages)
 
-    def _run(self, call: ToolCall) -> ToolResult:
-        """Run a call if the user allows it."""
+    def _decide(self, call: ToolCall) -> Any:
+        """Show a call; return True if the user allows it, else its result."""
         from toolgrammar.tools import ToolResult
 
-        written = (
-            f"{call.name}({', '.join(f'{name}={json.dumps(value)}' for name, value in (call.arguments or {}).items())})"
-        )
-        tool = self._tools[call.name]
+        self._status.stop()
         if not self._as_json:
             from rich.text import Text
 
-            self._console.print(Text.assemble(("call     ", "bold"), (written, "green")))
+            self._console.print(Text.assemble(("call     ", "bold"), (str(call), "green")))
+        if call.name not in self._tools:
+            return True  # the model reads that there is no such tool
+        tool = self._tools[call.name]
         if tool.function is None and tool.model is None:
             if not _can_ask():
-                return ToolResult(call, error="This tool is only described: nobody is there to answer it.")
+                return "This tool is only described: nobody is there to answer it."
             return ToolResult(call, typer.prompt("         its result", err=True))
         if not self._yes and not _can_ask():
             make_console(stderr=True).print(f"         {NOBODY_ASKED}", style="yellow")
-            return ToolResult(call, error=DECLINED)
-        if not self._yes and not typer.confirm("         run it?", err=True):
-            return ToolResult(call, error=DECLINED)
-        return self._tools.execute(call)
+            return False
+        return self._yes or typer.confirm("         run it?", err=True)
 
     def _show(self, result: ToolResult) -> None:
         if not self._as_json:
@@ -186,9 +169,10 @@ class _Talk:
             style = "red" if result.is_error else ""
             self._console.print(Text.assemble(("result   ", "bold"), (result.to_message().text, style)))
 
-    def _add(self, message: Message) -> None:
-        self._messages.append(message)
-        if self._as_json:
+    def _add(self, messages: Sequence[Message]) -> None:
+        """Take the messages of the conversation so far, and print the new ones as lines of JSON, with ``--json``."""
+        for message in messages[len(self._messages) :]:
+            self._messages.append(message)
             plain: dict[str, Any] = {"role": message.role, "content": message.text}
             if message.tool_calls:
                 shown = [(call, dict(call.arguments or {})) for call in message.tool_calls]
@@ -196,7 +180,8 @@ class _Talk:
                 plain["tool_calls"] = calls
             if message.role == "tool":
                 plain |= {"tool_call_id": message.tool_call_id, "is_error": message.is_error}
-            print_text(json.dumps(plain, ensure_ascii=False, default=str))
+            if self._as_json:
+                print_text(json.dumps(plain, ensure_ascii=False, default=str))
 
 
 def _can_ask() -> bool:

@@ -316,7 +316,7 @@ class Model(Decides, ABC):
 
         Args:
             prompt: as for `stream`.
-            params: the options, with ``tools``. ``tool_choice`` is for the first turn; later ones may answer.
+            params: the options. ``tool_choice`` is for the first turn; later ones may answer.
             max_turns: maximum number of turns with calls; then the model must answer without.
             approve: called with each call before it runs; returns True, False, the reason of a refusal as text (which
                 the model reads), or a ``ToolResult``, which takes the place of the tool's.
@@ -326,7 +326,7 @@ class Model(Decides, ABC):
             **options: fields of `GenerateParams`, which override those of ``params``.
 
         Raises:
-            ModelError: there are no tools, or an argument is wrong.
+            ModelError: an argument is wrong.
             ToolGrammarError: as for `stream`.
         """
         return run_of(self, prompt, params, options, max_turns=max_turns, approve=approve, on_repeat=on_repeat)

@@ -171,11 +171,9 @@ class _Loop:
         """Return the state before the first turn.
 
         Raises:
-            ModelError: an argument is wrong, or there are no tools.
+            ModelError: an argument is wrong.
         """
         resolved = resolve_params(params, options)
-        if resolved.tools is None:
-            raise ModelError("a run needs tools", hint="give tools=[...], or use generate")
         if settings["max_turns"] < 1:
             raise ModelError(f"max_turns is {settings['max_turns']}", hint="give at least 1")
         if settings["on_repeat"] not in (known := get_args(OnRepeat)):
@@ -226,6 +224,11 @@ class Run:
 
     def __next__(self) -> Any:
         return next(self._events)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return tuple(self._loop.messages)
 
     @property
     def result(self) -> RunResult:
@@ -284,6 +287,11 @@ class AsyncRun:
 
     async def __anext__(self) -> Any:
         return await self._events.__anext__()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return tuple(self._loop.messages)
 
     async def result(self) -> RunResult:
         """Return the end of the run, as `Run.result`; waits for it."""

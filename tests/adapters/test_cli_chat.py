@@ -90,7 +90,7 @@ def test_the_user_is_asked(
     code, out, err = invoke("chat", "scripted", "--tools", tools, "-m", "x", text=answer)
     assert code == 0 and "run it?" in err
     assert (tmp_path / "x.txt").exists() is runs
-    assert 'touch(name="x.txt")' in out
+    assert 'touch({"name": "x.txt"})' in out
 
 
 def test_messages_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:

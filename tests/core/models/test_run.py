@@ -229,14 +229,20 @@ def test_the_answer_has_a_value_beside_calls() -> None:
 
 
 def test_wrong_arguments_are_named() -> None:
-    """No tools, no turns, a wrong way to treat repetitions, a wrong verdict: an error that says what to give."""
+    """No turns, a wrong way to treat repetitions, a wrong verdict: an error that says what to give."""
     model = ScriptedModel([turn(call(key="a"))] * 4)
-    for options in ({}, {"tools": Register().tools(), "max_turns": 0}, {"tools": Register().tools(), "on_repeat": "x"}):
+    for options in ({"tools": Register().tools(), "max_turns": 0}, {"tools": Register().tools(), "on_repeat": "x"}):
         with pytest.raises(ModelError) as error:
             model.run(ASK, **options)  # type: ignore[arg-type]
         assert error.value.hint
     with pytest.raises(ModelError, match="approve returned 3"):
         list(model.run(ASK, tools=Register().tools(), approve=lambda asked: 3))
+
+
+def test_a_run_without_tools_is_one_answer() -> None:
+    """The model answers; nothing can be called."""
+    _, result, _ = both(["Hello."], tools=())
+    assert (str(result), result.ended_by) == ("Hello.", "answer")
 
 
 def test_leaving_a_run_ends_it() -> None:
