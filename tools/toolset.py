@@ -32,6 +32,7 @@ from toolgrammar.core.generation import (
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
 from toolgrammar.core.live import KEYWORD, LIVE, LiveValues, check_values, places_of
+from toolgrammar.core.pages import table
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
@@ -296,6 +297,9 @@ class ToolSet:
 
     def __repr__(self) -> str:
         return f"ToolSet({', '.join(self._tools)})"
+
+    def _repr_html_(self) -> str:
+        return table((each.name, ", ".join(each.parameters.get("properties", ())), each.description) for each in self)
 
     def subset(self, names: Iterable[str]) -> ToolSet:
         """Return the subset of these names, in this set's order, for a request that allows only some tools.

@@ -288,3 +288,13 @@ class Generation:
     def __str__(self) -> str:
         """The text of the answer, then its calls, one a line."""
         return "\n".join([*([self.text] if self.text else []), *map(str, self.tool_calls)])
+
+    def _repr_html_(self) -> str:
+        from ..pages import table
+
+        usage = f"{self.usage.completion_tokens} tokens, {self.usage.forced_tokens} of them forced"
+        cut = f"; cut at {', '.join(map(repr, self.cut))}" if self.cut else ""
+        said = [("reasoning", self.message.reasoning)] if self.message.reasoning else []
+        said += [("text", self.text)] if self.text else []
+        said += [("call", str(call)) for call in self.tool_calls]
+        return table([*said, (self.finish_reason, usage + cut)])

@@ -24,6 +24,7 @@ from ..errors import (
 from ..language.free_text import text_until
 from ..language.nodes import Nodes
 from ..masks.matcher import Constraint
+from ..pages import table
 from ..regex.starts import Starts, checked_starts, free_text_without
 from .firsts import first_terms, schema_compiler
 from .rules import Rule, bodies_of, check_rules, content_of, once, reached_from
@@ -702,17 +703,14 @@ class Grammar:
         )
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(self._content())
+        self._hash = hash(self._content()) if self._hash is None else self._hash
         return self._hash
 
     def _content(self) -> tuple[Hashable, ...]:
         """Return the makers and arguments of the grammar: equal for two grammars only if their languages are equal."""
-        if not self._has_rules:
-            return self._key
-        if self._identity is None:
+        if self._has_rules and self._identity is None:
             self._identity = content_of(self)
-        return self._identity
+        return self._identity or self._key
 
     @property
     def _rule(self) -> Rule:
@@ -720,6 +718,9 @@ class Grammar:
 
     def __repr__(self) -> str:
         return source(self, _SCHEMA_DEFAULTS)
+
+    def _repr_html_(self) -> str:
+        return table([("Grammar", repr(self))])
 
     # -- as data -----------------------------------------------------------------------------------------------
 
@@ -742,8 +743,7 @@ class Grammar:
         """
         from .data import loaded
 
-        grammar: Grammar = loaded(cls, text)
-        return grammar
+        return loaded(cls, text)  # type: ignore[no-any-return]
 
     def __reduce__(self) -> tuple[Callable[[str], Grammar], tuple[str]]:
         return Grammar.loads, (self.dumps(),)

@@ -19,8 +19,6 @@ from ..json import value_key
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from .model import Model
-
 #: What is done with a call whose result the conversation has.
 OnRepeat = Literal["answer", "stop", "run"]
 
@@ -85,7 +83,7 @@ class _Loop:
     """The state of a run, whatever waits for models and tools.
 
     Attributes:
-        model, params, options: who writes the next turn, and how.
+        model, params, options: the `Model` that writes the next turn, and how.
         tools: the tool set.
         messages: the conversation so far.
         turns: what the model wrote.
@@ -94,7 +92,7 @@ class _Loop:
         calls: those of the last turn, which wait for their results.
     """
 
-    model: Model
+    model: Any
     params: GenerateParams | None
     tools: Any
     options: dict[str, Any]
@@ -162,7 +160,7 @@ class _Loop:
     @classmethod
     def of(
         cls,
-        model: Model,
+        model: Any,
         prompt: Prompt,
         params: GenerateParams | None,
         options: Mapping[str, Any],
@@ -310,11 +308,11 @@ class AsyncRun:
         await self.aclose()
 
 
-def run_of(model: Model, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> Run:
-    """Return a run of a model; arguments as of `Model.run`."""
+def run_of(model: Any, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> Run:
+    """Return a run of a `Model`; arguments as of ``Model.run``."""
     return Run(_Loop.of(model, prompt, params, options, **settings))
 
 
-def arun_of(model: Model, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> AsyncRun:
-    """Return an asynchronous run of a model; arguments as of `Model.run`."""
+def arun_of(model: Any, prompt: Prompt, params: GenerateParams | None, options: Any, **settings: Any) -> AsyncRun:
+    """Return an asynchronous run of a `Model`; arguments as of ``Model.run``."""
     return AsyncRun(_Loop.of(model, prompt, params, options, **settings))

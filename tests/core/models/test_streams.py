@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 from toolgrammar.core import Grammar, InvalidArgumentsError, Message, ModelError, ToolCall, load_model
 from toolgrammar.core.generation.partial import PartialReader
 from toolgrammar.core.testing import ScriptedModel
+from toolgrammar.tools import ToolSet
 
 
 class Kind(enum.Enum):
@@ -239,3 +240,22 @@ def test_random_answers_of_a_model_have_typed_partial_values() -> None:
             stream = model.stream("?", output_type=Order, temperature=1.0, seed=seed, max_tokens=600)
             partials = list(stream.partials())
             assert repr(partials[-1].value) == repr(stream.result.value)
+
+
+def test_notebooks_show_answers_tools_and_grammars() -> None:
+    """A cell shows the text, the calls and the usage, the tools, or the grammar, with every text escaped."""
+
+    def find(name: str) -> str:
+        """Find <b>things</b>."""
+        return name
+
+    call = Message("assistant", "", tool_calls=(ToolCall("1", "find", {"name": "<script>"}),))
+    tools = ToolSet([find])
+    answer = ScriptedModel([call]).generate("?", tools=tools)
+    for value, said in (
+        (answer, "find({&quot;name&quot;: &quot;&lt;script&gt;&quot;})"),
+        (tools, "Find &lt;b&gt;things&lt;/b&gt;."),
+        (Grammar.from_regex("<a>+"), "&lt;a&gt;+"),
+    ):
+        html = value._repr_html_()
+        assert said in html and "<script" not in html and "<b>" not in html
