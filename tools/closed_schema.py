@@ -24,18 +24,10 @@ from typing import Any
 
 from toolgrammar.core.errors import LimitError
 from toolgrammar.core.json import escape, resolve_local
-from toolgrammar.core.schema.read.keywords import (
-    DEFINITIONS,
-    KEYWORDS,
-    Role,
-    Shape,
-    keywords,
-    map_subschemas,
-    subschemas,
-)
+from toolgrammar.core.schema import KEYWORDS, Role, Shape
 
 _NAMING = ("properties", "patternProperties")
-_LISTS = frozenset(keywords(shapes=(Shape.ALTERNATIVES,)))
+_LISTS = frozenset(KEYWORDS.named(shapes=(Shape.ALTERNATIVES,)))
 #: Keywords whose schemas are about the same value, conditions (``not``, ``if``) aside.
 _IN_PLACE = frozenset(
     row.name
@@ -45,7 +37,7 @@ _IN_PLACE = frozenset(
     and row.shape not in (Shape.DEPENDENCIES, Shape.REQUIREMENTS)
 )
 #: Keywords whose schemas are about the values in an object or array.
-_INSIDE = frozenset(keywords(roles=(Role.PARTS, Role.REMAINDER))) - {"propertyNames"}
+_INSIDE = frozenset(KEYWORDS.named(roles=(Role.PARTS, Role.REMAINDER))) - {"propertyNames"}
 #: Keywords whose schemas an item follows besides that of ``contains``.
 _ITEMS = frozenset({"items", "prefixItems", "unevaluatedItems"})
 
@@ -83,7 +75,9 @@ class _Closer:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self.root = root
         self.definitions = {
-            f"#/{key}/{escape(name)}": sub for key in DEFINITIONS for name, sub in (root.get(key) or {}).items()
+            f"#/{key}/{escape(name)}": sub
+            for key in KEYWORDS.definitions
+            for name, sub in (root.get(key) or {}).items()
         }
         self.anchors: dict[str, str] = {}
         for pointer, definition in self.definitions.items():
@@ -132,10 +126,10 @@ class _Closer:
         result = dict(schema)
         for key, value in schema.items():
             if key in _INSIDE and not self._has_companion(schema, key):
-                result[key] = map_subschemas(key, value, lambda sub, *_: self.close(sub))
+                result[key] = KEYWORDS.map_subschemas(key, value, lambda sub, *_: self.close(sub))
             elif key in _INSIDE or key in _IN_PLACE:
-                result[key] = map_subschemas(key, value, lambda sub, *_: self._open(sub))
-            elif key in DEFINITIONS and isinstance(value, dict):
+                result[key] = KEYWORDS.map_subschemas(key, value, lambda sub, *_: self._open(sub))
+            elif key in KEYWORDS.definitions and isinstance(value, dict):
                 result[key] = {name: self._definition(f"#/{key}/{escape(name)}", sub) for name, sub in value.items()}
         return result
 
@@ -183,7 +177,7 @@ class _Closer:
                 names.append((id(schema), [id(target)]))
                 demands.append((id(schema), [id(target)]))
             for key, value in schema.items():
-                inner = [sub for _, sub in subschemas(key, value)] if key in KEYWORDS else []
+                inner = [sub for _, sub in KEYWORDS.subschemas(key, value)] if key in KEYWORDS else []
                 waiting += inner
                 if key in _IN_PLACE:
                     names += [(id(schema), [id(sub)]) for sub in inner]
@@ -204,7 +198,9 @@ class _Closer:
         return (
             any(key in rest for key in _NAMING)
             or (reference is not None and self._names(self._resolve(reference)))
-            or any(self._names(sub) for key in _IN_PLACE & rest.keys() for _, sub in subschemas(key, rest[key]))
+            or any(
+                self._names(sub) for key in _IN_PLACE & rest.keys() for _, sub in KEYWORDS.subschemas(key, rest[key])
+            )
         )
 
     def _may_name_nothing(self, schema: Any) -> bool:
@@ -225,7 +221,7 @@ class _Closer:
                 is_part = key in _IN_PLACE or self._has_companion(schema, key)
             else:
                 continue
-            for _, sub in subschemas(key, value):
+            for _, sub in KEYWORDS.subschemas(key, value):
                 self._find_parts(sub, is_part)
 
     def _reference(self, schema: Mapping[str, Any]) -> str | None:

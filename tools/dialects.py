@@ -27,24 +27,14 @@ from typing import Any
 
 from toolgrammar.core.errors import InvalidSchemaError, LimitError, Place
 from toolgrammar.core.json import to_pointer
-from toolgrammar.core.schema.pydantic.discriminator import require_tags
-from toolgrammar.core.schema.pydantic.schema import json_schema_of
-from toolgrammar.core.schema.read.keywords import (
-    DATA,
-    KEYWORDS,
-    ONE_SCHEMA,
-    SCHEMA_LISTS,
-    SCHEMA_MAPS,
-    Shape,
-    keywords,
-)
+from toolgrammar.core.schema import KEYWORDS, Shape, json_schema_of, require_tags
 
 from .type_names import is_optional_type, schema_of_type
 
 MAX_DEPTH = 150
 
-_ONE_SCHEMA = ONE_SCHEMA - {"additionalItems"}  # which counts beside a list of items only
-_NUMBERS = keywords(shapes=(Shape.LOWER_COUNT, Shape.UPPER_COUNT, Shape.BOUND, Shape.STEP))
+_ONE_SCHEMA = KEYWORDS.one_schema - {"additionalItems"}  # which counts beside a list of items only
+_NUMBERS = KEYWORDS.named(shapes=(Shape.LOWER_COUNT, Shape.UPPER_COUNT, Shape.BOUND, Shape.STEP))
 #: Names of keywords in other systems. The first that is there counts, and the keyword itself before them.
 _RENAMED = {
     **dict.fromkeys(("type_", "param_type", "parameter_type"), "type"),
@@ -71,7 +61,7 @@ _RENAMED = {
 _NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
 _ZEROS: tuple[Any, ...] = (None, False, 0, "", "0", [], {})
 #: Keywords that never have the value null: ``model_dump()`` writes it for a field that was not given.
-_NEVER_NULL = (frozenset(KEYWORDS) - (DATA - {"enum"})) | {"optional", "propertyOrdering"}
+_NEVER_NULL = (frozenset(KEYWORDS) - (KEYWORDS.data - {"enum"})) | {"optional", "propertyOrdering"}
 #: Texts that ``required`` may have on one property.
 _FLAGS = ("true", "false", "")
 #: The way to a subschema: names of keywords and properties, and indices.
@@ -159,9 +149,9 @@ class _Converter:
                 self._type(value, schema, result, here)
             elif key in _ONE_SCHEMA:
                 result[key] = self.convert(value, here)
-            elif key in SCHEMA_LISTS:
+            elif key in KEYWORDS.schema_lists:
                 result[key] = self._list(value, here)
-            elif key in SCHEMA_MAPS:
+            elif key in KEYWORDS.schema_maps:
                 result[key] = self._map(value, here)
             elif key == "items":
                 self._items(schema, result, steps)

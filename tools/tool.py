@@ -24,9 +24,7 @@ from toolgrammar.core.live import (
     with_sources,
     without_values,
 )
-from toolgrammar.core.schema.keywords.refusals import CHECK_LATER
-from toolgrammar.core.schema.read.dated import names_a_day, of_today, text_names_a_day
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS, DATA, GRAMMAR, SCHEMA_MAPS
+from toolgrammar.core.schema import CHECK_LATER, GRAMMAR, KEYWORDS, names_a_day, of_today
 from toolgrammar.core.text_grammars import string_grammar
 
 from .dialects import to_json_schema
@@ -145,7 +143,7 @@ class Tool:
             try:
                 # Version 2 writes equal data equally, and is the fastest serialisation of plain data.
                 text = marshal.dumps((self.name, self.parameters), 2)
-                data = hashlib.sha256(text).hexdigest(), text_names_a_day(text)
+                data = hashlib.sha256(text).hexdigest(), names_a_day(text)
             except ValueError:
                 data = None, True
             self.__dict__["_kept_data"] = data
@@ -357,13 +355,13 @@ def _essence(schema: Any) -> Any:
     result: dict[str, Any] = {}
     for key in sorted(schema):
         value = schema[key]
-        if key in ANNOTATIONS:
+        if key in KEYWORDS.annotations:
             continue
-        if key in SCHEMA_MAPS and isinstance(value, dict):
+        if key in KEYWORDS.schema_maps and isinstance(value, dict):
             result[key] = [[name, _essence(sub)] for name, sub in value.items()]
         elif key == "required" and isinstance(value, list):
             result[key] = sorted(value, key=str)
-        elif key in DATA or key == "dependentRequired":
+        elif key in KEYWORDS.data or key == "dependentRequired":
             result[key] = value
         elif isinstance(value, list):
             result[key] = [_essence(item) for item in value]

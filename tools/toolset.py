@@ -36,9 +36,7 @@ from toolgrammar.core.pages import table
 from toolgrammar.core.repair import SECONDS as REPAIR_SECONDS
 from toolgrammar.core.repair import SPELLING_ONLY, Edit, Repaired, ends_early
 from toolgrammar.core.repair import repair as repair_text
-from toolgrammar.core.schema.read.dated import of_today
-from toolgrammar.core.schema.read.reasoning_order import reasoning_first
-from toolgrammar.core.schema.scalars import dates
+from toolgrammar.core.schema import of_today, reasoning_first, today
 
 from .argument_checker import ArgumentChecker
 from .call_grammars import CALL_GRAMMARS, CallGrammars, Derived
@@ -366,7 +364,7 @@ class ToolSet:
         other_spellings = other_spellings and bool(turn.tools) and turn.text and schema is None
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
         is_dated = any(tool.names_a_day for tool in turn.tools)
-        day = dates.today() if is_dated else None
+        day = today() if is_dated else None
         key += (min_calls, max_calls, distinct, reasoning, day, other_spellings)  # type: ignore[assignment]
 
         def made() -> Grammar:

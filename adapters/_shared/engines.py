@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.live import KEYWORD, LIVE, has_keyword, places_of
-from toolgrammar.core.schema.read.keywords import map_schemas
+from toolgrammar.core.schema import KEYWORDS
 
 #: The remedy for each keyword.
 _CALLABLE = (
@@ -39,7 +39,7 @@ def require_settled(schema: Any, tool: str | None = None, keywords: Collection[s
         return inner
 
     if has_keyword(schema, tuple(keywords)):  # or a property, or a default, has the name of one
-        map_schemas(schema, note)
+        KEYWORDS.map_schemas(schema, note)
     at = next((place for place in places_of(schema, tuple(keywords)) if place.rpartition("/")[2] in found), None)
     if at is None:
         return

@@ -11,7 +11,7 @@ from typing_extensions import is_typeddict
 
 from toolgrammar.core.conversation import ROLES, Role
 from toolgrammar.core.errors import ModelError, SchemaError
-from toolgrammar.core.schema.pydantic.schema import json_schema_of
+from toolgrammar.core.schema import json_schema_of
 from toolgrammar.tools import ToolSet, close_objects, to_json_schema
 
 _ROLES: Mapping[str, Role] = {**ROLES, "human": "user", "ai": "assistant"}

@@ -160,7 +160,7 @@ class _Drawing:
 def _facts(schema: Mapping[str, Any], kind: Any) -> str:
     """Return what a schema says of a scalar, in words."""
     words = str(kind or "any JSON")
-    from toolgrammar.core.schema.scalars.formats import ENFORCED
+    from toolgrammar.core.schema import ENFORCED
 
     pattern, form = schema.get("pattern"), schema.get("format")
     words += f" like {pattern}" if pattern else ""
@@ -180,7 +180,7 @@ _SHOWN = _SILENT | {
 def _more(schema: Mapping[str, Any], kind: str) -> str:
     """Return the bounds of a value in words, and the keywords that no diagram shows, as JSON; what is no keyword
     constrains nothing, and is left out."""
-    from toolgrammar.core.schema.read.keywords import KEYWORDS
+    from toolgrammar.core.schema import KEYWORDS
 
     words = []
     for low, high, unit in (

@@ -135,7 +135,7 @@ def _core_folder(core: Any) -> Path:
 
 
 def _python(found: Installation) -> None:
-    from toolgrammar.core.compiled.gil import HAS_GIL
+    from toolgrammar.core.compiled import HAS_GIL
 
     free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
     found.python = {
@@ -158,8 +158,7 @@ def _python(found: Installation) -> None:
 def _compiled(found: Installation) -> None:
     """Count the compiled modules."""
     import toolgrammar.core as core
-    from toolgrammar.core.compiled.interpreted import INTERPRETED
-    from toolgrammar.core.compiled.modules import COMPILED
+    from toolgrammar.core.compiled import COMPILED, INTERPRETED
 
     folder = _core_folder(core)
     plain = [name for name in COMPILED if not _extension(folder, name)]

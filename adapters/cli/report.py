@@ -10,7 +10,7 @@ from .source import Source
 
 if TYPE_CHECKING:
     from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError, UnsupportedSchemaError
-    from toolgrammar.core.schema.read.unread import Unread
+    from toolgrammar.core.schema import Unread
 
 #: Number of random outputs.
 SAMPLES = 5
@@ -86,12 +86,12 @@ class Report:
 def report_of(source: Source, seed: int = 0) -> Report:
     """Return how a schema is enforced, with random outputs."""
     from toolgrammar.core import ToolGrammarError
-    from toolgrammar.core.schema.findings import Findings, findings
+    from toolgrammar.core.schema import Findings
 
     found = Findings()
     try:
         if source.given is None:
-            found = findings(source.document)
+            found = Findings.of(source.document)
         problems, narrowed = found.refused, found.narrowed
         if problems:
             return Report(source, problems, narrowed, found.never_written, found.unread)

@@ -60,15 +60,15 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
 def _unsatisfiable(source: Source) -> list[Any]:
     """Return the parts of a schema that have no value."""
     from toolgrammar.core.json import resolve_local
-    from toolgrammar.core.schema.findings import findings
+    from toolgrammar.core.schema import Findings
 
-    never = findings(source.document).never_written
+    never = Findings.of(source.document).never_written
     return [resolve_local(source.document, f"#{error.place.pointer}") for error in never]
 
 
 def _fuller(schema: Any, draw: random.Random, unsatisfiable: list[Any]) -> Any:
     """Return a schema whose objects require most of their members, but for those that have no value."""
-    from toolgrammar.core.schema.read.keywords import map_schemas
+    from toolgrammar.core.schema import KEYWORDS
 
     def require(part: dict[str, Any]) -> dict[str, Any]:
         declared, required = part.get("properties"), part.get("required", [])
@@ -78,4 +78,4 @@ def _fuller(schema: Any, draw: random.Random, unsatisfiable: list[Any]) -> Any:
         wanted = [name for name in optional if draw.random() < SHARE]
         return {**part, "required": [*required, *wanted]}
 
-    return map_schemas(schema, require)
+    return KEYWORDS.map_schemas(schema, require)

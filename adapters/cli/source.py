@@ -22,7 +22,7 @@ from .output import ended, fail
 
 if TYPE_CHECKING:
     from toolgrammar.core import Grammar, ToolGrammarError
-    from toolgrammar.core.schema.read.unread import Unread
+    from toolgrammar.core.schema import Unread
 
     Finding = ToolGrammarError | Unread
 

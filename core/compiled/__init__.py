@@ -5,4 +5,27 @@ Every compiled module also runs interpreted, with the same results, about ten ti
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from ..faces import lazy
+
+if TYPE_CHECKING:
+    from .gil import HAS_GIL
+    from .interpreted import INTERPRETED
+    from .modules import COMPILED
+
+__all__ = [
+    "COMPILED",
+    "HAS_GIL",
+    "INTERPRETED",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy(
+        __name__,
+        {
+            "gil": ("HAS_GIL",),
+            "interpreted": ("INTERPRETED",),
+            "modules": ("COMPILED",),
+        },
+    )

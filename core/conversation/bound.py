@@ -20,7 +20,7 @@ from ..errors import InvalidSchemaError, Place
 from ..json import to_pointer
 from ..schema.keywords.live import COPIED, SEEN, SOURCES, UNITS, wrong_mark
 from ..schema.keywords.values import MAX_INTEGER
-from ..schema.read.keywords import GRAMMAR, KEYWORDS, every_schema, map_schemas, subschemas
+from ..schema.read.keywords import GRAMMAR, KEYWORDS
 from ..schema.read.live import has_keyword
 from .messages import Message, ToolCall
 
@@ -135,7 +135,7 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
         return schema
     # A tool with a malformed keyword must come as far as that check, whatever the conversation lacks; a plain False
     # would say that it is not offered.
-    is_malformed = any(wrong_mark(*mark) for part in every_schema(schema) for mark in _marks(part))
+    is_malformed = any(wrong_mark(*mark) for part in KEYWORDS.every_schema(schema) for mark in _marks(part))
     nothing: Any = {"not": {}} if is_malformed else False
 
     def bound(inner: dict[str, Any]) -> Any:
@@ -164,7 +164,7 @@ def of_conversation(schema: Any, messages: Sequence[Message]) -> Any:
             return made
         return {**made, "allOf": [*made.get("allOf", ()), *more]} if made else {"allOf": more}
 
-    return map_schemas(schema, bound)
+    return KEYWORDS.map_schemas(schema, bound)
 
 
 def _marks(schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -189,7 +189,9 @@ def require_formed(schema: Any, tool: str | None = None) -> None:
             if wrong is not None:
                 raise InvalidSchemaError(wrong[0], hint=wrong[1], place=Place(pointer, keyword, tool))
             if keyword in KEYWORDS:
-                waiting += [(inner, pointer + to_pointer((keyword, *to))) for to, inner in subschemas(keyword, value)]
+                waiting += [
+                    (inner, pointer + to_pointer((keyword, *to))) for to, inner in KEYWORDS.subschemas(keyword, value)
+                ]
 
 
 def copied_texts(messages: Sequence[Message], source: str) -> list[str]:

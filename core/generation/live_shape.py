@@ -15,7 +15,7 @@ from ..live.asking import LiveValues
 from ..live.check import check_values
 from ..live.values import named_values
 from ..schema.keywords.live import COPIED
-from ..schema.read.keywords import map_schemas
+from ..schema.read.keywords import KEYWORDS
 from ..schema.read.live import LIVE, has_keyword, in_order, places_of, without_values
 
 
@@ -50,7 +50,9 @@ class LiveShape:
         if not has_keyword(self._schema, (KEYWORD, COPIED)):
             return of_conversation(self._schema, self._messages)
         hidden = (KEYWORD, COPIED)
-        plain = map_schemas(self._schema, lambda inner: {key: inner[key] for key in inner if key not in hidden})
+        plain = KEYWORDS.map_schemas(
+            self._schema, lambda inner: {key: inner[key] for key in inner if key not in hidden}
+        )
         return of_conversation(plain, self._messages)
 
     def places(self, in_grammar: bool = False) -> tuple[str, ...]:

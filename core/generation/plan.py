@@ -291,12 +291,12 @@ class Planner:
         """Return the grammar of a schema, memoised by its text. A schema that names a day, such as today, is first made
         absolute, so that a grammar of yesterday is not reused. A schema that is not JSON is not memoised; building its
         grammar raises."""
-        from ..schema.read.dated import of_today, text_names_a_day
+        from ..schema.read.dated import names_a_day, of_today
 
         try:
             # Not sorted: the order of properties matters.
             text = json.dumps([schema, whitespace, strict])
-            if text_names_a_day(text):
+            if names_a_day(text):
                 text = json.dumps([of_today(schema), whitespace, strict])
         except (TypeError, ValueError, RecursionError):
             return _json_grammar(schema, whitespace, strict)  # it raises the more precise error

@@ -137,14 +137,14 @@ class ConstraintCache:
             ToolGrammarError: as `Grammar.from_json_schema` and `Grammar.bind`; errors are not kept.
         """
         from ..schema import SchemaOptions
-        from ..schema.read.dated import of_today, text_names_a_day
+        from ..schema.read.dated import names_a_day, of_today
         from ..schema.read.schema_key import schema_key
 
         digest = None
         if isinstance(schema, (dict, bool)):
             try:
                 text = schema_key(schema)
-                if text_names_a_day(text):
+                if names_a_day(text):
                     schema = of_today(schema)
                     text = schema_key(schema)
                 like = Grammar(_nothing, ("schema", (text, SchemaOptions(**options))))

@@ -34,34 +34,34 @@ class Findings:
     never_written: tuple[UnsatisfiableSchemaError, ...] = ()
     unread: tuple[Unread, ...] = ()
 
+    @classmethod
+    def of(cls, schema: Any, options: SchemaOptions | None = None) -> Findings:
+        """Return all findings about a schema.
 
-def findings(schema: Any, options: SchemaOptions | None = None) -> Findings:
-    """Return all findings about a schema.
+        Args:
+            schema: the schema.
+            options: how it is read.
 
-    Args:
-        schema: the schema.
-        options: how it is read.
-
-    Raises:
-        InvalidSchemaError: it is no JSON Schema at all.
-    """
-    options = options or SchemaOptions()
-    first = refused = every_problem(schema, options)
-    said = list(unread(schema, Document(schema).age if isinstance(schema, dict) else 0, formats=options.formats))
-    said.sort(key=lambda each: each.hint is None)
-    for _ in range(MAX_ROUNDS):
-        if not refused:
-            break
-        schema = _without(schema, refused)
-        refused = every_problem(schema, options)
-    else:
-        return Findings(tuple(first), unread=tuple(said))
-    try:
-        compiled = compile_schema(schema, options)
-        whole, parts = compiled.contradictions()
-    except ToolGrammarError:  # the whole exceeds a limit: reported when it is compiled
-        return Findings(tuple(first), unread=tuple(said))
-    return Findings((*first, *whole), compiled.narrowed, tuple(parts), tuple(said))
+        Raises:
+            InvalidSchemaError: it is no JSON Schema at all.
+        """
+        options = options or SchemaOptions()
+        first = refused = every_problem(schema, options)
+        said = list(unread(schema, Document(schema).age if isinstance(schema, dict) else 0, formats=options.formats))
+        said.sort(key=lambda each: each.hint is None)
+        for _ in range(MAX_ROUNDS):
+            if not refused:
+                break
+            schema = _without(schema, refused)
+            refused = every_problem(schema, options)
+        else:
+            return cls(tuple(first), unread=tuple(said))
+        try:
+            compiled = compile_schema(schema, options)
+            whole, parts = compiled.contradictions()
+        except ToolGrammarError:  # the whole exceeds a limit: reported when it is compiled
+            return cls(tuple(first), unread=tuple(said))
+        return cls((*first, *whole), compiled.narrowed, tuple(parts), tuple(said))
 
 
 def _without(schema: Any, problems: Iterable[SchemaError | LimitError]) -> Any:

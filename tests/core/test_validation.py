@@ -12,7 +12,7 @@ import pytest
 
 from toolgrammar.core import Grammar, LimitError
 from toolgrammar.core import validation as module
-from toolgrammar.core.schema.read.keywords import CONSTRAINING, KEYWORDS, Draft
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Draft
 from toolgrammar.core.validation import Validator, is_valid, violations
 
 SCALARS: list[Any] = [0, 1, 1.0, True, False, None, "a", "1", "", 0.5, -0.0, 10**20, 1e20]
@@ -120,7 +120,7 @@ def test_every_keyword_that_grammars_enforce_is_checked() -> None:
         given = {"$schema": kind.META_SCHEMA["$schema"]}
         checked = Validator(given)._validator.VALIDATORS.keys() | inside
         checked |= {"exclusiveMinimum", "exclusiveMaximum"} if draft == Draft.DRAFT_4 else set()
-        enforced = {row.name for row in KEYWORDS.values() if row.name in CONSTRAINING and row.is_in(draft)}
+        enforced = {row.name for row in KEYWORDS.values() if row.name in KEYWORDS.constraining and row.is_in(draft)}
         assert enforced - checked == set(), draft
 
 

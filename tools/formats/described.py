@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolgrammar.core.schema.read.keywords import ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS
+from toolgrammar.core.schema import KEYWORDS
 
 from ..tool import Tool
 
 #: Keywords whose value is a schema.
-_SCHEMAS = ONE_SCHEMA | {"items"}
+_SCHEMAS = KEYWORDS.one_schema | {"items"}
 
 
 def described(tool: Tool, *, brief: bool = False) -> str:
@@ -41,9 +41,9 @@ def _terse(schema: Any, name: str = "") -> Any:
     for key, value in schema.items():
         if _is_idle(key, value, name):
             continue
-        if key in SCHEMA_MAPS and isinstance(value, Mapping):
+        if key in KEYWORDS.schema_maps and isinstance(value, Mapping):
             terse[key] = {name: _terse(inner, name) for name, inner in value.items()}
-        elif key in SCHEMA_LISTS and isinstance(value, list):
+        elif key in KEYWORDS.schema_lists and isinstance(value, list):
             terse[key] = [_terse(inner) for inner in value]
         else:
             terse[key] = _terse(value) if key in _SCHEMAS else value

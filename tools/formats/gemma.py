@@ -16,8 +16,7 @@ from toolgrammar.core.conversation import ArgumentsDelta, Event, ToolCall
 from toolgrammar.core.errors import Place, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
-from toolgrammar.core.schema.read.keywords import DATA, every_schema, map_schemas
-from toolgrammar.core.schema.scalars.value_syntax import BareSyntax, cannot_write_name
+from toolgrammar.core.schema import KEYWORDS, BareSyntax, cannot_write_name
 
 from ..tool import Tool
 from .base import TurnSpec
@@ -54,11 +53,11 @@ class BareCalls(TemplateFormat):
             schema, left_out = without_names(
                 schema, lambda name: bool(re.fullmatch(_BARE_NAME, name)), tool.name, f"the format {self.name}"
             )
-        for part in every_schema(schema):
+        for part in KEYWORDS.every_schema(schema):
             _check(part, tool.name, self.name)
         control = self.quote in self.special and self.quote not in self.as_text
         syntax = BareSyntax((self.quote, control), _BARE_NAME, self.null.encode())
-        plain = Tool(tool.name, tool.description, map_schemas(schema, _sorted))
+        plain = Tool(tool.name, tool.description, KEYWORDS.map_schemas(schema, _sorted))
         compact = replace(turn, whitespace="compact")
         return arguments_grammar(plain, compact, syntax=syntax, narrowed=left_out)
 
@@ -105,7 +104,7 @@ def _check(part: Mapping[str, Any], tool: str, wire: str) -> None:
 
 def _sorted(part: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with its properties, and the members of the values in it, as the chat templates sort them."""
-    result = {keyword: _sorted_value(value) if keyword in DATA else value for keyword, value in part.items()}
+    result = {keyword: _sorted_value(value) if keyword in KEYWORDS.data else value for keyword, value in part.items()}
     if isinstance(part.get("properties"), dict):
         result["properties"] = dict(sorted(part["properties"].items(), key=lambda member: member[0].lower()))
     return result

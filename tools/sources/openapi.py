@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from toolgrammar.core.basics import pause
 from toolgrammar.core.errors import LimitError, Place, SchemaError
 from toolgrammar.core.json import escape, resolve_local, unescape
-from toolgrammar.core.schema.read.keywords import DATA, SCHEMA_MAPS
+from toolgrammar.core.schema import KEYWORDS
 
 from ..dialects import MAX_DEPTH, to_json_schema
 from ..tool import Tool, ToolList
@@ -440,12 +440,12 @@ class _Document:
             for key, value in part.items():
                 if (key == "$ref" and isinstance(value, str)) or key in _DROPPED or str(key).startswith("x-"):
                     continue
-                if key in SCHEMA_MAPS and isinstance(value, Mapping):
+                if key in KEYWORDS.schema_maps and isinstance(value, Mapping):
                     hidden = unsent if key == "properties" else ()
                     result[key] = {name: walk(sub, depth + 1) for name, sub in value.items() if name not in hidden}
                 elif key == "required" and isinstance(value, list):
                     result[key] = [name for name in value if name not in unsent]
-                elif key in DATA or key == "required":
+                elif key in KEYWORDS.data or key == "required":
                     result[key] = value
                 else:
                     result[key] = walk(value, depth + 1, unsent if key == "allOf" else frozenset())

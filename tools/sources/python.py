@@ -33,7 +33,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaWarningKind
 
 from toolgrammar.core.errors import InvalidArgumentsError, Place, SchemaError
-from toolgrammar.core.schema.pydantic.schema import PydanticJsonSchema
+from toolgrammar.core.schema import PydanticJsonSchema
 
 from ..dialects import is_finite
 from ..tool import Tool

@@ -15,8 +15,7 @@ from typing import Any
 
 from toolgrammar.core.errors import Place, SchemaError
 from toolgrammar.core.json import to_pointer
-from toolgrammar.core.schema.read.keywords import DATA, KEYWORDS, ONE_SCHEMA, SCHEMA_MAPS
-from toolgrammar.core.schema.read.unread import ANNOTATIONS, unread, warn_of_misspelt
+from toolgrammar.core.schema import KEYWORDS, OTHER_ANNOTATIONS, unread, warn_of_misspelt
 
 from ..dialects import is_finite, is_type_name
 from ..tool import Tool, text_parameters
@@ -82,7 +81,7 @@ _MARKS: dict[str, Callable[[Any], bool]] = {
     "$defs": lambda value: isinstance(value, Mapping),
 }
 #: Keywords whose value is a schema, a map of schemas, or data that looks like one.
-_OF_SCHEMAS = (ONE_SCHEMA | SCHEMA_MAPS | DATA) | {
+_OF_SCHEMAS = (KEYWORDS.one_schema | KEYWORDS.schema_maps | KEYWORDS.data) | {
     "items",
     "dependencies",
     "dependentRequired",
@@ -390,7 +389,9 @@ def _is_parameter(name: object, value: Any) -> bool:
 
 def _holds_parameters(name: object, value: Any) -> bool:
     """Return True if an unknown key holds a map of parameters, as ``property`` instead of ``properties``."""
-    unknown = isinstance(name, str) and name not in KEYWORDS and name not in ANNOTATIONS and name not in _OF_SCHEMAS
+    unknown = (
+        isinstance(name, str) and name not in KEYWORDS and name not in OTHER_ANNOTATIONS and name not in _OF_SCHEMAS
+    )
     return unknown and isinstance(value, Mapping) and bool(value) and all(_is_parameter(k, v) for k, v in value.items())
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from toolgrammar.core.schema.read.keywords import KEYWORDS, Shape
+from toolgrammar.core.schema import KEYWORDS, Shape
 
 _NUMBERS = frozenset({Shape.BOUND, Shape.STEP, Shape.UPPER_COUNT, Shape.LOWER_COUNT})
 #: Tags that are keywords, and the JSON type that each constrains (None: every type).

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgrammar.core.json import escape, unescape
-from toolgrammar.core.schema.read.keywords import TYPES, every_schema, keywords, map_schemas
+from toolgrammar.core.schema import KEYWORDS, TYPES
 
 from ..tool import Tool
 from . import jsdoc
@@ -36,7 +36,7 @@ _BASES = frozenset({"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursi
 _SIMPLE = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 _KINDS = frozenset(TYPES)
 #: Keywords of objects only, and of arrays only: in a list of types they go with the type.
-_ABOUT = {kind: frozenset(keywords(types=(kind,))) for kind in ("object", "array")}
+_ABOUT = {kind: frozenset(KEYWORDS.named(types=(kind,))) for kind in ("object", "array")}
 _STEP = "  "
 _LINE = 100
 
@@ -486,7 +486,7 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _keywords(schema: Any) -> Iterator[str]:
-    for part in every_schema(schema):
+    for part in KEYWORDS.every_schema(schema):
         yield from part
 
 
@@ -495,7 +495,7 @@ def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
     reached: set[str] = set()
     waiting = [schema]
     while waiting:
-        for part in every_schema(waiting.pop()):
+        for part in KEYWORDS.every_schema(waiting.pop()):
             reference = part.get("$ref")
             if isinstance(reference, str) and reference not in reached:
                 reached.add(reference)
@@ -505,6 +505,6 @@ def _reachable(schema: Any, definitions: Mapping[str, Any]) -> set[str]:
 
 def _with_names(schema: Any, names: Mapping[str, str]) -> Any:
     """Return the schema with its references by their names in this text."""
-    return map_schemas(
+    return KEYWORDS.map_schemas(
         schema, lambda part: {**part, "$ref": f"#/$defs/{names[part['$ref']]}"} if "$ref" in part else part
     )

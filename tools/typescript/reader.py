@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolgrammar.core.errors import LimitError, Place, SchemaError, ToolGrammarError
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS, every_schema
+from toolgrammar.core.schema import KEYWORDS
 
 from ..tool import Tool, with_tool
 from . import jsdoc
@@ -363,7 +363,7 @@ class _Text:
             siblings = {name: value for name, value in schema.items() if name != "$ref"}
             if not isinstance(body, dict):
                 return self._with_definitions(schema) if siblings else body
-            if key not in self._reachable(body) and not set(siblings) & set(body) - ANNOTATIONS:
+            if key not in self._reachable(body) and not set(siblings) & set(body) - KEYWORDS.annotations:
                 return self._rooted({**body, **siblings})
         return self._with_definitions(schema)
 
@@ -377,7 +377,7 @@ class _Text:
         reached: set[str] = set()
         waiting = [schema]
         while waiting:
-            for part in every_schema(waiting.pop()):
+            for part in KEYWORDS.every_schema(waiting.pop()):
                 key = str(part.get("$ref")).removeprefix("#/$defs/")
                 if key in self.writer.definitions and key not in reached:
                     reached.add(key)

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolgrammar.core.schema.read.keywords import ANNOTATIONS, TYPES
+from toolgrammar.core.schema import KEYWORDS, TYPES
 
 from . import jsdoc
 from . import model as ts
@@ -284,7 +284,7 @@ class SchemaWriter:
             return ts.NUMBER_NAME
         made = self._schema(index.key, at)
         pattern = made.get("pattern")
-        if not isinstance(pattern, str) or set(made) - {"type", "pattern", *ANNOTATIONS}:
+        if not isinstance(pattern, str) or set(made) - {"type", "pattern", *KEYWORDS.annotations}:
             raise at.source.refuse(at.node, "only @pattern can constrain keys", "put the rest into the pattern")
         return pattern
 
@@ -498,7 +498,7 @@ class Pattern:
         patterns: list[str] = []
         values: list[str] | None = []
         for member in members:
-            plain = {key: value for key, value in member.items() if key not in ANNOTATIONS}
+            plain = {key: value for key, value in member.items() if key not in KEYWORDS.annotations}
             if "const" in plain:
                 value = plain["const"]
                 text = (

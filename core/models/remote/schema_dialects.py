@@ -18,12 +18,13 @@ from ...json import escape, resolve_local, step_into, to_pointer, unescape
 from ...regex.printer import with_short_classes
 from ...schema.normal.conjunction import type_of
 from ...schema.read.dated import of_today
-from ...schema.read.keywords import ANNOTATIONS, DEFINITIONS, KEYWORDS, REFERENCES, map_schemas, map_subschemas
+from ...schema.read.keywords import KEYWORDS
 from ...schema.scalars.formats import ENFORCED, SPECIFIED
 
 #: Keywords that every server with schemas supports; all others may be removed from a request.
 _BASIC = frozenset(
-    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"} | DEFINITIONS
+    {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "$ref"}
+    | KEYWORDS.definitions
 )
 
 
@@ -139,13 +140,13 @@ def _with_plain_enums(left_out: list[str], place: str, schema: Any, *steps: str 
     made: dict[str, Any] = {}
     for key, value in schema.items():
         if "$ref" in schema and not key.startswith("$"):
-            if key not in ANNOTATIONS:
+            if key not in KEYWORDS.annotations:
                 left_out.append(f"{place}/{escape(key)}")
         elif key == "const":
             made["enum"] = [value]
         else:
             inner = partial(_with_plain_enums, left_out, f"{place}/{escape(key)}")
-            made[key] = map_subschemas(key, value, inner)
+            made[key] = KEYWORDS.map_subschemas(key, value, inner)
     return made
 
 
@@ -211,7 +212,7 @@ def consistent(schema: Any) -> Any:
     Converters read one of the two and forget the other: xgrammar 0.2.8 takes ``{"type": "boolean", "enum": ["True"]}``
     for a string, and OpenAI refuses it. An optional member without such a value is left out of a closed object.
     """
-    return map_schemas(schema, _consistent)
+    return KEYWORDS.map_schemas(schema, _consistent)
 
 
 def _consistent(schema: dict[str, Any]) -> dict[str, Any]:
@@ -252,7 +253,7 @@ def extra_keywords(schema: Any) -> frozenset[str]:
         return True
 
     without(schema, note)
-    return frozenset(used - _BASIC - ANNOTATIONS)
+    return frozenset(used - _BASIC - KEYWORDS.annotations)
 
 
 def named_keywords(reason: str, keywords: Collection[str]) -> frozenset[str]:
@@ -307,11 +308,11 @@ def _reduce(keep: Keep, left_out: list[str], place: str, schema: Any, *steps: st
             left_out.append(f"{place}/oneOf")
             key = "anyOf"
         elif not keep(key, value):
-            if key not in ANNOTATIONS:
+            if key not in KEYWORDS.annotations:
                 left_out.append(f"{place}/{escape(key)}")
             continue
         inner: list[str] = []
-        reduced[key] = map_subschemas(key, value, partial(_reduce, keep, inner, f"{place}/{escape(key)}"))
+        reduced[key] = KEYWORDS.map_subschemas(key, value, partial(_reduce, keep, inner, f"{place}/{escape(key)}"))
         if inner and key in _INVERTING and key != "oneOf":
             del reduced[key]
             inner = [f"{place}/{key}"]
@@ -370,7 +371,7 @@ def _is_strict(schema: Any, subset: Subset) -> bool:
     if (kind == "array" or (isinstance(kind, list) and "array" in kind)) and "items" not in schema:
         return False
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-    inner += [subschema for key in DEFINITIONS for subschema in schema.get(key, {}).values()]
+    inner += [subschema for key in KEYWORDS.definitions for subschema in schema.get(key, {}).values()]
     if "items" in schema:
         inner.append(schema["items"])
     return all(_is_strict(one, subset) for one in inner)
@@ -398,7 +399,7 @@ def _is_recursive(root: Mapping[str, Any]) -> bool:
             if visit(found, (*above, target)):
                 return True
             done.add(target)
-        return any(visit(item, above) for key, item in value.items() if key not in DEFINITIONS)
+        return any(visit(item, above) for key, item in value.items() if key not in KEYWORDS.definitions)
 
     return visit(root, ())
 
@@ -407,7 +408,9 @@ def refers(value: Any) -> bool:
     """Return True if a schema contains a reference."""
     if isinstance(value, list):
         return any(map(refers, value))
-    return isinstance(value, Mapping) and (any(key in value for key in REFERENCES) or any(map(refers, value.values())))
+    return isinstance(value, Mapping) and (
+        any(key in value for key in KEYWORDS.references) or any(map(refers, value.values()))
+    )
 
 
 def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
@@ -419,7 +422,7 @@ def _resolves(value: Any, root: Mapping[str, Any]) -> bool:
     target = value.get("$ref")
     if isinstance(target, str) and target != "#":
         where, _, name = target.removeprefix("#/").partition("/")
-        if not target.startswith("#/") or where not in DEFINITIONS or name not in root.get(where, {}):
+        if not target.startswith("#/") or where not in KEYWORDS.definitions or name not in root.get(where, {}):
             return False
     return all(_resolves(item, root) for item in value.values())
 

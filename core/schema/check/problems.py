@@ -24,7 +24,7 @@ from ..keywords.refusals import unsupported
 from ..keywords.row import Check, Join, Keyword, Steps
 from ..keywords.shapes import CHECKS, json_name
 from ..normal.normalise import MAX_COMPOUNDS, MAX_STEPS, MAX_TOTAL, Normaliser, too_deep
-from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Draft, Role, Shape, keywords, subschemas
+from ..read.keywords import KEYWORDS, Draft, Role, Shape
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..read.resolve import Document
@@ -49,7 +49,7 @@ UNCOUNTED = 128  # it makes alternatives that are not
 _JOINED = tuple(row for row in KEYWORDS.values() if row.join is not None)
 
 #: Keywords with schemas of the same value that do not depend on a member's name.
-_IN_PLACE = keywords(shapes=(Shape.ALTERNATIVES, Shape.SCHEMA), roles=(Role.SAME_VALUE,))
+_IN_PLACE = KEYWORDS.named(shapes=(Shape.ALTERNATIVES, Shape.SCHEMA), roles=(Role.SAME_VALUE,))
 
 #: The flags of a keyword, its row, and the check of its value; None: nothing is checked.
 _Entry = tuple[int, Keyword, "Callable[[Check, Located, str, Any], None] | None"]
@@ -68,12 +68,14 @@ def _entry(row: Keyword, draft: Draft) -> _Entry:
         | (REFERS if refers else 0)
         | (HOLDS_SCHEMAS if holds_schemas else 0)
         | (DEEP if holds_schemas or row.forks or refers or row.narrowed else 0)
-        | (COUNTED if is_counted else UNCOUNTED if row.name in APPLICATORS else 0)
+        | (COUNTED if is_counted else UNCOUNTED if row.name in KEYWORDS.applicators else 0)
     )
     return flags, row, (row.check or CHECKS.get(row.shape)) if is_known else None
 
 
-_TABLES = [{name: _entry(row, draft) for name, row in KEYWORDS.items() if name in CONSTRAINING} for draft in Draft]
+_TABLES = [
+    {name: _entry(row, draft) for name, row in KEYWORDS.items() if name in KEYWORDS.constraining} for draft in Draft
+]
 
 #: Recursion limit of the estimate of alternatives.
 _MAX_COUNTED_DEPTH = 64
@@ -311,7 +313,7 @@ class _Pass:
                 signs = (positive,) if row.signs is None else row.signs(schema, positive)
                 if row.role is Role.REMAINDER and not positive:  # it may be all that does not hold
                     signs = (*signs, True)
-                for steps, inner in subschemas(keyword, value):
+                for steps, inner in KEYWORDS.subschemas(keyword, value):
                     if type(inner) is not bool:
                         child = located.below(inner, (keyword, *steps))
                         for sign in signs:
@@ -359,7 +361,7 @@ class _Pass:
         """Note the keys of the subschemas that a subschema applies to its own value."""
         for keyword in _IN_PLACE:
             if keyword in schema:
-                for _, inner in subschemas(keyword, schema[keyword]):
+                for _, inner in KEYWORDS.subschemas(keyword, schema[keyword]):
                     self.inside.add(located.inner_key(inner))
 
     # -- alternatives ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ...language.nodes import Nodes
 from ..keywords.numbers import NUMBER_BOUNDS
 from ..keywords.objects import undeclared
 from ..lower.lowering import Lowering
-from ..read.keywords import APPLICATORS, CONSTRAINING, KEYWORDS, Role, Shape, map_subschemas, subschemas
+from ..read.keywords import KEYWORDS, Role, Shape
 from ..read.located import Located
 from ..scalars.numbers import MAX_DIGITS
 
@@ -32,7 +32,7 @@ MAX_PLACES = 2_000
 MAX_SHOWN = 40
 
 #: Keywords that may exclude a member although its own schema has values.
-_LIMITING = APPLICATORS | {"maxProperties", "propertyNames"}
+_LIMITING = KEYWORDS.applicators | {"maxProperties", "propertyNames"}
 
 #: Rows of the keywords with needed subschemas (see `Keyword.needed`), with that function; first the keywords that apply
 #: schemas to the same value.
@@ -150,7 +150,8 @@ class _Search:
                     except ToolGrammarError:
                         continue
                 elif not row.negates and keyword not in ("propertyNames", "then", "else", "dependencies", "allOf"):
-                    inner += [located.child(keyword, *steps) for steps, _ in subschemas(keyword, schema[keyword])]
+                    within = KEYWORDS.subschemas(keyword, schema[keyword])
+                    inner += [located.child(keyword, *steps) for steps, _ in within]
             waiting += reversed(inner)
 
     # -- the keywords that contradict --------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class _Search:
     def _contradiction(self, located: Located) -> UnsatisfiableSchemaError:
         """Return the error that names the contradicting keywords of a schema: a minimal set, by trials without each."""
         schema: Any = located.schema
-        words = [word for word in schema if word in CONSTRAINING and self.document.knows(word)]
+        words = [word for word in schema if word in KEYWORDS.constraining and self.document.knows(word)]
         needed: dict[str, Any] = {word: schema[word] for word in words}
         if len(words) > 1:
             for word in words:
@@ -269,7 +270,7 @@ def _repaired(schema: Mapping[str, Any], empty: list[Any], undeclared: list[str]
             continue
         row = KEYWORDS.get(keyword)
         if row is not None and row.needed is not None:
-            changed[keyword] = map_subschemas(keyword, value, free)
+            changed[keyword] = KEYWORDS.map_subschemas(keyword, value, free)
         elif row is not None and row.shape is Shape.NAMES:
             changed[keyword] = [name for name in value if name not in undeclared]
         else:

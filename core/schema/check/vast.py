@@ -8,7 +8,7 @@ from typing import Any
 from ..keywords.arrays import array_length
 from ..keywords.objects import object_length
 from ..keywords.strings import string_length
-from ..read.keywords import CONSTRAINING, DATA, KEYWORDS, Shape
+from ..read.keywords import KEYWORDS, Shape
 from ..read.located import Located
 from ..read.resolve import Document
 
@@ -28,7 +28,7 @@ _WORDS = {"null": 4, "boolean": 4}
 
 #: Rows of the keywords that list schemas of the same value; and of the keywords that list values.
 _JOINED = tuple(row for row in KEYWORDS.values() if row.join is not None)
-_LISTING = tuple(KEYWORDS[name] for name in DATA if name in CONSTRAINING)
+_LISTING = tuple(KEYWORDS[name] for name in KEYWORDS.data if name in KEYWORDS.constraining)
 
 
 class LeastSizes:

@@ -36,7 +36,7 @@ from ..normal.inhabited import Inhabited
 from ..normal.normalise import Normaliser
 from ..normal.parts import item_goal
 from ..normal.strings import irregular, string_term
-from ..read.keywords import APPLICATORS, KEYWORDS
+from ..read.keywords import KEYWORDS
 from ..read.located import Located, SignedSchema
 from ..read.options import SchemaOptions
 from ..scalars.numbers import (
@@ -247,7 +247,11 @@ class Lowering:
         """Return the texts of a subschema, expanded."""
         document = self.normaliser.document
         located = document.enter(located)
-        if self._direct and not isinstance(located.schema, bool) and not APPLICATORS.isdisjoint(located.schema):
+        if (
+            self._direct
+            and not isinstance(located.schema, bool)
+            and not KEYWORDS.applicators.isdisjoint(located.schema)
+        ):
             seen: set[object] = set()
             while (target := self.synonym(located)) is not None and located.key not in seen:
                 seen.add(located.key)

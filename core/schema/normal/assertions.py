@@ -12,7 +12,7 @@ from ..keywords.any_value import listed_values
 from ..keywords.arrays import array_part
 from ..keywords.objects import object_part
 from ..keywords.row import Facts
-from ..read.keywords import CONSTRAINING, KEYWORDS
+from ..read.keywords import KEYWORDS
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from ..scalars.formats import ENFORCED
@@ -128,13 +128,14 @@ class Assertions:
 
 def asserted(schema: Mapping[str, Any]) -> Set[str]:
     """Return the keywords of a schema that may constrain a value, or make others do so."""
-    return {word for word in schema if word in CONSTRAINING}  # faster than the meet of two sets of different sizes
+    constraining = KEYWORDS.constraining
+    return {word for word in schema if word in constraining}  # faster than the meet of two sets of different sizes
 
 
 def asserts_only(schema: Mapping[str, Any], keyword: str) -> bool:
     """Return True if `asserted` has one keyword and no other."""
     for word in schema:
-        if word != keyword and word in CONSTRAINING:
+        if word != keyword and word in KEYWORDS.constraining:
             return False
     return keyword in schema
 

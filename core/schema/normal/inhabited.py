@@ -15,7 +15,7 @@ from ..keywords.arrays import READ_FOR_ARRAY, array_witness
 from ..keywords.numbers import READ_FOR_NUMBER, number_witness
 from ..keywords.objects import READ_FOR_OBJECT, object_witness
 from ..keywords.strings import READ_FOR_STRING, string_witness
-from ..read.keywords import CONSTRAINING, KEYWORDS, Holds
+from ..read.keywords import KEYWORDS, Holds
 from ..read.resolve import Document
 
 #: The types that a keyword constrains, as bits.
@@ -32,7 +32,7 @@ _EMPTY: dict[int, Any] = {
 #: Types that alone never exceed a limit, if a value other than the empty one surely exists.
 _WITHIN_LIMITS = frozenset((_BITS["object"], _BITS["string"], _BITS["number"]))
 
-_CONSTRAINTS = {name: KEYWORDS[name] for name in CONSTRAINING if name != "type"}
+_CONSTRAINTS = {name: KEYWORDS[name] for name in KEYWORDS.constraining if name != "type"}
 
 #: By keyword: the type whose empty value (``""``, ``0``, ``[]``, ``{}``) may violate it, as a bit.
 _ASKED = {

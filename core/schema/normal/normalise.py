@@ -18,7 +18,7 @@ from ...errors import InvalidSchemaError, LimitError, Place
 from ..keywords.any_value import allowed_types
 from ..keywords.objects import names_required
 from ..keywords.row import Join
-from ..read.keywords import APPLICATORS, KEYWORDS, REFERENCES, TYPES, Role, keywords
+from ..read.keywords import KEYWORDS, TYPES, Role
 from ..read.located import Located, SignedSchema
 from ..read.resolve import Document
 from .assertions import Assertions, asserted
@@ -68,13 +68,13 @@ _MAX_LINKS = 8
 
 _OBJECT = frozenset({"object"})
 _COMPOUND = frozenset({"array", "object"})
-_REFERENCES = frozenset(REFERENCES)
+_REFERENCES = frozenset(KEYWORDS.references)
 #: Keywords of schemas that are conjunctions of other schemas.
 _JOINING = _REFERENCES | {row.name for row in KEYWORDS.values() if row.join is Join.EVERY}
 
 #: The keywords ``unevaluated...``, and that of objects.
-_REMAINDERS = frozenset(keywords(roles=(Role.REMAINDER,)))
-_OBJECT_REMAINDERS = keywords(roles=(Role.REMAINDER,), types=("object",))
+_REMAINDERS = frozenset(KEYWORDS.named(roles=(Role.REMAINDER,)))
+_OBJECT_REMAINDERS = KEYWORDS.named(roles=(Role.REMAINDER,), types=("object",))
 
 #: By keyword, in the order of the table: the formulas of the schemas that it applies to the same value.
 _APPLIED = {row.name: row.applied for row in KEYWORDS.values() if row.applied is not None}
@@ -307,7 +307,7 @@ class Normaliser(Assertions):
         if not formula.positive or isinstance(formula.located.schema, bool):
             return None
         located = self.document.enter(formula.located)
-        if not APPLICATORS.isdisjoint(located.schema):
+        if not KEYWORDS.applicators.isdisjoint(located.schema):
             return None
         own = self.assertions(located)
         return [] if own is None else [own]
@@ -406,7 +406,11 @@ class Normaliser(Assertions):
         if isinstance(condition, SignedSchema):
             located = self.document.enter(condition.located)
             schema = located.schema
-            if isinstance(schema, bool) or not condition.positive or not asserted(schema).isdisjoint(APPLICATORS):
+            if (
+                isinstance(schema, bool)
+                or not condition.positive
+                or not asserted(schema).isdisjoint(KEYWORDS.applicators)
+            ):
                 return None
             own = self.assertions(located)
         else:
@@ -434,7 +438,7 @@ class Normaliser(Assertions):
         merged = self.contradictions.meet(conjunction, own)
         if merged is None:
             return None
-        if not APPLICATORS.isdisjoint(located.schema):
+        if not KEYWORDS.applicators.isdisjoint(located.schema):
             for part in reversed(self._applied(located, scopes)):
                 rest = ((part, above, scopes), rest)
         return merged, rest, reported(self, located, seen, scopes) if scopes else seen

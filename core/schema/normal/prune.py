@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..read.keywords import Role, keywords
+from ..read.keywords import KEYWORDS, Role
 from ..read.located import Located, SignedSchema
 from ..read.schema_key import schema_key
 from .assertions import Assertions, asserted, lists_strings
@@ -36,7 +36,7 @@ _FEW = 1_000
 _SMALL = 100
 
 #: Keywords whose meaning does not depend on their location in the document.
-_OF_SCALARS = frozenset(keywords(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
+_OF_SCALARS = frozenset(KEYWORDS.named(types=(None, "string", "number"), roles=(Role.ASSERTION, Role.FORMAT)))
 
 #: Scalars, each with its type: 1 and true differ.
 _Values = frozenset[tuple[str, Any]]

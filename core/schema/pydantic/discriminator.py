@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...json import resolve_local
-from ..read.keywords import map_schemas
+from ..read.keywords import KEYWORDS
 
 
 def require_tags(schema: Any) -> Any:
@@ -33,7 +33,7 @@ def require_tags(schema: Any) -> Any:
         unions = [word for word in ("oneOf", "anyOf") if isinstance(inner.get(word), list)]
         return {**inner, **{word: [_tagged(option, name, schema) for option in inner[word]] for word in unions}}
 
-    return map_schemas(schema, required)
+    return KEYWORDS.map_schemas(schema, required)
 
 
 def _mentions(schema: Any) -> bool:

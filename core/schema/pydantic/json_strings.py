@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..read.keywords import ANNOTATIONS
-from .number_texts import KEYWORDS, MAX_VALUES, choice, integer_pattern, number_pattern
+from ..read.keywords import KEYWORDS
+from .number_texts import MAX_VALUES, OF_NUMBERS, choice, integer_pattern, number_pattern
 
 #: Maximum length of a pattern.
 _MAX_LENGTH = 20_000
@@ -48,7 +48,7 @@ class _Patterns:
             return _ANYTHING
         if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None
-        asked = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
+        asked = {key: value for key, value in schema.items() if key not in KEYWORDS.annotations}
         kind = asked.pop("type", None)
         if "enum" in asked or "const" in asked:
             values = asked.pop("enum") if "enum" in asked else [asked.pop("const")]
@@ -58,7 +58,7 @@ class _Patterns:
         if kind in ("integer", "number"):
             if not asked:
                 return INTEGER if kind == "integer" else NUMBER
-            if not asked.keys() <= KEYWORDS:
+            if not asked.keys() <= OF_NUMBERS:
                 return None
             return integer_pattern(asked) if kind == "integer" else number_pattern(asked)
         if kind in ("boolean", "null"):

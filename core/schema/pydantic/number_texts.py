@@ -12,10 +12,10 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from ..read.keywords import keywords
+from ..read.keywords import KEYWORDS
 
 #: Keywords that constrain numbers.
-KEYWORDS = frozenset(keywords(types=("number",)))
+OF_NUMBERS = frozenset(KEYWORDS.named(types=("number",)))
 #: Maximum number of alternatives of a pattern.
 MAX_VALUES = 1_000
 
@@ -27,7 +27,7 @@ _MAX_FRACTIONS = 100
 
 
 def integer_pattern(bounds: Mapping[str, Any]) -> str | None:
-    """Return a pattern of integers under `KEYWORDS`, or None if none has a text."""
+    """Return a pattern of integers under `OF_NUMBERS`, or None if none has a text."""
     least, most = _whole(bounds)
     step = bounds.get("multipleOf")
     if step is None:
@@ -42,7 +42,7 @@ def integer_pattern(bounds: Mapping[str, Any]) -> str | None:
 
 
 def number_pattern(bounds: Mapping[str, Any]) -> str | None:
-    """Return a pattern of numbers under `KEYWORDS`, or None if none has a text."""
+    """Return a pattern of numbers under `OF_NUMBERS`, or None if none has a text."""
     least, most = _whole(bounds)
     if "multipleOf" in bounds:
         step = Decimal(repr(bounds["multipleOf"]))

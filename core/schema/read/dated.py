@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
 from ..scalars import dates
-from .keywords import map_schemas
+from .keywords import KEYWORDS
 
 
 def names_a_day(schema: Any) -> bool:
-    """Return True if a schema has a format of past or future dates, so that its grammar differs from day to day."""
+    """Return True if a schema has a format of past or future dates, so that its grammar differs from day to day; of the
+    text of a schema, or its serialisation (a str, or bytes), True if it may have one."""
+    if isinstance(schema, (str, bytes)):
+        return "python-" in schema if isinstance(schema, str) else b"python-" in schema
     waiting, seen = [schema], set()
     while waiting:
         part = waiting.pop()
@@ -25,11 +29,9 @@ def names_a_day(schema: Any) -> bool:
     return False
 
 
-def text_names_a_day(text: str | bytes) -> bool:
-    """Return True if the text of a schema, or its serialisation, may have a format of past or future dates."""
-    if isinstance(text, str):
-        return "python-" in text
-    return b"python-" in text
+def today() -> datetime.date:
+    """Return the current date, in the time zone of this process."""
+    return dates.today()
 
 
 def of_today(schema: Any) -> Any:
@@ -37,7 +39,7 @@ def of_today(schema: Any) -> Any:
     no such format."""
     if not names_a_day(schema):
         return schema
-    day = dates.today()
+    day = today()
 
     def dated(inner: dict[str, Any]) -> dict[str, Any]:
         name = inner.get("format")
@@ -46,4 +48,4 @@ def of_today(schema: Any) -> Any:
         bound = {"pattern": dates.bound(name, day)}
         return {**inner, "format": dates.FORMATS[name][1], "allOf": [*inner.get("allOf", ()), bound]}
 
-    return map_schemas(schema, dated)
+    return KEYWORDS.map_schemas(schema, dated)

@@ -14,147 +14,138 @@ from ..keywords.strings import GRAMMAR
 from ..normal.conjunction import TYPES
 
 __all__ = [
-    "ANNOTATIONS",
-    "APPLICATORS",
-    "CONSTRAINING",
-    "DATA",
-    "DEFINITIONS",
     "GRAMMAR",
     "KEYWORDS",
-    "ONE_SCHEMA",
-    "REFERENCES",
-    "SCHEMA_LISTS",
-    "SCHEMA_MAPS",
     "TYPES",
-    "VALIDATION",
     "Draft",
     "Holds",
     "Keyword",
+    "KeywordTable",
     "Role",
     "Shape",
-    "every_schema",
-    "keywords",
-    "map_schemas",
-    "map_subschemas",
-    "subschemas",
 ]
 
 #: Shapes of schemas by a name.
 _NAMED = (Shape.BY_NAME, Shape.BY_PATTERN)
 
-#: Every keyword with a meaning here, by name. All others are annotations.
-KEYWORDS: dict[str, Keyword] = {
-    row.name: row
-    for module in (objects, any_value, applied, arrays, strings, numbers, live, other)
-    for row in module.ROWS
-}
 
+class KeywordTable(dict[str, Keyword]):
+    """Every keyword with a meaning here, by name. All others are annotations.
 
-def keywords(
-    *,
-    shapes: Iterable[Shape] = tuple(Shape),
-    roles: Iterable[Role] = tuple(Role),
-    types: Iterable[str | None] = (None, *TYPES),
-) -> tuple[str, ...]:
-    """Return the keywords of these shapes, roles and JSON types, in the order of the table."""
-    shapes, roles, types = frozenset(shapes), frozenset(roles), frozenset(types)
-    return tuple(
-        row.name for row in KEYWORDS.values() if row.shape in shapes and row.role in roles and row.type in types
-    )
-
-
-#: Keywords whose value is one schema; a list of schemas; schemas by name or by pattern.
-ONE_SCHEMA = frozenset(keywords(shapes=(Shape.SCHEMA,)))
-SCHEMA_LISTS = frozenset(keywords(shapes=(Shape.SCHEMAS, Shape.ALTERNATIVES)))
-SCHEMA_MAPS = frozenset(keywords(shapes=(Shape.BY_NAME, Shape.BY_PATTERN)))
-
-#: Keywords whose value is data, in which nothing is a schema although it may look like one.
-DATA = frozenset(keywords(shapes=(Shape.VALUE, Shape.VALUES)))
-
-#: Keywords that constrain nothing.
-ANNOTATIONS = frozenset(keywords(roles=(Role.ANNOTATION,)))
-
-REFERENCES = keywords(roles=(Role.REFERENCE,))
-#: The vocabulary of assertions (Draft 2020-12 validation, section 6), which a metaschema may leave out.
-VALIDATION = frozenset({*keywords(roles=(Role.ASSERTION,)), *keywords(shapes=(Shape.REQUIREMENTS,))}) - {GRAMMAR}
-
-DEFINITIONS = frozenset(keywords(roles=(Role.DEFINITIONS,)))
-
-#: Keywords that apply other schemas to the same value: without them, the assertions of a schema are one conjunction.
-APPLICATORS = frozenset(keywords(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER)))
-
-#: Keywords that may constrain a value, or make others do so.
-CONSTRAINING = APPLICATORS.union(keywords(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT, Role.LIVE)))
-
-
-def map_schemas(schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
-    """Return a schema in which a change was made to it and to every schema inside, inner schemas first.
-
-    The values of `DATA` are unchanged. The values of unknown keywords are changed, since a reference may lead there.
+    Attributes:
+        one_schema: keywords whose value is one schema.
+        schema_lists: whose value is a list of schemas.
+        schema_maps: whose value is schemas by name or by pattern.
+        data: whose value is data, in which nothing is a schema although it may look like one.
+        annotations: that constrain nothing.
+        references: that refer to a schema.
+        assertions: the vocabulary of assertions (Draft 2020-12 validation, section 6), which a metaschema may leave
+            out.
+        definitions: that hold schemas for references.
+        applicators: that apply other schemas to the same value: without them, the assertions of a schema are one
+            conjunction.
+        constraining: that may constrain a value, or make others do so.
     """
-    if isinstance(schema, list):
-        return [map_schemas(inner, change) for inner in schema]
-    if not isinstance(schema, Mapping):
-        return schema
 
-    def within(inner: Any, *steps: str | int) -> Any:
-        return map_schemas(inner, change)
+    def __init__(self, rows: Iterable[Keyword]) -> None:
+        super().__init__((row.name, row) for row in rows)
+        self.one_schema = frozenset(self.named(shapes=(Shape.SCHEMA,)))
+        self.schema_lists = frozenset(self.named(shapes=(Shape.SCHEMAS, Shape.ALTERNATIVES)))
+        self.schema_maps = frozenset(self.named(shapes=_NAMED))
+        self.data = frozenset(self.named(shapes=(Shape.VALUE, Shape.VALUES)))
+        self.annotations = frozenset(self.named(roles=(Role.ANNOTATION,)))
+        self.references = self.named(roles=(Role.REFERENCE,))
+        self.assertions = frozenset(
+            {*self.named(roles=(Role.ASSERTION,)), *self.named(shapes=(Shape.REQUIREMENTS,))}
+        ) - {GRAMMAR}
+        self.definitions = frozenset(self.named(roles=(Role.DEFINITIONS,)))
+        self.applicators = frozenset(self.named(roles=(Role.REFERENCE, Role.SAME_VALUE, Role.REMAINDER)))
+        self.constraining = self.applicators.union(
+            self.named(roles=(Role.PARTS, Role.ASSERTION, Role.FORMAT, Role.LIVE))
+        )
 
-    return change(
-        {key: map_subschemas(key, value, within) if key in KEYWORDS else within(value) for key, value in schema.items()}
-    )
+    def named(
+        self,
+        *,
+        shapes: Iterable[Shape] = tuple(Shape),
+        roles: Iterable[Role] = tuple(Role),
+        types: Iterable[str | None] = (None, *TYPES),
+    ) -> tuple[str, ...]:
+        """Return the keywords of these shapes, roles and JSON types, in the order of the table."""
+        shapes, roles, types = frozenset(shapes), frozenset(roles), frozenset(types)
+        return tuple(
+            row.name for row in self.values() if row.shape in shapes and row.role in roles and row.type in types
+        )
 
+    def map_schemas(self, schema: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
+        """Return a schema in which a change was made to it and to every schema inside, inner schemas first.
 
-def every_schema(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and every schema inside, if they are objects: the schemas that `map_schemas` changes."""
-    waiting = [schema]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, Mapping):
-            yield part
-            for key, value in part.items():
-                waiting += [inner for _, inner in subschemas(key, value)] if key in KEYWORDS else [value]
+        The values of ``data`` are unchanged. The values of unknown keywords are changed, since a reference may lead
+        there.
+        """
+        if isinstance(schema, list):
+            return [self.map_schemas(inner, change) for inner in schema]
+        if not isinstance(schema, Mapping):
+            return schema
 
+        def within(inner: Any, *steps: str | int) -> Any:
+            return self.map_schemas(inner, change)
 
-def subschemas(keyword: str, value: Any) -> Iterator[tuple[Steps, Any]]:
-    """Yield each schema in a keyword's value after the steps that lead to it; a value of another shape has none."""
-    row = KEYWORDS.get(keyword)
-    if row is not None and row.within is not None:
-        yield from row.within(value)
-    elif row is None or row.shape > Shape.DEPENDENCIES:
-        return
-    elif row.shape in _NAMED:
-        if isinstance(value, (dict, Mapping)):
-            for name, inner in value.items():
-                yield (name,), inner
-    elif isinstance(value, (list, tuple)):
-        if row.shape is not Shape.SCHEMA:
-            for index, inner in enumerate(value):
-                yield (index,), inner
-    elif row.shape not in (Shape.SCHEMAS, Shape.ALTERNATIVES):
-        yield (), value
+        return change(
+            {
+                key: self.map_subschemas(key, value, within) if key in self else within(value)
+                for key, value in schema.items()
+            }
+        )
 
+    def every_schema(self, schema: Any) -> Iterator[Mapping[str, Any]]:
+        """Yield a schema and every schema inside, if they are objects: the schemas that `map_schemas` changes."""
+        waiting = [schema]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, list):
+                waiting += part
+            elif isinstance(part, Mapping):
+                yield part
+                for key, value in part.items():
+                    waiting += [inner for _, inner in self.subschemas(key, value)] if key in self else [value]
 
-def map_subschemas(keyword: str, value: Any, change: Callable[..., Any]) -> Any:
-    """Return a keyword's value with each schema in it changed.
+    def subschemas(self, keyword: str, value: Any) -> Iterator[tuple[Steps, Any]]:
+        """Yield each schema in a keyword's value after the steps that lead to it; a value of another shape has none."""
+        row = self.get(keyword)
+        if row is not None and row.within is not None:
+            yield from row.within(value)
+        elif row is None or row.shape > Shape.DEPENDENCIES:
+            return
+        elif row.shape in _NAMED:
+            if isinstance(value, (dict, Mapping)):
+                for name, inner in value.items():
+                    yield (name,), inner
+        elif isinstance(value, (list, tuple)):
+            if row.shape is not Shape.SCHEMA:
+                for index, inner in enumerate(value):
+                    yield (index,), inner
+        elif row.shape not in (Shape.SCHEMAS, Shape.ALTERNATIVES):
+            yield (), value
 
-    Args:
-        keyword: its name.
-        value: its value.
-        change: takes a schema, and the steps that lead to it if it is one of several.
-    """
-    row = KEYWORDS.get(keyword)
-    if row is not None and row.within is not None:
-        return _changed(value, row.within(value), change)
-    if row is None or row.shape > Shape.DEPENDENCIES:
-        return value
-    if row.shape in _NAMED:
-        return {name: change(inner, name) for name, inner in value.items()} if isinstance(value, Mapping) else value
-    if isinstance(value, (list, tuple)):
-        return value if row.shape is Shape.SCHEMA else [change(inner, index) for index, inner in enumerate(value)]
-    return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)
+    def map_subschemas(self, keyword: str, value: Any, change: Callable[..., Any]) -> Any:
+        """Return a keyword's value with each schema in it changed.
+
+        Args:
+            keyword: its name.
+            value: its value.
+            change: takes a schema, and the steps that lead to it if it is one of several.
+        """
+        row = self.get(keyword)
+        if row is not None and row.within is not None:
+            return _changed(value, row.within(value), change)
+        if row is None or row.shape > Shape.DEPENDENCIES:
+            return value
+        if row.shape in _NAMED:
+            return {name: change(inner, name) for name, inner in value.items()} if isinstance(value, Mapping) else value
+        if isinstance(value, (list, tuple)):
+            return value if row.shape is Shape.SCHEMA else [change(inner, index) for index, inner in enumerate(value)]
+        return value if row.shape in (Shape.SCHEMAS, Shape.ALTERNATIVES) else change(value)
 
 
 def _changed(value: Any, within: Iterable[tuple[Steps, Any]], change: Callable[..., Any]) -> Any:
@@ -167,3 +158,8 @@ def _changed(value: Any, within: Iterable[tuple[Steps, Any]], change: Callable[.
                 copies[steps[: end - 1]][steps[end - 1]] = copies[steps[:end]]
         copies[steps[:-1]][steps[-1]] = change(inner, *steps)
     return copies.get((), value)
+
+
+KEYWORDS = KeywordTable(
+    row for module in (objects, any_value, applied, arrays, strings, numbers, live, other) for row in module.ROWS
+)

@@ -14,7 +14,7 @@ from ...errors import InvalidSchemaError, LiveValuesError, Place
 from ...json import escape
 from ..keywords.live import COPIED, SEEN, WITHIN
 from ..keywords.row import Steps
-from .keywords import KEYWORDS, map_schemas
+from .keywords import KEYWORDS
 
 #: The keywords that a program or a conversation gives a meaning.
 LIVE = (KEYWORD, SEEN, COPIED)
@@ -152,7 +152,7 @@ def in_order(schema: Any) -> Any:
         return inner if list(done) == names else {**inner, "properties": done}
 
     members = set(_members(schema))
-    return map_schemas(schema, ordered)
+    return KEYWORDS.map_schemas(schema, ordered)
 
 
 def _members(schema: Any) -> Iterator[str]:
@@ -218,4 +218,4 @@ def without_values(schema: Any) -> Any:
     has none."""
     if not has_keyword(schema, LIVE):
         return schema
-    return map_schemas(schema, lambda inner: {key: value for key, value in inner.items() if key not in LIVE})
+    return KEYWORDS.map_schemas(schema, lambda inner: {key: value for key, value in inner.items() if key not in LIVE})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...json import escape
-from .keywords import DATA
+from .keywords import KEYWORDS
 
 #: Words in the names of properties that explain, and of those that answer.
 _EXPLAINS = frozenset(
@@ -43,7 +43,7 @@ def reasoning_first(schema: Any) -> Any:
         return [reasoning_first(one) for one in schema]
     if not isinstance(schema, Mapping):
         return schema
-    ordered = {key: value if key in DATA else reasoning_first(value) for key, value in schema.items()}
+    ordered = {key: value if key in KEYWORDS.data else reasoning_first(value) for key, value in schema.items()}
     properties = ordered.get("properties")
     if isinstance(properties, dict):
         ordered["properties"] = {name: properties[name] for name in sorted(properties, key=_comes_later)}
@@ -72,5 +72,5 @@ def answers_before_reasons(schema: Any, pointer: str = "") -> Iterator[str]:
                 yield f"{pointer}/properties/{escape(name)}"
             has_answered = has_answered or (isinstance(name, str) and bool(_words(name) & _ANSWERS))
     for key, value in schema.items():
-        if key not in DATA:
+        if key not in KEYWORDS.data:
             yield from answers_before_reasons(value, f"{pointer}/{escape(key)}")

@@ -13,7 +13,7 @@ import referencing.jsonschema
 
 from ...errors import InvalidSchemaError, Place, UnsupportedSchemaError
 from ...json import reference_steps, step_into
-from .keywords import KEYWORDS, VALIDATION, Draft
+from .keywords import KEYWORDS, Draft
 from .located import Located
 from .scope import Registry, Scope
 
@@ -121,7 +121,7 @@ class Document:
         """Return True if a keyword means something in this dialect. Unknown keywords are annotations."""
         if self._known is None:
             known = _KNOWN[self.age]
-            self._known = known if self._validates() else known - VALIDATION
+            self._known = known if self._validates() else known - KEYWORDS.assertions
         return keyword in self._known
 
     @property

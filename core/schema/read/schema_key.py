@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .keywords import ANNOTATIONS, KEYWORDS, REFERENCES, Shape, map_subschemas
+from .keywords import KEYWORDS, Shape
 
 #: Maximum nesting of the schemas of a document that has a key: each level takes up to four Python frames.
 MAX_DEPTH = 100
@@ -18,7 +18,7 @@ _ANNOTATED: dict[Shape, type | tuple[type, ...]] = {
     Shape.VALUE: object,
     Shape.SCHEMA: (dict, bool),
 }
-_LEFT_OUT = {name: _ANNOTATED[KEYWORDS[name].shape] for name in ANNOTATIONS}
+_LEFT_OUT = {name: _ANNOTATED[KEYWORDS[name].shape] for name in KEYWORDS.annotations}
 
 
 def schema_key(schema: Any) -> str:
@@ -69,7 +69,7 @@ class _KeyWriter:
             value = schema[keyword]
             if keyword in _LEFT_OUT and isinstance(value, _LEFT_OUT[keyword]):
                 continue
-            if keyword in REFERENCES and not ANNOTATIONS.isdisjoint(str(value).split("/")):
+            if keyword in KEYWORDS.references and not KEYWORDS.annotations.isdisjoint(str(value).split("/")):
                 self.is_referred_to = True
-            result[keyword] = map_subschemas(keyword, value, read_inner)
+            result[keyword] = KEYWORDS.map_subschemas(keyword, value, read_inner)
         return result

@@ -19,11 +19,11 @@ from typing import Any
 from ...errors import Place, SchemaWarning
 from ...json import to_pointer
 from ..scalars.formats import ENFORCED, REFUSED, SPECIFIED
-from .keywords import CONSTRAINING, GRAMMAR, KEYWORDS, Draft, Role, subschemas
+from .keywords import GRAMMAR, KEYWORDS, Draft, Role
 from .resolve import Document
 
 #: Annotations of other tools and specifications, in addition to keys that begin with ``x-``.
-ANNOTATIONS = frozenset(
+OTHER_ANNOTATIONS = frozenset(
     {
         "propertyOrdering", "discriminator", "xml", "externalDocs", "contentMediaType", "contentEncoding", "strict",
         "enumNames", "enumDescriptions", "markdownDescription", "examples", "order", "$vocabulary", "defaultSnippets",
@@ -117,7 +117,7 @@ def unread(schema: Any, draft: int = Draft.DRAFT_2020_12, *, formats: bool = Tru
                 code, message, hint = found
                 yield Unread(Place(pointer=to_pointer(steps), keyword=key), message, hint, code)
             if key in KEYWORDS:
-                within += [((*steps, key, *more), inner) for more, inner in subschemas(key, value)]
+                within += [((*steps, key, *more), inner) for more, inner in KEYWORDS.subschemas(key, value)]
         waiting += reversed(within)
 
 
@@ -129,7 +129,7 @@ def _judged(
     if row is not None:
         if row.name == "format":
             return _judged_format(value) if formats and isinstance(value, str) else None
-        if row.name not in CONSTRAINING or row.role is Role.REFERENCE:
+        if row.name not in KEYWORDS.constraining or row.role is Role.REFERENCE:
             return None
         if not row.is_in(draft):
             hint = (
@@ -143,7 +143,7 @@ def _judged(
             words = " or ".join(map(repr, needed))
             return "unread_keyword", f"{row.name!r} constrains nothing without {words}", f"add {words}, or remove it"
         return None
-    if not isinstance(key, str) or key in ANNOTATIONS or not _IS_WORD(key):
+    if not isinstance(key, str) or key in OTHER_ANNOTATIONS or not _IS_WORD(key):
         return None
     near = nearest_keyword(key)
     if near is None and key.startswith("$"):
@@ -164,7 +164,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-_KEYWORDS_MEANT = {_plain(name): name for name in KEYWORDS if name in CONSTRAINING and name != GRAMMAR}
+_KEYWORDS_MEANT = {_plain(name): name for name in KEYWORDS if name in KEYWORDS.constraining and name != GRAMMAR}
 _KEYWORDS_MEANT.update({_plain(name): name for name in ("$ref", "$defs")})
 _FORMATS_MEANT = {_plain(name): name for name in sorted(SPECIFIED)}
 

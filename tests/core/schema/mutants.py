@@ -35,7 +35,7 @@ import numpy as np
 
 from toolgrammar.core import Grammar, LimitError, SchemaError, UnsatisfiableSchemaError
 from toolgrammar.core.json import resolve_local
-from toolgrammar.core.schema.read.keywords import DATA, DEFINITIONS, KEYWORDS, Shape, every_schema
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Shape
 
 from ...judges import Judges
 from ...schemas import DEFINITIONS as DEFINED
@@ -69,7 +69,9 @@ MAX_REDUCTION = 10.0
 PATIENCE = 180.0
 
 #: Keywords of which a mutant may get one from another schema, and wrappers of one or several schemas.
-_MOVED = frozenset(KEYWORDS) - DEFINITIONS - {"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$dynamicRef"}
+_MOVED = (
+    frozenset(KEYWORDS) - KEYWORDS.definitions - {"$id", "id", "$schema", "$anchor", "$dynamicAnchor", "$dynamicRef"}
+)
 _LISTS = ("anyOf", "oneOf", "allOf")
 _PLACES = (
     "items",
@@ -110,7 +112,7 @@ class Corpus:
 
     def add(self, document: dict[str, Any]) -> None:
         """Add the small parts of a document, each with the definitions that it refers to."""
-        for part in every_schema(document):
+        for part in KEYWORDS.every_schema(document):
             text = json.dumps(part)
             if len(text) > MAX_PART or len(part) == 0:
                 continue
@@ -132,7 +134,7 @@ class Corpus:
                 return [moved(each) for each in value]
             if not isinstance(value, dict):
                 return value
-            result = {word: value[word] if word in DATA else moved(value[word]) for word in value}
+            result = {word: value[word] if word in KEYWORDS.data else moved(value[word]) for word in value}
             reference = value.get("$ref")
             if isinstance(reference, str):
                 name = reference.replace("/", "_").lstrip("#_") or "root"
@@ -188,7 +190,7 @@ def mutant(rng: random.Random, source: Corpus) -> dict[str, Any]:
         if len(json.dumps(changed)) <= MAX_MUTANT:
             schema = changed
     draft = rng.choice(DRAFTS)
-    for part in every_schema(schema):
+    for part in KEYWORDS.every_schema(schema):
         part.pop("$schema", None)  # type: ignore[attr-defined]
     return schema if draft is None else {"$schema": draft, **schema}
 
@@ -197,7 +199,7 @@ def _changed(rng: random.Random, schema: dict[str, Any], source: Corpus) -> dict
     """Return a schema with one change at a random place in it."""
     schema = copy.deepcopy(schema)
     definitions = schema.pop("$defs", {})
-    places = [each for each in every_schema(schema) if isinstance(each, dict)]
+    places = [each for each in KEYWORDS.every_schema(schema) if isinstance(each, dict)]
     if not places:
         return schema
     place: dict[str, Any] = rng.choice(places)
@@ -499,12 +501,12 @@ def _smaller(schema: Any) -> Iterator[Any]:
     """Yield a schema with one part left out, or put in the place of the schema."""
     if isinstance(schema, dict):
         for word, value in schema.items():
-            if isinstance(value, dict) and word not in DEFINITIONS and word not in DATA:
+            if isinstance(value, dict) and word not in KEYWORDS.definitions and word not in KEYWORDS.data:
                 yield value if "$schema" not in schema else {"$schema": schema["$schema"], **value}
         for word in schema:
             yield {key: value for key, value in schema.items() if key != word}
         for word, value in schema.items():
-            if word not in DATA or isinstance(value, list):
+            if word not in KEYWORDS.data or isinstance(value, list):
                 for inner in _smaller(value):
                     if KEYWORDS.get(word) is None or KEYWORDS[word].shape != Shape.ALTERNATIVES or inner:
                         yield {**schema, word: inner}

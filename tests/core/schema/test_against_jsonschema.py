@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, LimitError, UnsatisfiableSchemaError, UnsupportedSchemaError
-from toolgrammar.core.schema.read.keywords import map_schemas, map_subschemas
+from toolgrammar.core.schema.read.keywords import KEYWORDS
 
 from ...judges import Judges
 from ...schemas import random_schema, random_value
@@ -88,7 +88,9 @@ def _of_draft_4(schema: Any) -> Any:
 
     def changed(inner: dict[str, Any]) -> dict[str, Any]:
         found = {
-            word: map_subschemas(word, value, lambda each, *_: _BOOLEANS[each] if isinstance(each, bool) else each)
+            word: KEYWORDS.map_subschemas(
+                word, value, lambda each, *_: _BOOLEANS[each] if isinstance(each, bool) else each
+            )
             for word, value in inner.items()
         }
         for word, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
@@ -96,7 +98,7 @@ def _of_draft_4(schema: Any) -> Any:
                 found[plain], found[word] = found[word], True
         return found
 
-    return map_schemas(schema, changed)
+    return KEYWORDS.map_schemas(schema, changed)
 
 
 def compare_all(seeds: range, dialect: str | None = None) -> None:

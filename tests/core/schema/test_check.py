@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolgrammar.core.schema.check import problems as check
-from toolgrammar.core.schema.read.keywords import CONSTRAINING
+from toolgrammar.core.schema.read.keywords import KEYWORDS
 from toolgrammar.core.schema.read.options import SchemaOptions
 from toolgrammar.core.schema.read.resolve import DIALECTS, Document
 
@@ -153,7 +153,7 @@ def test_many_expansions_are_refused_together() -> None:
 leaves = st.sampled_from(
     [None, True, False, -1, 2, 1.5, "string", "integer", "#", "#/properties/a", "hostname", "date", "(", ["a"], [], {}]
 )
-keywords = st.sampled_from([*sorted(CONSTRAINING), "title", "$id"])
+keywords = st.sampled_from([*sorted(KEYWORDS.constraining), "title", "$id"])
 
 
 def malformed_schemas() -> st.SearchStrategy[Any]:

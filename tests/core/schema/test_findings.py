@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, SchemaError, SchemaWarning, UnsatisfiableSchemaError, UnsupportedSchemaError
-from toolgrammar.core.schema.findings import findings
+from toolgrammar.core.schema import Findings
 from toolgrammar.core.schema.read import unread as unread_module
 from toolgrammar.core.schema.read.keywords import KEYWORDS
 from toolgrammar.core.schema.read.unread import misspelt, nearest_format, nearest_keyword
@@ -48,7 +48,7 @@ def test_contradictions_are_named(schema: dict[str, Any], words: str, pointer: s
     with pytest.raises(UnsatisfiableSchemaError) as caught:
         Grammar.from_json_schema(schema).check()
     assert words in caught.value.message and caught.value.place.pointer == pointer
-    assert [error.message for error in findings(schema).refused] == [caught.value.message]
+    assert [error.message for error in Findings.of(schema).refused] == [caught.value.message]
 
 
 def test_a_narrowed_format_that_leaves_nothing_is_blamed() -> None:
@@ -77,7 +77,7 @@ def test_all_mistakes_in_one_run() -> None:
         "required": ["c", "zz", "e"],
         "additionalProperties": False,
     }
-    found = findings(schema)
+    found = Findings.of(schema)
     assert {(error.place.pointer, error.code) for error in found.refused} == {
         ("/properties/a", "invalid_schema"),
         ("/properties/b", "unsupported_schema"),
@@ -105,7 +105,7 @@ def test_all_mistakes_in_one_run() -> None:
 )  # fmt: skip
 def test_parts_that_can_never_be_written(schema: dict[str, Any], pointers: list[str]) -> None:
     """Parts without values are found where they are meant to have some; `false` and conditions are left alone."""
-    found = findings(schema)
+    found = Findings.of(schema)
     assert [error.place.pointer for error in found.never_written] == pointers
     assert not found.refused
 
@@ -177,4 +177,4 @@ def test_few_keywords_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_no_schema(schema: Any) -> None:
     """Something else than a schema is an error."""
     with pytest.raises(SchemaError):
-        findings(schema)
+        Findings.of(schema)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolgrammar.core.schema.read.keywords import KEYWORDS, Role, every_schema, map_schemas
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Role
 
 from .support_table import KEYWORDS as EXAMPLES
 from .universe import accepted, valid
@@ -50,7 +50,7 @@ def test_every_schema_is_walked(name: str) -> None:
     data = {"const": {"items": {"title": "data"}}, "enum": [{"not": {}}], "x-unknown": [{"title": "below"}]}
     schema = {**EXAMPLES[name][0], "properties": {"const": data, "b": True}, "dependencies": {"a": ["b"], "c": {}}}
     changed: list[Any] = []
-    assert map_schemas(schema, lambda part: changed.append(part) or part) == schema
-    walked = sorted(json.dumps(part, sort_keys=True) for part in every_schema(schema))
+    assert KEYWORDS.map_schemas(schema, lambda part: changed.append(part) or part) == schema
+    walked = sorted(json.dumps(part, sort_keys=True) for part in KEYWORDS.every_schema(schema))
     assert walked == sorted(json.dumps(part, sort_keys=True) for part in changed)
     assert '{"title": "below"}' in walked and '{"title": "data"}' not in walked

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolgrammar.core import Grammar, LimitError, UnsupportedSchemaError
-from toolgrammar.core.schema.read.keywords import KEYWORDS, REFERENCES, Role
+from toolgrammar.core.schema.read.keywords import KEYWORDS, Role
 
 from ...schemas import random_schema
 from .universe import UNIVERSE, accepted, valid
@@ -104,7 +104,7 @@ def test_every_keyword_has_a_case() -> None:
     roles = {Role.ASSERTION, Role.PARTS, Role.SAME_VALUE, Role.REMAINDER, Role.FORMAT}
     beside = {"minContains", "maxContains", "then", "else", "additionalItems", "nullable"}  # negated with another
     negated = {name for name, row in KEYWORDS.items() if row.role in roles} - beside
-    assert {name for name, row in KEYWORDS.items() if row.negation is not None} == negated.union(REFERENCES)
+    assert {name for name, row in KEYWORDS.items() if row.negation is not None} == negated.union(KEYWORDS.references)
     assert set(CASES) == negated - {"dependencies", "uniqueItems"} | {"$ref"}
 
 

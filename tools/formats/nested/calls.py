@@ -15,7 +15,7 @@ from typing import Any
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import SPACE, dump_json
-from toolgrammar.core.schema.scalars.value_syntax import NestedTags, mark
+from toolgrammar.core.schema import NestedTags, mark
 
 from ...tool import Tool
 from ..base import TurnSpec

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.json import SPACE, dump_json
-from toolgrammar.core.schema.lower.nested_arguments import Reading
+from toolgrammar.core.schema import Reading
 
 from ..stream import marker_search
 from ..template.parser import Syntax, TemplateParser

@@ -9,7 +9,7 @@ from typing import Any
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, PythonSyntax, python_string
+from toolgrammar.core.schema import Arguments, PythonSyntax, python_string
 
 from ...tool import Tool
 from ..base import TurnSpec

@@ -10,10 +10,17 @@ from typing import Any
 from toolgrammar.core.errors import LimitError, Place, ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.language import Nodes, containing
-from toolgrammar.core.schema import SchemaOptions, compile_schema
-from toolgrammar.core.schema.lower.nested_arguments import Reading
-from toolgrammar.core.schema.read.keywords import GRAMMAR, TYPES
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, NestedTags, ValueSyntax, cannot_write_name
+from toolgrammar.core.schema import (
+    GRAMMAR,
+    TYPES,
+    Arguments,
+    NestedTags,
+    Reading,
+    SchemaOptions,
+    ValueSyntax,
+    cannot_write_name,
+    compile_schema,
+)
 from toolgrammar.core.text_grammars import string_grammar
 
 from ...tool import Tool, not_enforced

@@ -16,9 +16,7 @@ from typing import Any
 from toolgrammar.core.conversation import ToolCall
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json
-from toolgrammar.core.schema.normal.conjunction import type_of
-from toolgrammar.core.schema.read.keywords import TYPES
-from toolgrammar.core.schema.scalars.value_syntax import Arguments, mark
+from toolgrammar.core.schema import TYPES, Arguments, mark, type_of
 
 from ...tool import Tool
 from ..base import TurnSpec

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolgrammar.core.conversation import Event, ToolCall
 from toolgrammar.core.json import SPACE, SPACES, JsonScanner, dump_json, read_json
-from toolgrammar.core.schema.lower.arguments_object import READINGS
+from toolgrammar.core.schema import READINGS
 
 from ..leniencies import Leniency
 from ..literals import PYTHON, read_literal
