@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .batch import batch
 from .chat import chat
 from .check import check
 from .commands import Group, add
@@ -45,15 +46,37 @@ def _root(
     """Exact constrained generation of tool calls."""
 
 
-add(app, demo)
-add(app, check)
-add(app, sample)
-add(app, match)
-add(app, repair)
-app.add_typer(model, name="model")
-add(app, models)
-add(app, chat)
-add(app, doctor)
-add(app, probe)
-add(app, serve)
-add(app, vllm, context_settings=PASSED_ON)
+TRY, SCHEMAS, SERVERS, MACHINE = "Try", "Schemas and grammars", "Servers and batches", "This machine"
+
+add(app, demo, "toolgrammar demo", "toolgrammar demo --trace trace.html", rich_help_panel=TRY)
+add(
+    app,
+    chat,
+    "toolgrammar chat smollm2 --tools tools.py",
+    'toolgrammar chat openai:MODEL@http://127.0.0.1:8000/v1 -m "Hello" --json',
+    rich_help_panel=TRY,
+)
+add(
+    app,
+    check,
+    "toolgrammar check schema.json --html report.html",
+    """toolgrammar check '{"type": "string", "minLenght": 2}'""",
+    "toolgrammar check mymodule:Order",
+    rich_help_panel=SCHEMAS,
+)
+add(app, sample, "toolgrammar sample schema.json -n 10 --seed 3", rich_help_panel=SCHEMAS)
+add(app, match, """toolgrammar match schema.json '{"city": "Oslo", "unit": "kelvin"}'""", rich_help_panel=SCHEMAS)
+add(app, repair, """toolgrammar repair schema.json "{city: 'Oslo'," """.strip(), rich_help_panel=SCHEMAS)
+add(
+    app,
+    serve,
+    "toolgrammar serve smollm2",
+    "toolgrammar serve small=hf:Qwen/Qwen2.5-1.5B-Instruct --port 9000 --api-key env:KEY",
+    rich_help_panel=SERVERS,
+)
+add(app, batch, "toolgrammar batch requests.jsonl -o answers.jsonl --model smollm2", rich_help_panel=SERVERS)
+add(app, probe, "toolgrammar probe http://127.0.0.1:8000/v1 --model MODEL", rich_help_panel=SERVERS)
+add(app, vllm, "toolgrammar vllm Qwen/Qwen2.5-7B-Instruct", context_settings=PASSED_ON, rich_help_panel=SERVERS)
+add(app, models, "toolgrammar models --json", rich_help_panel=MACHINE)
+app.add_typer(model, name="model", rich_help_panel=MACHINE)
+add(app, doctor, "toolgrammar doctor", rich_help_panel=MACHINE)

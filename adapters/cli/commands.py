@@ -33,7 +33,9 @@ def _without_types_of_flags(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def add(app: typer.Typer, command: Callable[..., None], **options: Any) -> None:
-    """Add a function as a command; its docstring is the help."""
+def add(app: typer.Typer, command: Callable[..., None], *examples: str, **options: Any) -> None:
+    """Add a function as a command; its docstring is the help, and the examples stand below it."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
-    app.command(cls=Command, help="\n\n".join(" ".join(each.split()) for each in paragraphs), **options)(command)
+    shown = "\n\n".join(("Examples:", *(f"  {example}" for example in examples))) if examples else None
+    text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    app.command(cls=Command, help=text, epilog=shown, **options)(command)

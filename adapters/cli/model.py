@@ -34,7 +34,7 @@ def pull(
     print(pulled(name, source), flush=True)
 
 
-add(app, pull)
+add(app, pull, "toolgrammar model pull smollm2")
 
 
 def pulled(name: str, source: Path | None = None) -> Path | None:

@@ -101,7 +101,7 @@ def serve(
     )
     _log_to_stderr(log_level)
     _require_port(host, port)  # before the models are loaded, which may take minutes
-    loaded = _load(models)
+    loaded = loaded_models(models)
     app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named)
     # Modules and models stay: a full collection of garbage, during which no request is answered, need not visit them.
     gc.collect()
@@ -235,7 +235,7 @@ def _announce(address: str, names: list[str], has_keys: bool, grace: int) -> Non
     sys.stdout.flush()
 
 
-def _load(models: list[str]) -> dict[str, Model]:
+def loaded_models(models: list[str]) -> dict[str, Model]:
     """Load models by their addresses; return them by the names under which they are served."""
     from toolgrammar.core import load_model
 
