@@ -114,7 +114,7 @@ def cuda(session: nox.Session) -> None:
         "tests/core/models",
     ]
     session.run(sys.executable, "-m", "pytest", *options, *session.posargs, env=device)
-    session.run(sys.executable, "benchmarks/gpu_steps.py", "--keep", env=device)
+    session.run(sys.executable, "-m", "benchmarks", "masks/gpu_steps", "--keep", env=device)
 
 
 def _copy(session: nox.Session) -> Path:

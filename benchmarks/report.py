@@ -1,6 +1,6 @@
 """Writes the tables of the documentation from the results that are kept beside this file, and draws the picture.
 
-    python benchmarks/report.py [--check]
+    python -m benchmarks report [--check]
 
 A table stands between two comments, ``<!-- NAME: written by benchmarks/report.py -->`` and ``<!-- end of NAME -->``,
 and shows ``benchmarks/results/NAME.json``. What is between them is written anew; the prose around it is by hand. A
@@ -13,11 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from answer_tables import (
+from benchmarks.shared.answer_tables import (
     bfcl_calls,
     bfcl_multi_turn,
     bfcl_v4,
@@ -42,7 +41,7 @@ from answer_tables import (
     vllm_faults,
     vllm_parsers_table,
 )
-from cost_tables import (
+from benchmarks.shared.cost_tables import (
     COSTS,
     PICTURE,
     batch,
@@ -63,7 +62,7 @@ from cost_tables import (
     tool_sets,
     vocabulary,
 )
-from results_io import RESULTS, Result, below_machine
+from benchmarks.shared.results_io import RESULTS, Result, below_machine
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
@@ -176,7 +175,3 @@ def main() -> int:
             path.write_text(texts[path], encoding="utf-8")
         print(f"{'stale' if options.check else 'written'}: {path.relative_to(HERE.parent)}")
     return 1 if stale and options.check else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import gzip
-import importlib
 import json
 import random
 import re
@@ -22,22 +21,21 @@ import jsonschema
 import numpy as np
 import pytest
 
+from benchmarks import __main__ as runner
 from toolgrammar.tools import Tool
 from toolgrammar.tools.closed_schema import close_objects
 
 from .vocabularies import BYTES
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGES = [*(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").rglob("README.md")]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Import a module of the folder ``benchmarks``, as its scripts see one another."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    yield importlib.import_module
-    for name in {path.stem for path in (ROOT / "benchmarks").glob("*.py")} & set(sys.modules):
-        del sys.modules[name]
+def bench() -> Any:
+    """Import a module of the folder ``benchmarks`` by its name, as its runner does."""
+    return runner.module
 
 
 #: A vocabulary in which each byte is a token.
@@ -206,7 +204,7 @@ def test_what_maskbench_writes_is_what_the_report_reads(
 def test_an_engine_without_an_answer_is_stopped_and_begins_anew(bench: Any) -> None:
     """A schema that takes longer than the deadline counts as refused; the next one finds a new process."""
     pytest.importorskip("mistral_common")
-    worker = bench("workers").Worker("toolgrammar", ("maskbench", "run"))
+    worker = bench("workers").Worker("toolgrammar", ("benchmarks.masks.maskbench", "run"))
     first = worker.process.pid
     worker.deadline = 0
     slow, quick = ({"type": "integer"}, [(True, [0])] * 100_000, "cpu"), ({"type": "integer"}, [], "cpu")
@@ -516,11 +514,38 @@ def test_picture_is_well_formed_and_shows_every_point(bench: Any) -> None:
     assert sum("l8 8m0 -8l-8 8" in each.attrib["d"] for each in root.findall(f"{SVG}path")) == 2 + 1
 
 
-def test_readme_names_every_script() -> None:
-    """``benchmarks/README.md`` speaks of every script of the folder, and of no other."""
+def test_readme_names_every_program() -> None:
+    """``benchmarks/README.md`` speaks of every program that the runner lists, and of none that is gone."""
     page = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(\w+\.py)`", page))
-    assert named == {path.name for path in (ROOT / "benchmarks").glob("*.py")}
+    named = set(re.findall(rf"`((?:{'|'.join(runner.SUBJECTS)})/\w+)`", page))
+    assert named >= set(runner.programs()) - {"report"}
+    assert all((ROOT / "benchmarks" / f"{name}.py").is_file() for name in named)
+    commands = re.findall(r"python -m benchmarks ([\w/]+)", "".join(path.read_text("utf-8") for path in PAGES))
+    assert {name for name in commands if "/" in name} <= set(runner.programs())
+
+
+@pytest.mark.parametrize("name", sorted(runner.programs()))
+def test_every_program_has_a_page_of_help(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner imports a program by its name alone, and ``--help`` ends it; its line in the list is a sentence."""
+    pytest.importorskip("mistral_common")
+    assert re.fullmatch(r"[A-Z\w].{20,140}[.?]", runner.programs()[name])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", name.rpartition("/")[2], "--help"])
+    try:
+        with pytest.raises(SystemExit) as ended:
+            runner.main()
+    except ImportError as error:
+        pytest.skip(f"{error.name} is not installed")
+    assert ended.value.code in (0, None)
+
+
+def test_the_runner_lists_what_there_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a name the programs are listed and all is well; a name that is none is an error with the list."""
+    monkeypatch.setattr(sys, "argv", ["benchmarks"])
+    assert runner.main() == 0
+    assert re.search(r"^  masks/maskbench +Masks and compilation", capsys.readouterr().out, re.MULTILINE)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "masks/nothing"])
+    assert runner.main() == 2
+    assert "no program is called 'masks/nothing'" in capsys.readouterr().err
 
 
 def test_budgets_judge_multiples_as_decimals(bench: Any) -> None:

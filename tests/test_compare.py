@@ -1,4 +1,4 @@
-"""The comparison of engines on one's own schemas (``benchmarks/compare.py``)."""
+"""The comparison of engines on one's own schemas (``benchmarks/masks/compare.py``)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-import compare
-import engines
 import typer
 from typer.testing import CliRunner
 
+from benchmarks.masks import compare
+from benchmarks.shared import engines
 from toolgrammar.core import Vocabulary
 
 

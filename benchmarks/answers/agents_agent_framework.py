@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 from agent_framework import FunctionTool
-from agents_case import MAX_TURNS, Case
 
+from benchmarks.answers.agents_case import MAX_TURNS, Case
 from toolgrammar.adapters.agent_framework import ToolGrammarChatClient
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from agents_case import MAX_TURNS, Case
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.messages import ToolCallExecutionEvent
 from autogen_core import CancellationToken
@@ -14,6 +13,7 @@ from autogen_core.models import CreateResult
 from autogen_core.tools import BaseTool
 from pydantic import BaseModel, ConfigDict
 
+from benchmarks.answers.agents_case import MAX_TURNS, Case
 from toolgrammar.adapters.autogen import ToolGrammarChatCompletionClient
 
 DEMANDED_TURNS = 2

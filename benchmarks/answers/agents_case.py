@@ -10,8 +10,8 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from noise import NoiseBackend
 
+from benchmarks.shared.noise import NoiseBackend
 from toolgrammar.core import BudgetError, LimitError, SchemaError, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import to_json_schema

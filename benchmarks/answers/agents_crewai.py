@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents_case import MAX_TURNS, Case
 from crewai import Agent, Crew, Task
 from crewai.tools import BaseTool
 from pydantic import BaseModel, ConfigDict, create_model
 
+from benchmarks.answers.agents_case import MAX_TURNS, Case
 from toolgrammar.adapters.crewai import ToolGrammarLLM
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agents_case import MAX_TURNS, Case
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.tools import StructuredTool
 
+from benchmarks.answers.agents_case import MAX_TURNS, Case
 from toolgrammar.adapters.langchain import ChatToolGrammar
 
 DEMANDED_TURNS = 2

@@ -1,6 +1,6 @@
 """Do agents run tools with valid arguments only? Agents of real frameworks, with a model of noise, are let loose.
 
-    python benchmarks/agents_validity.py path/to/bfcl-dev.jsonl.gz [--runs 300] [--frameworks langchain] [--json FILE]
+    python -m benchmarks answers/agents_validity DATA [--runs 300] [--frameworks langchain] [--json FILE]
 
 Each run gives an agent of the framework the question and the tools of one request of the Berkeley Function Calling
 Leaderboard (one JSON object a line: ``id``, ``question``, ``functions``) and a model that chooses at random among the
@@ -20,7 +20,6 @@ import importlib
 import json
 import os
 import platform
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -29,8 +28,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pool import end, spread
 from rich.table import Table
+
+from benchmarks.shared.pool import end, spread
 
 HERE = Path(__file__).resolve().parent
 FRAMEWORKS = tuple(sorted(path.stem.removeprefix("agents_") for path in HERE.glob("agents_*.py")))
@@ -72,13 +72,9 @@ class Outcome:
 
 def run(framework: str, line: str, seed: int, max_tokens: int) -> Outcome:
     """Let one agent of one framework run."""
-    sys.path.insert(0, str(HERE))
-    try:
-        from agents_case import DECLARED, Case, noise
+    from benchmarks.answers.agents_case import DECLARED, Case, noise
 
-        let_run = importlib.import_module(f"agents_{framework}").run
-    finally:
-        sys.path.remove(str(HERE))
+    let_run = importlib.import_module(f"benchmarks.answers.agents_{framework}").run
     request = json.loads(line)
     question = request["question"][0][-1]["content"]
     case = Case(request["id"], question, request["functions"], seed, max_tokens, noise())
@@ -160,7 +156,3 @@ def main() -> int:
     for framework, outcome in spread(run, groups, options.workers):
         results[framework].add(outcome)
     return end(results, table(results), report(results, options), options.json)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Turns of BFCL's conversations, played in its simulated systems and judged by its own checker.
 
     pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
-    PYTHONPATH=bfcl python benchmarks/bfcl_multi_turn.py --model gguf:PATH --sheets FILE [--turns 100] [--keep]
+    PYTHONPATH=bfcl python -m benchmarks answers/bfcl_multi_turn --model gguf:PATH --sheets FILE [--turns 100] [--keep]
 
 A conversation of ``multi_turn_base`` has several turns: the user says something, and the model calls functions and
 reads their results until it answers without a call. Here each turn is played by itself, greedily: the turns before it
@@ -28,12 +28,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from answer_tables import bfcl_multi_turn as table_of
-from answer_ways import Bench, Free, spent
-from bfcl_v4 import sign_test
-from results_io import show
-from seen_ids import call_of, functions, lines
-
+from benchmarks.answers.bfcl_v4 import sign_test
+from benchmarks.answers.seen_ids import call_of, functions, lines
+from benchmarks.shared.answer_tables import bfcl_multi_turn as table_of
+from benchmarks.shared.answer_ways import Bench, Free, spent
+from benchmarks.shared.results_io import show
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
 from toolgrammar.tools import ToolSet
 
@@ -208,7 +207,3 @@ def run(options: argparse.Namespace, sheets: dict[tuple[str, ...], Sheet]) -> No
         print(f"{count} of {options.turns} turns", file=sys.stderr, flush=True)
         if count >= options.turns:
             return
-
-
-if __name__ == "__main__":
-    sys.exit(main())

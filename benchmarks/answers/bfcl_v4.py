@@ -1,8 +1,8 @@
 """BFCL v4 by its own checker: single turns of the Berkeley Function Calling Leaderboard, answered by local models.
 
     pip install --no-deps bfcl-eval
-    python benchmarks/bfcl_v4.py --model gguf:PATH --name NAME --sheets FILE [--ask call] [--requests 300] [--ways ...]
-    python benchmarks/bfcl_v4.py --sheets FILE [--ask call] --keep
+    python -m benchmarks answers/bfcl_v4 --model gguf:PATH --name NAME --sheets FILE [--ask call] [--requests 300]
+    python -m benchmarks answers/bfcl_v4 --sheets FILE [--ask call] --keep
 
 The questions, the possible answers and the checker (`ast_checker`) are those of the package ``bfcl-eval``. Its table of
 models, which imports the SDK of each provider, is replaced: the checker looks up only if names of functions are
@@ -37,11 +37,21 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from answer_tables import bfcl_calls, bfcl_v4
-from answer_ways import ONE_CALL, Bench, Case, Sheet, answered, constrained, conversation, free, judge, peer_way
-from answer_ways import WAYS as CALL_WAYS
-from results_io import show
-
+from benchmarks.shared.answer_tables import bfcl_calls, bfcl_v4
+from benchmarks.shared.answer_ways import (
+    ONE_CALL,
+    Bench,
+    Case,
+    Sheet,
+    answered,
+    constrained,
+    conversation,
+    free,
+    judge,
+    peer_way,
+)
+from benchmarks.shared.answer_ways import WAYS as CALL_WAYS
+from benchmarks.shared.results_io import show
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
 from toolgrammar.tools import ToolSet
 
@@ -320,7 +330,3 @@ def run(options: argparse.Namespace, done: set[tuple[str, ...]]) -> Iterator[She
                     file.write(json.dumps(sheet) + "\n")
                 yield sheet
         print(f"{min(counts.values())} of {each} a category, {left_out} left out", file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Is every call valid? Noise models write calls for real requests, and every one of them is checked.
 
-    python benchmarks/bfcl_validity.py path/to/bfcl-dev.jsonl.gz [--seeds 3] [--limit 100] [--json results.json]
+    python -m benchmarks answers/bfcl_validity DATA [--seeds 3] [--limit 100] [--json results.json]
 
 For each request of a file of the Berkeley Function Calling Leaderboard (one JSON object a line: ``id``, ``question``,
 ``functions``), the union grammar of its functions is written under by two models: the embedded one at temperature 1,
@@ -22,7 +22,6 @@ import json
 import math
 import os
 import platform
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,10 +33,10 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from noise import NoiseBackend
-from pool import end, spread
 from rich.table import Table
 
+from benchmarks.shared.noise import NoiseBackend
+from benchmarks.shared.pool import end, spread
 from toolgrammar.core import Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, to_json_schema
@@ -222,7 +221,3 @@ def main() -> int:
     for pair, outcome in spread(run, groups, options.workers):
         results[pair].add(outcome)
     return end(results, table(results), report(results, options), options.json)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Is every call valid and honest at every token budget? From the least that a request needs up to 200 tokens.
 
-    python benchmarks/budgets.py path/to/bfcl-dev.jsonl.gz [--requests 200] [--step 1] [--json results.json]
+    python -m benchmarks answers/budgets DATA [--requests 200] [--step 1] [--json results.json]
 
 For each request of a file of the Berkeley Function Calling Leaderboard, a call is required and written by a model of
 noise under each budget. The noise (Gumbel, so that the greedy choice is a uniform draw at temperature 1) depends on the
@@ -34,10 +34,10 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from noise import Logits, NoiseBackend
-from pool import spread
 from rich.console import Console
 
+from benchmarks.shared.noise import Logits, NoiseBackend
+from benchmarks.shared.pool import spread
 from toolgrammar.core import (
     BudgetError,
     CallEnd,
@@ -298,7 +298,3 @@ def main() -> int:
         text = json.dumps({"options": settings, "seconds": seconds, **asdict(total)}, indent=2, ensure_ascii=False)
         options.json.write_text(text + "\n")
     return 1 if total.failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Decisions of a small model: how often the labels' first tokens choose another label than the whole labels.
 
-    python benchmarks/decisions.py --sheet FILE [--questions 320] [--compared 320] [--json FILE]
+    python -m benchmarks answers/decisions --sheet FILE [--questions 320] [--compared 320] [--json FILE]
 
 Each question has four labels, of which some share a beginning, and a known right answer: an intent of a message, a
 price, and an address. They are made of word lists by a seeded generator. The first token's choice is the label with the
@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from answer_tables import FAMILIES, decisions_table
-from results_io import machine
 
+from benchmarks.shared.answer_tables import FAMILIES, decisions_table
+from benchmarks.shared.results_io import machine
 from toolgrammar.core.models import LocalModel, OneOf, load_model
 from toolgrammar.core.models.decisions import check_question
 
@@ -211,7 +211,3 @@ def main() -> None:
     if options.json is not None:
         result = {"machine": machine(), "model": options.model, "seed": SEED, "methods": methods}
         options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

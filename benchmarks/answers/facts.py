@@ -1,6 +1,6 @@
 """Whether a model that only knows its tokenizer's spelling is as right under a grammar as on free text.
 
-    OMP_NUM_THREADS=1 python benchmarks/facts.py [--steps 700] [--prompts 60] [--json FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks answers/facts [--steps 700] [--prompts 60] [--json FILE]
 
 A Llama of two layers, with a byte-level BPE under the pre-tokenizer of Qwen 2.5, is trained here to turn five facts
 into JSON (a few minutes). Such a model has seen no other spelling of a text than its tokenizer's, so it shows at once
@@ -150,7 +150,3 @@ def main() -> int:
         keys = ("way", "right", "tokens", "passes")
         options.json.write_text(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2) + "\n")
     return int(min(row[1] for row in rows[1:]) < rows[0][1])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Repair of broken calls: right calls of the BFCL sample, damaged in named ways, and made valid again.
 
-    python benchmarks/repair.py [--each N] [--data FILE] [--seed N] [--keep]
-    python benchmarks/repair.py --long N | --cuts N | --free SHEETS
+    python -m benchmarks answers/repair [--each N] [--data FILE] [--seed N] [--keep]
+    python -m benchmarks answers/repair --long N | --cuts N | --free SHEETS
 
 A case is a request whose right calls (the first of the answers that the sample accepts) are valid for its tools. They
 are written in the Hermes format and damaged in one way; `ToolSet.repair` gets the text and the tools. *Valid*: calls
@@ -28,13 +28,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from results_io import percentile, show, table
-
+from benchmarks.shared.results_io import percentile, show, table
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 Damage = Callable[[str, random.Random], "str | None"]
 MARKERS = r"\n?</?tool_call>\n?"
 _STRING = re.compile(r'"[^"\\]+"')
@@ -343,7 +342,7 @@ def json_repair_calls(text: str, tools: ToolSet) -> list[ToolCall]:
 
 def baml_calls(text: str, tools: ToolSet) -> list[ToolCall]:
     """The calls that BAML's coercion finds."""
-    from baml_reader import BamlReader
+    from benchmarks.answers.baml_reader import BamlReader
 
     return BamlReader(tools).calls(text)
 
@@ -480,7 +479,3 @@ def main() -> int:
     columns += [head for name in peers for head in (f"{name}: valid", "equal")]
     show("repair", report, table(columns, rows), keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

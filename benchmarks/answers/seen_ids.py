@@ -1,7 +1,7 @@
 """Ids that do not exist: calls of a model in BFCL's simulated systems, with and without `Seen`.
 
     pip download --no-deps bfcl-eval && unzip bfcl_eval-*.whl -d bfcl      # no part of it is changed
-    PYTHONPATH=bfcl python benchmarks/seen_ids.py --model gguf:qwen2.5-coder-0.5b.gguf [--points 60] [--keep]
+    PYTHONPATH=bfcl python -m benchmarks answers/seen_ids --model gguf:qwen2.5-coder-0.5b.gguf [--points 60] [--keep]
 
 The conversations of ``multi_turn_base`` are played in the simulators of BFCL (tickets, orders, bookings, messages,
 posts). Up to a call that has an id, the calls are those of BFCL's answers, so that both ways have the same
@@ -29,9 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from answer_tables import seen_ids as table_of
-from results_io import show
-
+from benchmarks.shared.answer_tables import seen_ids as table_of
+from benchmarks.shared.results_io import show
 from toolgrammar.core import LiveValuesError, Message, ToolCall, load_model
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Tool, ToolSet
@@ -263,7 +262,3 @@ def main() -> int:
                 done.append(sheets[key])
             print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
     return kept(options, name, found, rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

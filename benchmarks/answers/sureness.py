@@ -1,6 +1,6 @@
 """Is a model as often right as it is sure? Probabilities of tools and of finite values, beside the share that is right.
 
-    python benchmarks/sureness.py path/to/bfcl-dev.jsonl.gz [--model smollm2] [--requests 120] [--keep]
+    python -m benchmarks answers/sureness DATA [--model smollm2] [--requests 120] [--keep]
 
 Requests of the Berkeley Function Calling Leaderboard that one call answers, with several tools, greedily, under
 ``tool_choice="required"`` and ``exact_choice=True``. A tool is right if it is the one that is wanted; a value (of an
@@ -11,15 +11,13 @@ expected calibration error: the mean distance of probability and share, weighted
 from __future__ import annotations
 
 import argparse
-import sys
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from answer_tables import sureness as table_of
-from answer_ways import accepts, cases
-from results_io import show
-
+from benchmarks.shared.answer_tables import sureness as table_of
+from benchmarks.shared.answer_ways import accepts, cases
+from benchmarks.shared.results_io import show
 from toolgrammar.core import load_model
 
 BINS = (0.0, 0.5, 0.7, 0.9, 0.99, 1.0)
@@ -79,7 +77,3 @@ def main() -> int:
     report = {"model": options.name or options.model, "tools": binned(tools), "values": binned(values)}
     show("sureness", report, table_of(report), keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

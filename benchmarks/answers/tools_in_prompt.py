@@ -1,6 +1,6 @@
 """What tools cost in a prompt, and what names alone lose: right functions and arguments with few and many tools.
 
-    python benchmarks/tools_in_prompt.py [--model smollm2] [--requests 40] [--tools 0,10,100,1000] [--keep NAME]
+    python -m benchmarks answers/tools_in_prompt [--model smollm2] [--requests 40] [--tools 0,10,100,1000] [--keep NAME]
 
 Requests of BFCL's ``live_multiple`` that one call answers, each with its own tools and, before them, distractors: the
 tools of Glaive (from MaskBench), then those of other BFCL requests. The distractors are the same for all requests, so
@@ -26,16 +26,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from answer_tables import tools_in_prompt as table_of
-from answer_ways import Case, judge
-from results_io import show
-
+from benchmarks.shared.answer_tables import tools_in_prompt as table_of
+from benchmarks.shared.answer_ways import Case, judge
+from benchmarks.shared.results_io import show
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
 from toolgrammar.core.conversation import Finish, TokenWritten
 from toolgrammar.core.models import Model
 from toolgrammar.tools import Tool, ToolSet
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 Sheet = dict[str, Any]
 
@@ -224,7 +223,3 @@ def summary(count: int, way: str, answers: Sequence[Sheet]) -> dict[str, Any]:
         # the first request reads the distractors for all
         **{name: round(statistics.median(one[name] for one in answers[1:]), 2) for name in ("first", "seconds")},
     }
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Constrained decoding against free generation and against processors in transformers' own loop, on one machine.
 
-    OMP_NUM_THREADS=1 python benchmarks/decoding.py path/to/bfcl-dev.jsonl.gz [--requests 8] [--json FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks engines/decoding DATA [--requests 8] [--json FILE]
 
 For requests of the Berkeley Function Calling Leaderboard one call is written by
 
@@ -35,11 +35,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import llguidance_tokenizer, xgrammar_info
-from peers import tekken
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.shared.engines import llguidance_tokenizer, xgrammar_info
+from benchmarks.shared.peers import tekken
 from toolgrammar.core import GenerateParams, Message, UnsupportedSchemaError, load_model
 from toolgrammar.core.generation.sampler import Sampler
 from toolgrammar.core.models import Model
@@ -466,7 +466,3 @@ def main() -> int:
         }
         options.json.write_text(json.dumps(found, indent=2) + "\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

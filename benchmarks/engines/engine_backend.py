@@ -1,6 +1,6 @@
 """The backend behind vLLM's own manager of structured output, without a model: time of masks, and of compilation.
 
-    python benchmarks/engine_backend.py path/to/bfcl-dev.jsonl.gz --tokenizer PATH [--json FILE]
+    python -m benchmarks engines/engine_backend DATA --tokenizer PATH [--json FILE]
 
 ``outlines`` is the place that our plug-in takes. Each row writes JSON of the arguments of one function of the Berkeley
 Function Calling Leaderboard (so that both backends have the same task), random tokens under its masks. Times are those
@@ -199,7 +199,3 @@ def main() -> None:
     print(json.dumps(results, indent=1))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

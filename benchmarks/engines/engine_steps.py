@@ -1,6 +1,6 @@
 """vLLM's engine in this process: forced text as drafts, the share of masks in a step, and budgets that must hold.
 
-    python benchmarks/engine_steps.py path/to/bfcl-dev.jsonl.gz --models FOLDER [--parts drafts share budgets thinking]
+    python -m benchmarks engines/engine_steps DATA --models FOLDER [--parts drafts share budgets thinking]
         [--calls 24] [--max-tokens 160] [--keep]
 
 ``FOLDER`` has the models ``smollm2``, ``noise`` and ``thinking`` of `engine_models.py`. Each engine is started in a
@@ -34,9 +34,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import results_io
-from answer_tables import engine_steps
 
+from benchmarks.shared import results_io
+from benchmarks.shared.answer_tables import engine_steps
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
 
@@ -387,8 +387,8 @@ def choices(options: argparse.Namespace, run: dict[str, Any], *, is_narrowed: bo
 
 def in_a_process(options: argparse.Namespace, part: str, variant: str) -> dict[str, Any]:
     """Run a part in a process of its own; what it found."""
-    command = [sys.executable, __file__, str(options.data), "--models", str(options.models), "--one", part, variant]
-    command += ["--calls", str(options.calls), "--max-tokens", str(options.max_tokens)]
+    command = [sys.executable, "-m", "benchmarks", "engines/engine_steps", str(options.data), "--one", part, variant]
+    command += ["--models", str(options.models), "--calls", str(options.calls), "--max-tokens", str(options.max_tokens)]
     environment = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": "2", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, env={**environment, **os.environ}, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
@@ -441,7 +441,3 @@ def main() -> int:
     bad += report.get("budgets", {}).get("invalid", 0)
     bad += sum(one["invalid"] for one in report.get("thinking", {}).values())
     return int(bad > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """A model under one local engine, beside the same weights under another: are its calls valid, and are they the same?
 
-    python benchmarks/local_engines.py path/to/bfcl-dev.jsonl.gz onnx:FOLDER [--beside hf:FOLDER] [--requests 200]
+    python -m benchmarks engines/local_engines DATA onnx:FOLDER [--beside hf:FOLDER] [--requests 200]
 
 Each request of the Berkeley Function Calling Leaderboard is answered greedily by one required call. The text
 must be in the grammar, and each call must validate under its schema with the ``jsonschema`` library; a call that the
@@ -15,14 +15,12 @@ import argparse
 import gzip
 import json
 import random
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bfcl_validity import failures
-
+from benchmarks.answers.bfcl_validity import failures
 from toolgrammar.core import ContextOverflowError, Generation, ToolGrammarError, UnsupportedSchemaError, load_model
 from toolgrammar.tools import ToolSet
 
@@ -131,7 +129,3 @@ def main() -> int:
     print(f"{'invalid':32} {bad:>9,}")
     print(f"{'seconds':32} {time.perf_counter() - started:>9.0f}")
     return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """What a model costs that NumPy runs: loading, reading a prompt, writing tokens, memory.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/numpy_model.py [--model smollm2] [--keep]
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks engines/numpy_model [--model smollm2] [--keep]
 
 Processor time of the process, so other work on the machine counts little; the best of a few rounds. Each way runs with
 the vector instructions of the kernel, where the processor has them, and without.
@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import resource
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from cost_tables import numpy_model_table
-from results_io import show
-
+from benchmarks.shared.cost_tables import numpy_model_table
+from benchmarks.shared.results_io import show
 from toolgrammar.core import load_model
 from toolgrammar.core.models.numpy_llama import matrices
 
@@ -72,7 +70,3 @@ def main() -> int:
     report["ways"]["plain C"] = speeds(options.model)
     show("numpy_model", report, numpy_model_table(report), keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """SGLang's whole engine on a CPU, writing under our backend: is every answer valid, or ended by its token budget?
 
-    python benchmarks/sglang_engine.py path/to/bfcl-dev.jsonl.gz --model FOLDER [--backends toolgrammar xgrammar]
+    python -m benchmarks engines/sglang_engine DATA --model FOLDER [--backends toolgrammar xgrammar]
         [--requests 24] [--max-tokens 200] [--keep]
 
 SGLang has no build for a CPU. Two of its packages cannot be imported without CUDA: ``sgl_kernel``, of which a Llama on
@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import results_io
-from answer_tables import sglang_engine
 
+from benchmarks.shared import results_io
+from benchmarks.shared.answer_tables import sglang_engine
 from toolgrammar.tools import ToolSet
 
 TAG = {
@@ -216,7 +216,3 @@ def main() -> int:
     report = {"backends": results}
     results_io.show("sglang_engine", report, sglang_engine(report), keep=options.keep)
     return int(bool(results.get("toolgrammar", {}).get("invalid")))
-
-
-if __name__ == "__main__":  # SGLang starts processes that import this file
-    sys.exit(main())

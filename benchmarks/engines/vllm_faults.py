@@ -1,6 +1,6 @@
 """vLLM's engine under random combinations of the features that break calls together: nothing invalid, nothing lost.
 
-    python benchmarks/vllm_faults.py path/to/bfcl-dev.jsonl.gz --models FOLDER [--seeds 1000] [--only 0 5] [--keep]
+    python -m benchmarks engines/vllm_faults DATA --models FOLDER [--seeds 1000] [--only 0 5] [--keep]
         [--parts FOLDER]
 
 ``FOLDER`` is where the two models of noise are written. Each seed is a request to one of `SETTINGS`: engines with and
@@ -36,9 +36,10 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import results_io
-from answer_tables import vllm_faults
-from engine_steps import DYNAMIC, END_OF_THINKING, requests
+
+from benchmarks.engines.engine_steps import DYNAMIC, END_OF_THINKING, requests
+from benchmarks.shared import results_io
+from benchmarks.shared.answer_tables import vllm_faults
 
 FORMAT = "hermes"
 STEPS = 20_000  # an engine that takes more has lost a request
@@ -73,9 +74,10 @@ def write_models(folder: Path) -> None:
         path = folder / name
         if (path / "model.safetensors").exists():
             continue
-        import engine_models
         from safetensors.torch import load_file, save_file
         from transformers import AutoTokenizer
+
+        from benchmarks.shared import engine_models
 
         path.mkdir(parents=True, exist_ok=True)
         engine_models.noise(path, thinks=thinks)
@@ -404,7 +406,3 @@ def main() -> None:
             report["settings"][SETTINGS[number][0]] = one
             print(SETTINGS[number][0], one["outcomes"], one["counts"], *one["faults"][:20], sep="\n  ", flush=True)
     results_io.show("vllm_faults", report, vllm_faults(report), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Random calls in every wire format: do they parse, and are they valid?
 
-    python benchmarks/formats_validity.py path/to/bfcl-dev.jsonl.gz [--limit 200] [--formats hermes,llama-4] [--json F]
+    python -m benchmarks formats/formats_validity DATA [--limit 200] [--formats hermes,llama-4] [--json F]
 
 A model that gives every token the same probability writes one required call turn for each tool set of the Berkeley
 Function Calling Leaderboard, in each format, through the ordinary decoding loop, at temperature 1 and with a budget
@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from noise import NoiseBackend
 
+from benchmarks.shared.noise import NoiseBackend
 from toolgrammar.core import ToolGrammarError, Vocabulary
 from toolgrammar.core.models import Model
 from toolgrammar.tools import ToolSet, close_objects
@@ -124,7 +124,3 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(json.dumps({name: vars(each) for name, each in results.items()}, indent=1))
     return int(any(each.wrong for each in results.values()))
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,6 +1,6 @@
 """llama.cpp's own cases of model outputs, read by the library's parsers.
 
-    python benchmarks/llama_cpp_cases.py --cache FOLDER [--only NAME] [--keep] [--show]
+    python -m benchmarks formats/llama_cpp_cases --cache FOLDER [--only NAME] [--keep] [--show]
 
 Takes ``tests/test-chat.cpp`` of llama.cpp from the source distribution of llama-cpp-python, which `templates.py`
 fetches. Its test functions are compiled with a C++ compiler (``c++``, or what ``CXX`` names) behind a stand-in that
@@ -26,10 +26,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from answer_tables import llama_cpp_table
-from results_io import show
-from templates import PACKAGES, TextBackend, fetch
-
+from benchmarks.formats.templates import PACKAGES, TextBackend, fetch
+from benchmarks.shared.answer_tables import llama_cpp_table
+from benchmarks.shared.results_io import show
 from toolgrammar.core import CallEnd, CallStart, Event, Message, ParseError
 from toolgrammar.core.conversation import ArgumentsDelta
 from toolgrammar.tools import Tool, ToolSet
@@ -216,7 +215,3 @@ def main() -> None:
     for each in differing if options.show else ():
         wire = readers[f"models/templates/{each['template']}.jinja"].wire
         print(f"\n== {each['template']} ({wire and wire.name}): {each['what']}\n{each['input']}\n-- {each['note']}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Streaming parsers under hostile text: the slowest text of each wire format, in seconds per megabyte.
 
-    python benchmarks/parsers.py [--formats hermes,glm-4.5] [--size 65536] [--places 12] [--full]
+    python -m benchmarks formats/parsers [--formats hermes,glm-4.5] [--size 65536] [--places 12] [--full]
 
 Each text is the beginning of a turn, cut at some place, and then one filler over and over: white space, digits,
 quotes, brackets, marks of the format and halves of them. It is read in pieces of 4 characters and in one piece. With
@@ -107,7 +107,3 @@ def main() -> None:
             if given.full:
                 took = seconds(wire, (text * (1_000_000 // len(text) + 1))[:1_000_000], piece, 600.0)
             print(f"{name:18} {'4 chars' if piece == 4 else 'whole':8} {took:8.2f} s/MB  {label[:110]}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

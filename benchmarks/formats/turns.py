@@ -1,6 +1,6 @@
 """Conversations of three turns with random weights and real chat templates: what the model wrote is in its next prompt.
 
-    python benchmarks/turns.py --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--backends hf,gguf] [--keep]
+    python -m benchmarks formats/turns --cache FOLDER [--mistral CHECKOUT] [--only NAME] [--backends hf,gguf] [--keep]
 
 For each template of ``templates.py`` a tiny Llama of random weights is saved with a byte-level tokenizer that has the
 markers of the template as control tokens, as a folder of transformers (``hf:``) and as a GGUF file (``gguf:``). The
@@ -13,16 +13,14 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from answer_tables import turns_table
-from results_io import show
-from templates import CASES, Renderer, add_sources, leaves, templates, written
-
+from benchmarks.formats.templates import CASES, Renderer, add_sources, leaves, templates, written
+from benchmarks.shared.answer_tables import turns_table
+from benchmarks.shared.results_io import show
 from toolgrammar.core import GenerateParams, Message, ToolGrammarError, load_model
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import choose_format
@@ -60,7 +58,6 @@ def control_tokens(source: str) -> list[str]:
 
 def save(folder: Path, source: str, special: list[str]) -> None:
     """Save a tiny Llama with a template, as ``folder/hf`` and ``folder/model.gguf``."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     tiny = import_module("tests.core.models.tiny")  # their folders are no packages, and have relative imports
     write_gguf = import_module("tests.core.models.tiny_gguf").write_gguf
 
@@ -136,7 +133,3 @@ def main() -> None:
                     passed[backend] += 1
     result = {"passed": passed, "failed": failed}
     show("turns", result, turns_table(result), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """vLLM's own tests of tool parsers, run against the library's parsers behind a stand-in for vLLM.
 
-    python benchmarks/vllm_parsers.py --cache FOLDER [--only NAME] [--keep] [--show]
+    python -m benchmarks formats/vllm_parsers --cache FOLDER [--only NAME] [--keep] [--show]
 
 Takes ``tests/tool_parsers`` of vLLM's source distribution, which `templates.py` fetches, and a package ``vllm`` of a
 few hundred lines that has the names the tests import; behind its parser classes are the library's formats. Constants
@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answer_tables import vllm_parsers_table
 from pydantic import BaseModel, ConfigDict
-from results_io import show
-from templates import fetch
 
+from benchmarks.formats.templates import fetch
+from benchmarks.shared.answer_tables import vllm_parsers_table
+from benchmarks.shared.results_io import show
 from toolgrammar.core import CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.formats import MALFORMED, get_format
@@ -629,7 +629,3 @@ def main() -> None:
         counts["passed" if kind == "expected" else kind] += 1
     failed = sorted(test.partition("tool_parsers/")[2] for test, kind in collector.outcomes.items() if kind == "failed")
     show_outcomes("vllm_parsers", files, failed, CAUSES, keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """How the cost of a token grows: with the vocabulary, the properties of a schema, its depth, the tools of a set.
 
-    python benchmarks/growth.py [--sweeps NAME,...] [--peers llguidance] [--clock cpu|wall] [--data FILE] [--keep]
+    python -m benchmarks growth/growth [--sweeps NAME,...] [--peers llguidance] [--clock cpu|wall] [--data FILE]
 
 For every point of a sweep, grammars that were never met before are compiled and give their first mask; then texts
 under them are written by the vocabulary's own tokenizer, one mask and one accept for each token: *first*, when nothing
@@ -28,7 +28,6 @@ import json
 import multiprocessing
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,13 +35,13 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-import tool_sets
-from cost_tables import draw_growth, growth_table
-from engines import Encode, LLGuidanceSteps
-from engines import Ours as OursOfSchemas
-from peers import tekken, tekken_file
-from results_io import percentile, show
 
+from benchmarks.masks import tool_sets
+from benchmarks.shared.cost_tables import draw_growth, growth_table
+from benchmarks.shared.engines import Encode, LLGuidanceSteps
+from benchmarks.shared.engines import Ours as OursOfSchemas
+from benchmarks.shared.peers import tekken, tekken_file
+from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.masks import COMPILED
 from toolgrammar.tools import Tool, ToolSet
@@ -385,7 +384,3 @@ def main() -> int:
         if "refused" in found["toolgrammar"]
     ]
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Cost of live values in a decoding step, beside the same values in the schema.
 
-    python benchmarks/live_values.py [COUNT]
+    python -m benchmarks growth/live_values [COUNT]
 
 A call with a project, a note of 200 characters and one of COUNT ids (5,000) is written token by token, as in the loop
 of generation: a mask, a token, and a check of the budget. The ids are an ``enum``, or come from a callable that is
@@ -10,7 +10,7 @@ answer has the callable and the first sight of its values, that of the second th
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from statistics import median
 from typing import Any
@@ -52,8 +52,11 @@ def steps(constraint: Constraint, bpe: ByteBPE, text: str, live: LiveValues | No
     return taken
 
 
-def main(count: int) -> None:
+def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, nargs="?", default=5_000)
+    count = parser.parse_args().count
     bpe = ByteBPE.load(TOKENIZER)
     ids = [f"order-{number * 7919 % 1_000_003:06d}" for number in range(count)]
     text = f'{{"project": "a", "note": "{NOTE}", "id": "{ids[count // 2]}"}}'
@@ -69,7 +72,3 @@ def main(count: int) -> None:
                 taken = steps(constraint, bpe, text, values, room)
                 asked = values.asked if values is not None else 0
                 print(f"| {name} | {room} | {answer} | {median(taken):.0f} | {max(taken):,.0f} | {asked} |")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000)

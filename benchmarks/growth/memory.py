@@ -1,6 +1,6 @@
 """What constraints take: counted by the library, and confirmed by the process's resident memory.
 
-    python benchmarks/memory.py [--calls N] [--schemas N] [--data FILE] [--keep]
+    python -m benchmarks growth/memory [--calls N] [--schemas N] [--data FILE] [--keep]
 
 Three questions, each asked in a process of its own, beside the 131,072 tokens of Tekken (prepared before anything is
 counted): a union of 10 tools and one of 100 after so many random calls (tools of the BFCL sample, tokens drawn
@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import tekken
-from results_io import show, table
 
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import show, table
 from toolgrammar.core import Constraint, ConstraintCache, Grammar, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 MB = 2**20
 
 
@@ -154,14 +154,10 @@ def main() -> int:
     }
     rows = []
     for part, bound in bounds.items():
-        command = [sys.executable, __file__, *sys.argv[1:], "--part", part]
+        command = [sys.executable, "-m", "benchmarks", "growth/memory", *sys.argv[1:], "--part", part]
         result = subprocess.run(command, capture_output=True, text=True, check=True)
         found = report[part] = json.loads(result.stdout)
         counted, held = found["counted_bytes"] / MB, found["resident_bytes"] / MB
         rows.append((names[part], counted, held, bound / MB, "yes" if max(counted, held) <= bound / MB else "NO"))
     show("memory", report, table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows), keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """How much two threads do in the time of one: schemas compiled, and masks of texts that were never met.
 
-    python benchmarks/threads.py --data FILE --tekken FILE [--limit N] [--json FILE]
+    python -m benchmarks growth/threads --data FILE --tekken FILE [--limit N] [--json FILE]
 
 Each thread has grammars of its own. With a GIL two threads do as much as one. On a free-threaded CPython (PEP 703) they
 should do nearly twice as much: what they share is the index of the vocabulary (``core/compiled/gil.py`` has the rule).
@@ -106,7 +106,3 @@ def main() -> None:
     print(json.dumps(result, indent=2))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

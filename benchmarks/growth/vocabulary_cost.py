@@ -1,6 +1,6 @@
 """What preparing a vocabulary of 131,072 tokens costs: computed, and read from disk by a second process.
 
-    python benchmarks/vocabulary_cost.py [--rounds N] [--keep]
+    python -m benchmarks growth/vocabulary_cost [--rounds N] [--keep]
 
 The vocabulary is Tekken, which `mistral-common` ships. Each round is a process of its own that has the vocabulary ready
 and measures, once: the content hash, then the first bind of a grammar (trie, sets of free strings, counts), by the
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from results_io import show, table
+from benchmarks.shared.results_io import show, table
 
 ROUND = """
 import json, sys, time
@@ -68,7 +68,3 @@ def main() -> int:
     columns = ("", "best, ms", "median, ms", "median of processor time, ms", "of that the content hash, ms")
     show("vocabulary_cost", report, table(columns, rows) + f"\n\nThe file has {size:,} bytes.", keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Masks of 256 sequences of one tool set, and putting them on logits, beside llguidance and xgrammar.
 
-    python benchmarks/batch.py [--rows 256] [--steps 40] [--keep]
+    python -m benchmarks masks/batch [--rows 256] [--steps 40] [--keep]
 
 Ten tools, a JSON call each, written over and over by as many sequences at once, each at another place of another call;
 the real 131,072-token Tekken vocabulary, one thread, the Python API. Filling is measured warm: in a second pass over
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from engines import LLGuidance, Ours, XGrammar
-from peers import tekken
-from results_io import show, table
 
+from benchmarks.shared.engines import LLGuidance, Ours, XGrammar
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import show, table
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 APPLIED_ROWS = 32
@@ -183,7 +183,3 @@ def main() -> None:
     rendered = table(["engine", "what", "µs a row (median)"], rows)
     report = {"rows": options.rows, "steps": options.steps, "micros_a_row": [list(map(str, row)) for row in rows]}
     show("batch", report, rendered, keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

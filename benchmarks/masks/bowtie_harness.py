@@ -1,9 +1,10 @@
-"""Our grammars as a validator for Bowtie, the cross-implementation harness of JSON Schema.
+r"""Our grammars as a validator for Bowtie, the cross-implementation harness of JSON Schema.
 
     pip install bowtie-json-schema                      # Python 3.11 or newer
     git clone https://github.com/json-schema-org/JSON-Schema-Test-Suite
-    cd benchmarks; export PYTHONPATH=.
-    bowtie suite -i direct:bowtie_harness:toolgrammar ../JSON-Schema-Test-Suite/tests/draft2020-12 | bowtie summary
+    export PYTHONPATH=.  # of the repository
+    bowtie suite -i direct:benchmarks.masks.bowtie_harness:toolgrammar \
+        JSON-Schema-Test-Suite/tests/draft2020-12 | bowtie summary
 
 An instance is valid if the grammar of the schema has its JSON text. Schemas that are refused, and instances that a
 grammar left out and reported (`Grammar.narrowed`), are skipped with the reason; nothing is an error. References to

@@ -1,6 +1,6 @@
 """The installed engines on your own schemas: time to compile, time of a mask, texts taken.
 
-python benchmarks/compare.py schema.json --model smollm2 --instances values.jsonl
+python -m benchmarks masks/compare schema.json --model smollm2 --instances values.jsonl
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from engines import ENGINES, Encode
 
+from benchmarks.shared.engines import ENGINES, Encode
 from toolgrammar.adapters.cli.output import AsJson, fail, print_json, working
 from toolgrammar.adapters.cli.output import console as make_console
 from toolgrammar.adapters.cli.source import Source, load
@@ -241,5 +241,6 @@ def _show(results: dict[str, dict[str, Score]], versions: dict[str, str], vocabu
         )
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the program."""
     typer.run(compare)

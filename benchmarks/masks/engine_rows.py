@@ -1,6 +1,6 @@
 """Masks of the rows of a batch as the vLLM plug-in fills them, under ample and narrow token budgets. No vLLM is needed.
 
-    python benchmarks/engine_rows.py path/to/bfcl-dev.jsonl.gz --tokenizer PATH [--rows 1 32 256]
+    python -m benchmarks masks/engine_rows DATA --tokenizer PATH [--rows 1 32 256]
         [--max-tokens 2048 32 16] [--open] [--keep]
 
 ``PATH`` is a folder of ``transformers`` (the model ``smollm2`` of `engine_models.py`, say). Each row writes JSON of the
@@ -25,9 +25,9 @@ from typing import Any
 
 import jsonschema
 import numpy as np
-from cost_tables import engine_rows
-from results_io import show
 
+from benchmarks.shared.cost_tables import engine_rows
+from benchmarks.shared.results_io import show
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
 from toolgrammar.adapters.vllm.spelling import Spelling
 from toolgrammar.core import ConstraintCache, Grammar, Vocabulary
@@ -127,7 +127,3 @@ def main() -> None:
                 }
     found = {"open": options.open, "batches": report}
     show("engine_rows", found, engine_rows(found), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

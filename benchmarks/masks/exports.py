@@ -1,6 +1,6 @@
 """Exports of MaskBench's schemas, loaded by their targets and compared with us text by text.
 
-    python benchmarks/exports.py [--model MODEL.gguf] [--limit N] [--seconds S] [--data FILE] [--sheets FILE] [--keep]
+    python -m benchmarks masks/exports [--model MODEL.gguf] [--limit N] [--seconds S] [--data FILE] [--sheets FILE]
 
 For every schema: `Grammar.to_gbnf` in llama.cpp's sampler, `to_ebnf` in xgrammar, `to_lark` in llguidance, and
 `to_regex` in Python's `re`. The texts are the instances of the schema, as JSON with a space after ``:`` and ``,``, four
@@ -29,17 +29,16 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from answer_tables import NOTATIONS, exports_table
-from grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
-from results_io import percentile, show
-
+from benchmarks.shared.answer_tables import NOTATIONS, exports_table
+from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
+from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.export.rules import ExportedRules
 from toolgrammar.core.export.writers import written_as, written_as_regex
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED, pull
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-all.jsonl.gz"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "maskbench-all.jsonl.gz"
 #: Maximum number of characters of an instance that is judged.
 LENGTH = 4_000
 #: Maximum processor time in seconds for a schema in a notation, exporting, loading and judging.
@@ -238,7 +237,3 @@ def main() -> None:
     show("exports", report, exports_table(report), keep=arguments.keep)
     if any(count["refused, ours"] or count["accepted, unnamed"] for count in counts.values()):
         sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """What masks add to a decoding step of a GPU, beside llguidance and xgrammar.
 
-    python benchmarks/gpu_steps.py [--rows 1,8,32,128] [--steps 60] [--keep]
+    python -m benchmarks masks/gpu_steps [--rows 1,8,32,128] [--steps 60] [--keep]
 
 A transformer of the shape of Llama 2 7B (random weights, bfloat16, Tekken's 131,072 tokens) is one CUDA graph a step,
 with 1,024 tokens in each row's cache. Each row writes calls of ten tools, each its own. A step:
@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from batch import call, tool
-from cost_tables import gpu_steps
-from engines import LLGuidance, Ours, XGrammar
-from peers import tekken
-from results_io import machine, show
 
+from benchmarks.masks.batch import call, tool
+from benchmarks.shared.cost_tables import gpu_steps
+from benchmarks.shared.engines import LLGuidance, Ours, XGrammar
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import machine, show
 from toolgrammar.core.masks.batch import MaskTable
 
 #: The shape of Llama 2 7B.
@@ -253,7 +253,3 @@ def main() -> None:
         del network
         torch.cuda.empty_cache()
     show("gpu_steps", results, gpu_steps({"machine": machine(), **results}), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Texts written under the masks of a budget, as an engine writes them: are all valid, and what do the masks leave out?
 
-    python benchmarks/mask_budgets.py path/to/maskbench-all.jsonl.gz [--schemas 200] [--more 60] [--step 1]
+    python -m benchmarks masks/mask_budgets DATA [--schemas 200] [--more 60] [--step 1]
 
 For each of some real schemas and each budget from the minimum on, a text is written by random draws under the masks of
 the vLLM plug-in. Checked: each mask allows a token, the text is whole within the budget, and `jsonschema` accepts it,
@@ -17,7 +17,6 @@ import argparse
 import gzip
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -124,7 +123,3 @@ def main() -> int:
                 print(f"{json.loads(line).get('id', number)}, budget {budget} of at least {least}: {found[:300]}")
     print(json.dumps(counts, indent=2))
     return 1 if counts["failures"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Writes masks of random schemas to a file, for `mask_verifier.py`.
 
-    python benchmarks/mask_cases.py cases.jsonl.gz [--cases 2000] [--first 0]
+    python -m benchmarks masks/mask_cases cases.jsonl.gz [--cases 2000] [--first 0]
 
 Schemas are those of the tests' generator, one for each seed; every second one is joined with the verifier's `BOUND`. A
 schema that cannot be bound, or that is narrowed, is left out and counted.
@@ -13,22 +13,19 @@ import gzip
 import importlib.util
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mask_verifier import BOUND
 
+from benchmarks.masks.mask_verifier import BOUND
 from toolgrammar.core import DecodingError, Grammar, LimitError, Matcher, SchemaError, Vocabulary
 from toolgrammar.core.masks.budget import Budget
 
 #: The module of the tests' generator.
-_SPEC = importlib.util.spec_from_file_location(
-    "schemas", Path(__file__).resolve().parent.parent / "tests" / "schemas.py"
-)
+_SPEC = importlib.util.spec_from_file_location("schemas", Path(__file__).resolve().parents[2] / "tests" / "schemas.py")
 assert _SPEC is not None and _SPEC.loader is not None
 _SCHEMAS = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_SCHEMAS)
@@ -123,7 +120,3 @@ def main() -> int:
             file.write(line + "\n")
     print(f"{options.cases - left_out.total()} cases; left out: {dict(left_out)}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

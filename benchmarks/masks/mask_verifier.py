@@ -1,6 +1,6 @@
 """A verifier of masks that shares nothing with the engine: plain Python and the package `jsonschema`, no toolgrammar.
 
-    python benchmarks/mask_verifier.py cases.jsonl.gz
+    python -m benchmarks masks/mask_verifier cases.jsonl.gz
 
 The first line of the file is the vocabulary: ``{"tokens": [hex, ...], "eos": id}``. Each further line is a case: a JSON
 Schema of Draft 2020-12, and a text under it, token by token, with the mask before each token::

@@ -1,6 +1,6 @@
 """Masks and compilation on MaskBench, beside llguidance, xgrammar and glrmask, in one run.
 
-    python benchmarks/maskbench.py [--limit N] [--peers llguidance,glrmask] [--before PYTHON] [--json FILE]
+    python -m benchmarks masks/maskbench [--limit N] [--peers llguidance,glrmask] [--before PYTHON] [--json FILE]
 
 For every schema: the time to compile it and give the first mask; then for every token of every instance (written by
 the vocabulary's own tokenizer) the time of one mask and one accept, cold (each schema is met for the first time) and,
@@ -41,15 +41,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from peers import tekken
-from results_io import machine
 from rich.console import Console
 from rich.table import Table
-from workers import Sheet, Worker, gathered
 
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import machine
+from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import ToolGrammarError, UnsatisfiableSchemaError
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "maskbench-dev.jsonl.gz"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "maskbench-dev.jsonl.gz"
 #: By the option: the clock of compiling, and that of masks.
 CLOCKS = {"wall": (time.perf_counter, time.perf_counter), "cpu": (time.process_time, time.thread_time)}
 TIMES = {"mask_and_accept_us": "mask + accept, us", "compile_and_first_mask_us": "compile + first mask, us"}
@@ -258,7 +258,7 @@ def main() -> int:
     if options.limit:
         rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
     _, encode = tekken()
-    job, deadline = ("maskbench", "run"), options.deadline
+    job, deadline = (__name__, "run"), options.deadline
     own = {"whitespace": options.whitespace, "property_order": options.order}
     workers = [Worker("toolgrammar", job, options=own, deadline=deadline)]
     if options.before:
@@ -305,7 +305,3 @@ def main() -> int:
     shown(report, console)
     wrong = report["engines"]["toolgrammar"]
     return 1 if wrong["instances"]["too_lax"] or wrong["mask_differs"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

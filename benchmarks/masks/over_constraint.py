@@ -1,6 +1,6 @@
 """Valid texts that a mask forbids: for each policy of this library, beside the peers' defaults.
 
-    python benchmarks/over_constraint.py [--limit N] [--peers llguidance,glrmask] [--sheets FILE] [--keep]
+    python -m benchmarks masks/over_constraint [--limit N] [--peers llguidance,glrmask] [--sheets FILE] [--keep]
 
 A model that means a valid value may still want to spell it in a way that an engine does not allow: then the mask pushes
 it off its text. The valid instances of MaskBench are written in spellings that are ordinary somewhere:
@@ -28,13 +28,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from answer_tables import SPELLINGS, over_constraint_table
-from maskbench import DATA, reason
-from peers import tekken
-from results_io import show
 from rich.console import Console
-from workers import Sheet, Worker, gathered
 
+from benchmarks.masks.maskbench import DATA, reason
+from benchmarks.shared.answer_tables import SPELLINGS, over_constraint_table
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import show
+from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import UnsatisfiableSchemaError
 
 #: Policies of this library, by what differs from the default: one space, the schema's order.
@@ -141,7 +141,7 @@ def main() -> int:
     if options.limit:
         rows = rows[:: max(1, len(rows) // options.limit)][: options.limit]
     _, encode = tekken()
-    job, deadline = ("over_constraint", "judge"), options.deadline
+    job, deadline = (__name__, "judge"), options.deadline
     workers = [
         Worker(name, job, engine="toolgrammar", options=own, deadline=deadline) for name, own in POLICIES.items()
     ]
@@ -170,7 +170,3 @@ def main() -> int:
     }
     show("over_constraint", report, over_constraint_table(report), keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """Whether what is written under the Pydantic classes of installed packages passes their own validation.
 
-    python benchmarks/pydantic_classes.py openai mcp langchain_core --walks 6 --most 200
+    python -m benchmarks masks/pydantic_classes openai mcp langchain_core --walks 6 --most 200
 
 Every Pydantic class of the packages is compiled; random texts of its grammar are given to ``model_validate_json``. What
 is refused by a validator that the class's author wrote (any Python function in the class's schema) is counted
@@ -16,7 +16,6 @@ import json
 import pkgutil
 import random
 import signal
-import sys
 import time
 import warnings
 from collections import Counter
@@ -157,7 +156,3 @@ def main(arguments: list[str] | None = None) -> int:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({name: dict(counts) for name, counts in table.items()}, file, indent=1)
     return 1 if any(counts["wrong"] for counts in table.values()) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

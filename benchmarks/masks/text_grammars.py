@@ -1,8 +1,8 @@
 """Grammars as text beside their own engines: verdicts on texts, masks, and the time of masks.
 
-    python benchmarks/text_grammars.py verdicts --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N] [--keep]
-    python benchmarks/text_grammars.py tokens --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N] [--keep]
-    python benchmarks/text_grammars.py masks [--texts N] [--json FILE]
+    python -m benchmarks masks/text_grammars verdicts --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N]
+    python -m benchmarks masks/text_grammars tokens --cache FOLDER [--model MODEL.gguf] [--grammars N] [--texts N]
+    python -m benchmarks masks/text_grammars masks [--texts N] [--json FILE]
 
 ``verdicts`` compares `Grammar.from_gbnf` with llama.cpp's sampler, xgrammar and llguidance (by its converter of GBNF),
 and `Grammar.from_lark` with llguidance, on llama.cpp's ``grammars/`` folder and test of grammars, on llguidance's test
@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from answer_tables import tokens_table, verdicts_table
-from grammar_oracles import Judge, LlamaCpp, LLGuidance, Masks, XGrammar, compared, mutated
-from peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
-from results_io import machine, show
 
+from benchmarks.shared.answer_tables import tokens_table, verdicts_table
+from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, LLGuidance, Masks, XGrammar, compared, mutated
+from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
+from benchmarks.shared.results_io import machine, show
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar.sampling import random_text
 from toolgrammar.core.models.published import PUBLISHED, pull
@@ -329,8 +329,9 @@ class _Ours:
 
 
 def _engines(vocabulary: Any, encode: Any) -> list[Any]:
-    from engines import LLGuidance, XGrammar
     from llguidance.gbnf_to_lark import gbnf_to_lark
+
+    from benchmarks.shared.engines import LLGuidance, XGrammar
 
     class Lark(LLGuidance):
         def compile(self, text: str) -> Any:
@@ -348,7 +349,7 @@ def _engines(vocabulary: Any, encode: Any) -> list[Any]:
 
 def masks(arguments: argparse.Namespace) -> None:
     """Time masks, engine by engine in turns, and print p50, p99 and mean."""
-    from peers import tekken
+    from benchmarks.shared.peers import tekken
 
     vocabulary, encode = tekken()
     engines = _engines(vocabulary, encode)
@@ -412,7 +413,3 @@ def main() -> None:
     two.set_defaults(run=masks)
     arguments = parser.parse_args()
     arguments.run(arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Changing tool sets, the agents' case: each request has its own 50 tools, drawn from 1,000 that were seen before.
 
-    python benchmarks/tool_sets.py [--requests N] [--tools N] [--each N] [--peers llguidance,xgrammar] [--keep]
+    python -m benchmarks masks/tool_sets [--requests N] [--tools N] [--each N] [--peers llguidance,xgrammar] [--keep]
 
 The tools are those of the BFCL sample (their first 1,000 distinct pairs of name and parameters, or as many as there
 are; a name that comes again gets a number). A request is: from a list of tools to a compiled grammar of at least one
@@ -19,7 +19,6 @@ import gc
 import gzip
 import json
 import random
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,15 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
-from peers import tekken
-from results_io import percentile, show, table
 
+from benchmarks.shared.engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
+from benchmarks.shared.peers import tekken
+from benchmarks.shared.results_io import percentile, show, table
 from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "bfcl-dev.jsonl.gz"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "bfcl-dev.jsonl.gz"
 FIXED = b'<tool_call>\n{"name": "'
 
 
@@ -244,7 +243,3 @@ def main() -> int:
     columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
     show("tool_sets", report, table((*columns, "mask at the names, us: p50", "p99"), rows), keep=options.keep)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Which constructs of TypeScript do real declarations use?
 
     npm install --prefix FOLDER openai @anthropic-ai/sdk @modelcontextprotocol/sdk @octokit/types ai stripe ...
-    python benchmarks/typescript_declarations.py FOLDER/node_modules
+    python -m benchmarks masks/typescript_declarations FOLDER/node_modules
 
 Counts the interfaces, type aliases and enums of all declaration files (``.d.ts``) that contain each construct. The
 reader (`toolgrammar.tools.typescript`) refuses computations on types that less than 1% of them use.
@@ -87,7 +87,3 @@ def main() -> None:
             )
     for name, count in found.most_common():
         print(f"{name:20} {count:8,} {count / max(1, found['declarations']):7.2%}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Do we read the declarations that ts-json-schema-generator reads, and do both schemas admit the same values?
 
     npm install --prefix FOLDER ts-json-schema-generator typescript
-    python benchmarks/typescript_generator.py --modules FOLDER/node_modules [--show 20] DECLARATIONS...
+    python -m benchmarks masks/typescript_generator --modules FOLDER/node_modules [--show 20] DECLARATIONS...
 
 ``DECLARATIONS`` are folders or files of TypeScript. Every interface, class, enum and type alias at the top level of
 each file is given to ts-json-schema-generator and to `schema_from_typescript`; generic ones are left out, since neither
@@ -25,7 +25,6 @@ import os
 import random
 import re
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -34,8 +33,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import jsonschema
-from typescript_tsc import STRANGE, instances, literal
 
+from benchmarks.masks.typescript_tsc import STRANGE, instances, literal
 from toolgrammar.core import ToolGrammarError, UnsupportedSchemaError
 from toolgrammar.tools import close_objects, schema_from_typescript, tools_from_typescript
 
@@ -301,7 +300,3 @@ def main() -> int:
         for item in items[: options.show]:
             print(f"  {item}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

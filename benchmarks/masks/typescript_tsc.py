@@ -1,6 +1,6 @@
 """Does our reading of TypeScript agree with TypeScript's own compiler?
 
-    python benchmarks/typescript_tsc.py [--typescript 5.9.3] [--tsc path/to/tsc] [--bfcl path/to/bfcl-dev.jsonl.gz]
+    python -m benchmarks masks/typescript_tsc [--typescript 5.9.3] [--tsc path/to/tsc] [--bfcl DATA]
 
 For every type of ``typescript_corpus.txt`` (of the tests), JSON values are made up around its schema: valid ones, and
 ones with a property missing, added, or of another type. Each becomes a constant of the declared type in a
@@ -23,7 +23,6 @@ import json
 import random
 import re
 import subprocess
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -40,7 +39,7 @@ from toolgrammar.tools import (
     tools_to_typescript,
 )
 
-CORPUS = Path(__file__).resolve().parent.parent / "tests" / "tools" / "typescript" / "typescript_corpus.txt"
+CORPUS = Path(__file__).resolve().parents[2] / "tests" / "tools" / "typescript" / "typescript_corpus.txt"
 STRANGE: list[Any] = [None, True, 0, -1.5, "", "zzz", [], ["zzz"], {}, {"zzz": 1}]
 COUNT = 40
 
@@ -234,7 +233,3 @@ def main() -> int:
     for line in [*surprises, *wrong][:50]:
         print(line)
     return 1 if surprises or wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

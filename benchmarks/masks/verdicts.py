@@ -1,6 +1,6 @@
 """Which schemas of MaskBench does each engine take, and which instances does it judge right?
 
-    python benchmarks/verdicts.py --data maskbench-all.jsonl.gz [--limit N] [--peers A,B] [--sheets FILE] [--keep]
+    python -m benchmarks masks/verdicts --data maskbench-all.jsonl.gz [--limit N] [--peers A,B] [--sheets FILE] [--keep]
 
 An engine compiles a schema and reads its test instances (`json.dumps`, valid and invalid ones) byte by byte, without a
 mask: the vocabulary is the 256 bytes, on which no verdict depends. A schema is *right* if all its instances are judged
@@ -16,18 +16,17 @@ import argparse
 import gzip
 import importlib.util
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from answer_tables import verdicts_by_family
-from maskbench import DATA, reason
-from results_io import RESULTS, show
 from rich.console import Console
-from workers import Sheet, Worker, gathered
 
+from benchmarks.masks.maskbench import DATA, reason
+from benchmarks.shared.answer_tables import verdicts_by_family
+from benchmarks.shared.results_io import RESULTS, show
+from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import UnsatisfiableSchemaError
 
 #: How the engines are made.
@@ -140,7 +139,7 @@ def main() -> int:
             print(f"{name} is not installed: pip install {name}")
         else:
             made = {**ENGINES[name], "vocabulary": "single_bytes"}
-            workers.append(Worker(name, ("verdicts", "judge"), options=made, deadline=options.deadline))
+            workers.append(Worker(name, (__name__, "judge"), options=made, deadline=options.deadline))
 
     def arguments(row: Mapping[str, Any]) -> tuple[Any, list[tuple[bool, str]]]:
         return row["schema"], [(test["valid"], json.dumps(test["data"], ensure_ascii=False)) for test in row["tests"]]
@@ -154,7 +153,3 @@ def main() -> int:
     report = {**settings, "engines": {name: engines[name] for name in ENGINES if name in engines}}
     show("verdicts", report, verdicts_by_family(report), keep=options.keep)
     return 1 if report["engines"]["toolgrammar"]["instances"].get("too_lax") else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

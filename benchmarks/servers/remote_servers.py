@@ -1,6 +1,6 @@
 """Real servers, before and after: is the first answer a valid call?
 
-    python benchmarks/remote_servers.py path/to/bfcl-dev.jsonl.gz LABEL --sheets FILE [--url URL] [--model NAME]
+    python -m benchmarks servers/remote_servers DATA LABEL --sheets FILE [--url URL] [--model NAME]
         [--template FILE] [--server KIND] [--requests 200] [--seconds S] [--max-tokens 128] [--at-once N] [--keep]
 
 Each request of the Berkeley Function Calling Leaderboard demands one call of a server twice, greedily. ``plain`` is the
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -29,10 +28,10 @@ from typing import Any
 
 import httpx
 import jsonschema
-from answer_tables import servers_table
-from local_engines import requests
-from results_io import show
 
+from benchmarks.engines.local_engines import requests
+from benchmarks.shared.answer_tables import servers_table
+from benchmarks.shared.results_io import show
 from toolgrammar.core import (
     BudgetError,
     ContextOverflowError,
@@ -237,7 +236,3 @@ def main() -> int:
     show("remote_servers", report, servers_table(report), keep=options.keep)
     passed = Counter(result["passed"] for _, _, client, result in lines if client == "toolgrammar")
     return 1 if set(passed) & {"no call", "invented name", "broken JSON", "wrong arguments"} else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

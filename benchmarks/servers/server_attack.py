@@ -1,6 +1,6 @@
 """The server under hostile and honest load at once: does it answer, how much slower, and does it end?
 
-    python benchmarks/server_attack.py [--seconds 120] [--rounds 4] [--hostile 5] [--small 50] [--json FILE] [--keep]
+    python -m benchmarks servers/server_attack [--seconds 120] [--rounds 4] [--hostile 5] [--small 50]
 
 Starts ``toolgrammar serve embedded`` on the loopback interface. Small clients ask for one call of a small tool, each
 again as soon as it is answered, a third of them streamed. In each round they do so three times: *alone*; beside clients
@@ -35,9 +35,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from cost_tables import server_attack
-from results_io import machine, show
-from workers import peak_memory_mb
+
+from benchmarks.shared.cost_tables import server_attack
+from benchmarks.shared.results_io import machine, show
+from benchmarks.shared.workers import peak_memory_mb
 
 TOOL = {
     "type": "function",
@@ -347,7 +348,3 @@ def main() -> None:
     if options.json:
         options.json.write_text(json.dumps({"machine": machine(), **result}, indent=1) + "\n", encoding="utf-8")
     show("server_attack", result, server_attack(result), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

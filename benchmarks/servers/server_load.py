@@ -3,7 +3,7 @@
 Each client asks again and again for a call under a tool choice, streamed, and checks it against the schema. An answer
 that is lost, cut without saying so, or not valid counts as an error; a declared refusal (429) is counted apart.
 
-Run it: python benchmarks/server_load.py --clients 200 --seconds 60
+Run it: python -m benchmarks servers/server_load --clients 200 --seconds 60
 """
 
 from __future__ import annotations
@@ -159,7 +159,3 @@ def main() -> None:
                 print(json.dumps(asyncio.run(measure(url, server.pid, clients, seconds)), indent=2))
         finally:
             server.terminate()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Requests at the same time: tokens a second of a transformers model at 1, 4 and 16 requests, beside transformers.
 
-    python benchmarks/serving.py [--requests 16] [--tokens 48] [--keep]
-    python benchmarks/serving.py --model smollm2       # only ours, free text of another model: gguf:PATH, numpy:PATH
+    python -m benchmarks servers/serving [--requests 16] [--tokens 48] [--keep]
+    python -m benchmarks servers/serving --model smollm2       # only ours, free text: gguf:PATH, numpy:PATH
 
 A Llama of 88 million random weights in single precision on the CPU, one thread of PyTorch; prompts of about a hundred
 tokens that have no beginning in common. Measured is processor time of the whole process, so that others who use the
@@ -26,12 +26,12 @@ from typing import Any
 
 import torch
 import transformers
-from results_io import show, table
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from benchmarks.shared.results_io import show, table
 from toolgrammar.core import Generation, JsonMode, load_model
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SHAPE = {
     "hidden_size": 768,
     "intermediate_size": 2048,
@@ -184,7 +184,3 @@ def main() -> None:
     versions = {name: version(name) for name in ("torch", "transformers")}
     report = {"parameters": parameters, "requests": options.requests, "engines": versions, "measures": measures}
     show("serving", report, rendered, keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

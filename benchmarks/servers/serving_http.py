@@ -1,6 +1,6 @@
 """Servers over HTTP with the same model: tokens a second at 1, 4 and 16 requests at the same time.
 
-    python benchmarks/serving_http.py [--requests 16] [--tokens 32] [--only NAME] [--keep]
+    python -m benchmarks servers/serving_http [--requests 16] [--tokens 32] [--only NAME] [--keep]
 
 The model is SmolLM2-135M-Instruct: in single precision for `toolgrammar serve hf:` and `transformers serve` (by
 default, and with `--continuous-batching`), and as the GGUF file of `toolgrammar model pull smollm2` for
@@ -29,19 +29,19 @@ from typing import Any
 
 import httpx
 import jsonschema
-from cost_tables import serving_http
-from engine_models import smollm2
-from results_io import show
-from serving import SCHEMA, prompts
 
+from benchmarks.engines.engine_models import smollm2
+from benchmarks.servers.serving import SCHEMA, prompts
+from benchmarks.shared.cost_tables import serving_http
+from benchmarks.shared.results_io import show
 from toolgrammar.core.models.published import PUBLISHED, pull
 
 PORT = 8077
 #: llama.cpp's server in a process of its own.
 LLAMA = """
 import sys, time
-from engine_models import HERMES
-from remote_servers import llama_server
+from benchmarks.engines.engine_models import HERMES
+from benchmarks.servers.remote_servers import llama_server
 with llama_server(1, HERMES, 16, int(sys.argv[1])):
     time.sleep(1e6)
 """
@@ -61,7 +61,7 @@ def served(command: list[str], log: Path) -> Iterator[int]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": str(Path(__file__).parent),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
     }
     with log.open("w") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
         try:
@@ -167,7 +167,3 @@ def main() -> None:
     versions = {name: version(name) for name in ("torch", "transformers", "xllamacpp")}
     report = {"requests": options.requests, "tokens": options.tokens, "engines": versions, "measures": measures}
     show("serving_http", report, serving_http(report), keep=options.keep)
-
-
-if __name__ == "__main__":
-    main()

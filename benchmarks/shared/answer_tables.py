@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from results_io import Result, figures, interval, share, table, where
+from benchmarks.shared.results_io import Result, figures, interval, share, table, where
 
 SPELLINGS = ("single", "compact", "indent", "ascii", "slashes", "floats")
 

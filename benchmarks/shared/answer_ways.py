@@ -323,7 +323,8 @@ WAYS: dict[str, Callable[[Bench, Case], Sheet]] = {
 def peer_way(name: str, model: Any) -> Callable[[Bench, Case], Sheet]:
     """Return the way of masking the model's logits with a peer's processor for transformers."""
     import torch
-    from decoding import PEERS
+
+    from benchmarks.engines.decoding import PEERS
 
     backend = model.backend
     peer = PEERS[name](backend)

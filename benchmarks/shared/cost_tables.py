@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from figure import Bars, Line, Panel, bars, chart
-from results_io import SHARES, Result, figures, ratio, shares, table, where
+from benchmarks.shared.figure import Bars, Line, Panel, bars, chart
+from benchmarks.shared.results_io import SHARES, Result, figures, ratio, shares, table, where
 
-IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
+IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 PICTURE = IMAGES / "growth.svg"
 COSTS = IMAGES / "costs.svg"
 MB = 2**20

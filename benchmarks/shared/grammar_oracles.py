@@ -16,8 +16,8 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-from engines import llguidance_tokenizer, xgrammar_info
 
+from benchmarks.shared.engines import llguidance_tokenizer, xgrammar_info
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.core.grammar.sampling import single_bytes
 from toolgrammar.core.models.llama_cpp.library import llama_library

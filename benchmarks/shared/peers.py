@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolgrammar.core import Vocabulary
 
 if TYPE_CHECKING:
-    from engines import Encode
+    from benchmarks.shared.engines import Encode
 
 
 def tekken_file() -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-RESULTS = Path(__file__).resolve().parent / "results"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 SHARES = ("p50", "p90", "p99", "p99.9", "worst", "mean")
 Result = Mapping[str, Any]
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Sheet = dict[str, Any]
 
+ROOT = Path(__file__).resolve().parents[2]
 #: One thread for everybody: glrmask compiles with all cores otherwise.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
@@ -48,7 +49,7 @@ def engines() -> dict[str, Callable[..., Any]]:
 
 def serve(wire: Connection) -> None:
     """Make the engine that the first message names, and answer the jobs that follow."""
-    import peers
+    from benchmarks.shared import peers
 
     module, function, name, options = wire.recv()
     job = getattr(importlib.import_module(module), function)
@@ -94,10 +95,11 @@ class Worker:
     def begin(self) -> None:
         """Start the process, and wait until its engine is made."""
         self._wire, theirs = Pipe()
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
         self.process = subprocess.Popen(
-            [self._python, __file__, str(theirs.fileno())],
+            [self._python, "-m", "benchmarks.shared.workers", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
-            env={**os.environ, **THREADS},
+            env={**os.environ, **THREADS, "PYTHONPATH": path},
         )
         theirs.close()
         self._wire.send(self._first)

@@ -518,7 +518,7 @@ def with_declarations(
     turn, at the beginning of a user's and at the end of another.
 
     So the prompt of the next turn begins with the tokens that the model has read. Behind the user's words, small models
-    copied defaults and examples of the declaration into the call (``benchmarks/tools_in_prompt.py``).
+    copied defaults and examples of the declaration into the call (``benchmarks/answers/tools_in_prompt.py``).
 
     Args:
         messages: the conversation.

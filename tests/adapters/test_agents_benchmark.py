@@ -6,14 +6,13 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+ROOT = Path(__file__).resolve().parents[2]
 # The frameworks of the storm, and the package that each needs.
 FRAMEWORKS = {
     "agent_framework": "agent_framework",
@@ -40,13 +39,9 @@ REQUEST: dict[str, Any] = {
 
 
 @pytest.fixture
-def case_module(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def case_module() -> ModuleType:
     """What frameworks get, as a module."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import agents_case
-
-    yield agents_case
-    del sys.modules["agents_case"]
+    return importlib.import_module("benchmarks.answers.agents_case")
 
 
 @pytest.mark.parametrize("framework", sorted(FRAMEWORKS))
@@ -56,9 +51,19 @@ def test_storm_runs(framework: str, tmp_path: Path) -> None:
         pytest.skip(f"{FRAMEWORKS[framework]} is not installed")
     data, report = tmp_path / "requests.jsonl", tmp_path / "report.json"
     data.write_text(json.dumps(REQUEST) + "\n")
-    command = [sys.executable, str(FOLDER / "agents_validity.py"), str(data), "--runs", "6", "--workers", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks",
+        "answers/agents_validity",
+        str(data),
+        "--runs",
+        "6",
+        "--workers",
+        "1",
+    ]
     command += ["--frameworks", framework, "--json", str(report)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
     (written,) = json.loads(report.read_text())["results"]
     assert (written["framework"], written["runs"], written["failures"]) == (framework, 6, {})
@@ -77,5 +82,5 @@ def test_invalid_arguments_are_noticed(case_module: ModuleType) -> None:
 
 def test_frameworks_are_all_tested_here() -> None:
     """Each framework of the storm has its run above."""
-    found = {path.stem.removeprefix("agents_") for path in FOLDER.glob("agents_*.py")}
+    found = {path.stem.removeprefix("agents_") for path in (ROOT / "benchmarks" / "answers").glob("agents_*.py")}
     assert found - {"case", "validity"} == set(FRAMEWORKS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import subprocess
 import sys
@@ -15,7 +15,7 @@ import pytest
 from toolgrammar.core import Generation, Message, Usage
 from toolgrammar.tools import ToolSet
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "bfcl_validity.py"
+ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS: list[dict[str, Any]] = [
     {
         "name": "move.to",
@@ -32,16 +32,8 @@ FUNCTIONS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("bfcl_validity", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(SCRIPT.parent)  # what it shares with other benchmarks
-        spec.loader.exec_module(module)
-    return module
+    """The program as a module."""
+    return importlib.import_module("benchmarks.answers.bfcl_validity")
 
 
 def test_benchmark_runs(tmp_path: Path) -> None:
@@ -49,8 +41,11 @@ def test_benchmark_runs(tmp_path: Path) -> None:
     data, report = tmp_path / "requests.jsonl", tmp_path / "report.json"
     line = json.dumps({"id": "a", "question": [[{"role": "user", "content": "Go"}]], "functions": FUNCTIONS})
     data.write_text(f"{line}\n{line}\n")
-    command = [sys.executable, str(SCRIPT), str(data), "--seeds", "2", "--max-tokens", "64", "--workers", "1"]
-    result = subprocess.run([*command, "--json", str(report)], capture_output=True, text=True, timeout=100, check=False)
+    command = [sys.executable, "-m", "benchmarks", "answers/bfcl_validity", str(data), "--seeds", "2"]
+    command += ["--max-tokens", "64", "--workers", "1"]
+    result = subprocess.run(
+        [*command, "--json", str(report)], cwd=ROOT, capture_output=True, text=True, timeout=100, check=False
+    )
     assert result.returncode == 0, result.stderr
     written = json.loads(report.read_text())
     assert [(each["model"], each["choice"]) for each in written["results"]] == [

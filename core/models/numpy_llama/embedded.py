@@ -21,7 +21,8 @@ from .backend import DecoderBackend
 from .bpe import ByteBPE
 from .network import DecoderConfig, Network, noise_weights
 
-#: The tokenizer of the model.
+#: The tokenizer of the model: BPE, trained on tool calls, schemas and sentences that were made from word lists for this
+#: purpose, and on the docstrings of Python's standard library (Python Software Foundation License).
 TOKENIZER = Path(__file__).parent / "data" / "embedded_tokenizer.txt"
 
 

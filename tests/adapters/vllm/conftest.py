@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,18 +12,14 @@ import pytest
 # GiB of a CPU's memory for keys and values; by default vLLM asks for 92 % of the whole memory, and fails if it is in use.
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
 
-MAKER = Path(__file__).resolve().parents[3] / "benchmarks" / "engine_models.py"
-
 
 @pytest.fixture(scope="session")
 def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A Llama of two layers with random weights, and the embedded model's tokens."""
-    spec = importlib.util.spec_from_file_location("engine_models", MAKER)
-    assert spec is not None and spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
+    from benchmarks.engines.engine_models import noise
+
     path: Path = tmp_path_factory.mktemp("tiny")
-    maker.noise(path)
+    noise(path)
     return str(path)
 
 

@@ -5,8 +5,6 @@ Start-up takes one to two minutes; `nox -s engines` runs this.
 
 from __future__ import annotations
 
-import importlib
-import itertools
 import json
 import os
 import re
@@ -30,7 +28,6 @@ from toolgrammar.tools import ToolSet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 WEATHER = {
     "type": "object",
     "properties": {
@@ -114,26 +111,6 @@ class Counted(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
-
-
-@pytest.mark.parametrize("client", ["openai", "toolgrammar"])
-def test_calls_are_valid_or_named_as_cut(url: str, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every choice, budget and form of an answer, many at a time; those under a demand that are cut say where."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    engines = importlib.import_module("engines")
-    sent = TOOLS.to_openai()
-    asked = [
-        engines.Asked(f"r{number}", "What is the weather?", sent, choice, budget, stream)
-        for number, (choice, budget, stream) in enumerate(
-            itertools.product(("required", "get_weather", "auto"), (1, 4, 20, 32, 48, 96, 300), (True, False))
-        )
-    ]
-    found = engines.measure("noise", client, url, "noise", asked, 16, None)
-    assert not any(found[kind] for kind in engines.BAD), found["examples"]
-    assert found["calls"] and found["valid"] + found["closed"]
-    demanded = [found["by_choice"][choice] for choice in ("required", "named")]
-    ended = sum(one.get("closed", 0) + one.get("cut", 0) for one in demanded)
-    assert client != "openai" or found["named"] >= ended
 
 
 def test_an_address_is_asked_once_and_constrained(url: str) -> None:

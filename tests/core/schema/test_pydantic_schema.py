@@ -368,7 +368,7 @@ def test_decimals_beside_an_excluded_bound_are_not_rounded_to_it() -> None:
 def test_classes_of_packages(package: str) -> None:
     """The law for classes that others wrote, as far as they are installed: some of each package, no wrong text."""
     pytest.importorskip(package)
-    from benchmarks.pydantic_classes import judge
+    from benchmarks.masks.pydantic_classes import judge
 
     names = {
         "openai": ("types.chat", ["ChatCompletion", "ChatCompletionChunk", "ChatCompletionMessage"]),

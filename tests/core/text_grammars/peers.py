@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import pytest
-from engines import llguidance_tokenizer
 
+from benchmarks.shared.engines import llguidance_tokenizer
 from toolgrammar.core.grammar.sampling import single_bytes
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from engines import llguidance_tokenizer, xgrammar_info
 
+from benchmarks.shared.engines import llguidance_tokenizer, xgrammar_info
 from toolgrammar.core import Grammar, Vocabulary
 
 from .peers import llguidance, xgrammar

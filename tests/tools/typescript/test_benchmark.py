@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import random
 import stat
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,19 +13,11 @@ import pytest
 
 from toolgrammar.tools import close_objects, schema_from_typescript
 
-SCRIPT = Path(__file__).resolve().parents[3] / "benchmarks" / "typescript_tsc.py"
-
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("typescript_tsc", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    """The program as a module."""
+    return importlib.import_module("benchmarks.masks.typescript_tsc")
 
 
 def test_values_of_both_verdicts(script: ModuleType) -> None:

@@ -1,6 +1,6 @@
 """Models for whole engines on a CPU, in the layout of Hugging Face: a small real one, and two of noise.
 
-    python benchmarks/engine_models.py smollm2|noise|thinking FOLDER
+    python -m benchmarks engines/engine_models smollm2|noise|thinking FOLDER
 
 - ``smollm2``: SmolLM2-135M-Instruct, its weights (float32) of the GGUF file that ``toolgrammar model pull smollm2``
   fetches, and a chat template that shows tools in the Hermes format, which its own does not.
@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 #: Shows tools and calls in the Hermes format, over the markers of ChatML.
@@ -108,7 +108,10 @@ def noise(folder: Path, *, thinks: bool = False) -> None:
 MODELS = {"smollm2": smollm2, "noise": noise, "thinking": lambda folder: noise(folder, thinks=True)}
 
 
-if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in MODELS:
-        sys.exit(__doc__)
-    MODELS[sys.argv[1]](Path(sys.argv[2]))
+def main() -> None:
+    """Make a model."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=MODELS)
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    MODELS[options.model](options.folder)
