@@ -61,6 +61,11 @@ class ToolGrammarConfig(ModelConfig):  # type: ignore[misc]
         """The address of the model, or the loaded model's own name."""
         return self._loaded.name
 
+    @property
+    def provider(self) -> Any:
+        """Not implemented: AG2's list of providers is closed, and AG2 takes this as unknown."""
+        raise NotImplementedError("AG2 has no name for local models in its list of providers")
+
     def copy(self, **overrides: Any) -> ToolGrammarConfig:
         """Return this configuration with other arguments; the loaded model is shared unless one of its own differs."""
         made = ToolGrammarConfig(**{**self._arguments, **self._settings, **overrides})
@@ -73,6 +78,10 @@ class ToolGrammarConfig(ModelConfig):  # type: ignore[misc]
         return ToolGrammarClient(
             self._loaded, self._params, self._settings["tool_choice"], streaming=self._settings["streaming"]
         )
+
+    def create_files_client(self) -> Any:
+        """Not implemented: no files are kept for a model."""
+        raise NotImplementedError("ToolGrammarConfig has no files; give their content in the conversation")
 
 
 class ToolGrammarClient(LLMClient):  # type: ignore[misc]

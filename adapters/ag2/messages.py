@@ -90,7 +90,7 @@ def _content(inputs: Iterable[Any], serializer: Any) -> str | tuple[Part, ...]:
     return "\n".join(texts) if len(texts) == len(made) else tuple(made)
 
 
-def response_of(generation: Generation, model: str, details: dict[str, Any]) -> Any:
+def response_of(generation: Generation, model: str, details: dict[str, Any]) -> theirs.ModelResponse:
     """Return an answer as AG2's response; the metadata of its text have the details."""
     usage = generation.usage
     calls = [
