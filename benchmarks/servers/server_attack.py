@@ -1,6 +1,7 @@
 """The server under hostile and honest load at once: does it answer, how much slower, and does it end?
 
     python -m benchmarks servers/server_attack [--seconds 120] [--rounds 4] [--hostile 5] [--small 50]
+    python -m benchmarks servers/server_attack --memory [--seconds 1800]
 
 Starts ``toolgrammar serve embedded`` on the loopback interface. Small clients ask for one call of a small tool, each
 again as soon as it is answered, a third of them streamed. In each round they do so three times: *alone*; beside clients
@@ -14,6 +15,10 @@ times a second all the while. After each hostile part all its clients leave, and
 them runs. At the end, the server gets SIGTERM while hostile and small requests run.
 
 Each group of clients is a process of its own, so that one does not wait for another's interpreter.
+
+With ``--memory``, the resident memory of the server is sampled instead, while four clients send schemas that no one has
+sent before, in all forms in which a request can have one: hostile ones and honest ones by turns, with short and long
+answers.
 """
 
 from __future__ import annotations
@@ -27,16 +32,18 @@ import multiprocessing
 import os
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from benchmarks.shared.cost_tables import server_attack
+from benchmarks.shared.cost_tables import server_attack, server_memory
 from benchmarks.shared.results_io import machine, show
 from benchmarks.shared.workers import peak_memory_mb
 
@@ -57,14 +64,25 @@ TOOL = {
 PATIENCE = 60.0
 
 #: A pattern of three languages with thousands of states each, any combination of which may be the present one.
-COMBINED = "^(?=[a-z]*a[a-z]{30}b)(?=[a-z]*c[a-z]{30}d)(?=[a-z]*e[a-z]{25}f)[a-z]*$"
+COMBINED = "^(?=[a-z]*{}[a-z]{{30}}b)(?=[a-z]*{}[a-z]{{30}}d)(?=[a-z]*{}[a-z]{{25}}f)[a-z]*$"
+
+#: Parts of honest schemas.
+HONEST: list[dict[str, Any]] = [
+    {"type": "string", "description": "What the user asked for."},
+    {"type": "integer", "minimum": 0, "maximum": 500},
+    {"enum": ["red", "green", "blue"]},
+    {"type": "string", "pattern": "^[A-Z]{2}[0-9]+$"},
+    {"type": "array", "items": {"type": "string", "maxLength": 20}, "uniqueItems": True},
+    {"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}, "done": {"type": "boolean"}}},
+]
 
 
-def hostile_parameters() -> dict[str, dict[str, Any]]:
-    """Return schemas of a tool's parameters, by kind."""
+def hostile_parameters(number: int | None = None) -> dict[str, dict[str, Any]]:
+    """Return schemas of a tool's parameters, by kind; those of a number have their own names, words and patterns."""
+    mark = "" if number is None else f"{number}"
 
     def tool(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"type": "object", "properties": {"x": schema}, "required": ["x"], **more}
+        return {"type": "object", "properties": {f"x{mark}": schema}, "required": [f"x{mark}"], **more}
 
     def references(keyword: str) -> dict[str, Any]:
         levels = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 6} for n in range(8)}
@@ -81,16 +99,20 @@ def hostile_parameters() -> dict[str, dict[str, Any]]:
         {"type": "object", "required": [f"p{i}"], "properties": {f"p{i}": {"type": "integer"}, "x": {"const": i}}}
         for i in range(60)
     ]
-    names = [f"{number * 7_919 % 99_991:05d}-{'x' * (number % 17)}" for number in range(20_000)]
-    many = {f"p{n}": {"type": "string", "pattern": f"^[a-{chr(98 + n % 24)}]{{1,{n % 90 + 9}}}$"} for n in range(2_000)}
+    names = [f"{n * 7_919 % 99_991:05d}-{'x' * (n % 17)}{mark}" for n in range(20_000)]
+    many = {
+        f"p{n}{mark}": {"type": "string", "pattern": f"^{mark}[a-{chr(98 + n % 24)}]{{1,{n % 90 + 9}}}$"}
+        for n in range(2_000)
+    }
+    letters = "ace" if number is None else "".join(chr(97 + number // 26**n % 26) for n in range(3))
     return {
         **{f"references in {keyword}": references(keyword) for keyword in ("anyOf", "allOf", "oneOf")},
         "nested oneOf": tool(nested),
         "objects in oneOf": tool({"oneOf": objects}),
         "members in members": tool(members),
         "arrays of two kinds": tool({"type": "array", "oneOf": both}),
-        "counts in counts": tool({"type": "string", "pattern": "^(([a-z]{1,100}){1,100}){1,100}$"}),
-        "patterns together": tool({"type": "string", "pattern": COMBINED}),
+        "counts in counts": tool({"type": "string", "pattern": f"^{mark}(([a-z]{{1,100}}){{1,100}}){{1,100}}$"}),
+        "patterns together": tool({"type": "string", "pattern": COMBINED.format(*letters)}),
         "names by patterns": tool(
             {"type": "object", "patternProperties": {"a": {"multipleOf": 9.5}, "c": {"multipleOf": 86400}}}
         ),
@@ -112,6 +134,26 @@ def hostile_bodies() -> list[bytes]:
     fields = {f"unknown_{n}": 0 for n in range(200_000)}
     bodies.append({**asked("hi"), **fields})
     return [*(json.dumps(body).encode() for body in bodies), b"[" + b"[]," * 1_390_000 + b"[]]"]
+
+
+def new_bodies(client: int) -> Iterator[bytes]:
+    """Return the bodies of a client that repeats no schema: of two clients one is hostile, and one is honest."""
+    for turn in itertools.count():
+        number = 4 * turn + client
+        if client % 2:
+            hostile = hostile_parameters(number)
+            parameters = list(hostile.values())[turn % len(hostile)]
+        else:
+            properties = {f"field_{number}_{at}": HONEST[(turn + at) % len(HONEST)] for at in range(1 + turn % 7)}
+            parameters = {"type": "object", "properties": properties, "required": list(properties)[:2]}
+        if turn // 2 % 2:
+            tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+            more: dict[str, Any] = {"tools": [tool], "tool_choice": "required"}
+        else:
+            schema = {"name": "answer", "schema": parameters}
+            more = {"response_format": {"type": "json_schema", "json_schema": schema}}
+        length = 60 if turn % 5 else 1_000
+        yield json.dumps({**asked("hi"), **more, "temperature": 1.0, "max_tokens": length, "seed": turn}).encode()
 
 
 def asked(text: str) -> dict[str, Any]:
@@ -152,10 +194,11 @@ async def work(url: str, kind: str, clients: int, seconds: float) -> list[tuple[
     hostile = itertools.cycle(hostile_bodies()) if kind == "hostile" else None
 
     async def loop(number: int) -> None:
+        new = new_bodies(number) if kind == "new" else None
         for turn in itertools.count(number):
             if time.monotonic() >= end:
                 return
-            body = small_body(turn) if hostile is None else next(hostile)
+            body = next(new or hostile or iter([small_body(turn)]))
             left = end - time.monotonic()
             limit = 1.0 if hostile is not None and turn % 2 else PATIENCE
             result = await send(client, body, min(limit, left))
@@ -245,7 +288,14 @@ def wait_until_free(url: str, limit: float) -> float | None:
 
 def start(port: int) -> subprocess.Popen[bytes]:
     """Start the server, and wait until it answers."""
-    command = [sys.executable, "-m", "toolgrammar", "serve", "embedded", "--port", str(port)]
+    command = [
+        sys.executable,
+        *os.environ.get("SERVE", "-m toolgrammar").split(),
+        "serve",
+        "embedded",
+        "--port",
+        str(port),
+    ]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(1200):
         with contextlib.suppress(httpx.HTTPError):
@@ -255,6 +305,39 @@ def start(port: int) -> subprocess.Popen[bytes]:
     raise SystemExit("the server does not start")
 
 
+def resident_mb(process: int) -> float:
+    """Return the resident memory of a process (Linux)."""
+    pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure_memory(url: str, server: int, clients: Group, seconds: float) -> dict[str, Any]:
+    """Return the resident memory of the server under schemas that no one has sent before, sampled each second."""
+    clients.begin("small", 2, 3.0)
+    clients.end()
+    begin, start = time.monotonic(), resident_mb(server)
+    samples: list[tuple[float, float]] = []
+    clients.begin("new", 4, seconds)
+    while (at := time.monotonic() - begin) < seconds:
+        samples.append((at, resident_mb(server)))
+        time.sleep(1.0)
+    statuses = Counter(status for _, status in clients.end())
+    half = [each for each in samples if each[0] >= seconds / 2]
+    rest = wait_until_free(url, 120)
+    curve = [round(max(mb for at, mb in samples if part <= 20 * at / seconds < part + 1)) for part in range(20)]
+    return {
+        "seconds": seconds,
+        "requests": dict(statuses),
+        "start_mb": round(start),
+        "peak_mb": round(max(mb for _, mb in samples)),
+        "last_half_mean_mb": round(statistics.fmean(mb for _, mb in half)),
+        "last_half_mb_a_minute": round(60 * statistics.linear_regression(*zip(*half, strict=True)).slope, 2),
+        "freed_s": rest,
+        "after_mb": round(resident_mb(server)),
+        "peak_mb_by_twentieths": curve,
+    }
+
+
 def main() -> None:
     """Run the load, and print what was seen."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -262,6 +345,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--hostile", type=int, default=5, help="hostile clients")
     parser.add_argument("--small", type=int, default=50, help="small clients")
+    parser.add_argument("--memory", action="store_true", help="sample the memory under ever-new schemas instead")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--keep", action="store_true", help="keep the result for docs/performance.md")
     options = parser.parse_args()
@@ -270,6 +354,15 @@ def main() -> None:
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     server = start(port)
+    if options.memory:
+        clients = Group(url)
+        memory = measure_memory(url, server.pid, clients, options.seconds)
+        server.terminate()
+        server.wait(90)
+        if options.json:
+            options.json.write_text(json.dumps({"machine": machine(), **memory}, indent=1) + "\n", encoding="utf-8")
+        show("server_memory", memory, server_memory(memory), keep=options.keep)
+        return
     small, others, health = Group(url), Group(url), Group(url)
     each = options.seconds / options.rounds
     small.begin("small", options.small, 3.0)  # the grammar of the small tool is compiled, and the clients have started
@@ -300,7 +393,7 @@ def main() -> None:
             took = wait_until_free(url, 60)
             if name == "hostile":
                 freed.append(took)
-    memory = peak_memory_mb(server.pid)
+    peak = peak_memory_mb(server.pid)
     small.begin("small", options.small, 5.0)
     others.begin("hostile", options.hostile, 5.0)
     time.sleep(2.0)
@@ -341,7 +434,7 @@ def main() -> None:
         "hostile_by_status": dict(Counter(status for _, status in sent)),
         "hostile_s": parts([one for one, status in sent if status not in ("left", "lost")], 1, 2),
         "freed_s": freed,
-        "peak_memory_mb": memory,
+        "peak_memory_mb": peak,
         "sigterm_s": ended,
         "exit_code": server.returncode,
     }

@@ -161,6 +161,18 @@ def server_attack(result: Result) -> str:
     )
 
 
+def server_memory(result: Result) -> str:
+    """The resident memory of a server under ever-new schemas."""
+    curve = result["peak_mb_by_twentieths"]
+    columns = ["start, MB", "peak, MB", "mean of the last half, MB", "slope of the last half, MB a minute", "after, MB"]
+    keys = ("start_mb", "peak_mb", "last_half_mean_mb", "last_half_mb_a_minute", "after_mb")
+    return (
+        f"4 clients, {result['seconds'] / 60:.0f} minutes, {sum(result['requests'].values()):,} requests.\n\n"
+        f"{table(columns, [[result[key] for key in keys]])}\n\n"
+        f"Peaks of the twentieths of the time, in MB: {', '.join(map(str, curve))}."
+    )
+
+
 def decoding(result: Result) -> str:
     """Whole generations: forward passes, time, and the engine's share of it."""
     rows = []

@@ -11,16 +11,33 @@ from typing import Any
 LEAST_BYTES = 8 * 2**20
 
 
-@lru_cache(maxsize=1)
-def _trim() -> Any:
-    """Return glibc's function that gives free memory back; None where there is none."""
-    with suppress(OSError, AttributeError, TypeError):
-        return ctypes.CDLL(None).malloc_trim
-    return None
+class _Allocator:
+    """The C library's free memory, given back whenever enough objects are gone.
+
+    Attributes:
+        freed: bytes of the objects that are gone since memory was given back.
+    """
+
+    def __init__(self) -> None:
+        self.freed = 0
+        self._trim: Any = None
+        with suppress(OSError, AttributeError, TypeError):
+            self._trim = ctypes.CDLL(None).malloc_trim  # glibc alone has it
+
+    def note(self, size: int) -> None:
+        """Note that an object is gone. Of two threads at the same time, both may give memory back."""
+        self.freed += size
+        if self.freed >= LEAST_BYTES:
+            self.freed = 0
+            if self._trim is not None:
+                self._trim(0)
+
+
+_allocator = lru_cache(maxsize=1)(_Allocator)
 
 
 class Space:
-    """The last attribute of an object that takes much memory: when the object is gone, its memory is given back.
+    """The last attribute of an object that takes much memory: when such objects are gone, their memory is given back.
 
     Otherwise glibc keeps it for later, in pieces as small as the smallest number that is still in use.
 
@@ -33,7 +50,6 @@ class Space:
     def __init__(self) -> None:
         self.size = 0
 
-    def __del__(self, least: int = LEAST_BYTES, found: Any = _trim) -> None:
-        trim = found() if self.size >= least else None  # the names of a module are gone when the interpreter ends
-        if trim is not None:
-            trim(0)
+    def __del__(self, found: Any = _allocator) -> None:
+        if self.size:
+            found().note(self.size)

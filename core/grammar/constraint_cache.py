@@ -8,10 +8,11 @@ import marshal
 import os
 import threading
 import time
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from ..masks.mask_engine import SharedEngine
 from .grammar import Grammar
 
 if TYPE_CHECKING:
+    from ..automaton.lazy_dfa import LazyAutomaton
     from ..language.nodes import Nodes
     from ..masks.matcher import Constraint
     from ..vocabulary.vocabulary import Vocabulary
@@ -43,6 +45,9 @@ PAUSE_SECONDS = 0.02
 
 #: Number of other entries measured at each request: entries grow while texts are written.
 _ROUND = 4
+
+#: Share of the bound that entries keep, however much the dropped constraints in use take.
+_LEAST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class ConstraintCache:
     count, the order of ``properties`` does), or of the grammar, and of the vocabulary's content. Equal requests at the
     same time are compiled once. Constraints grow with the texts that are written, so sizes are measured again at each
     request; past the bound, the least recently used constraints are dropped. A dropped constraint works on for those
-    who hold it.
+    who hold it; as long as it does, the others have that much less of the bound, down to a quarter of it.
 
     Tool sets share the store of a workspace (see `Grammar.as_part`): it is counted once, and released with the last of
     them.
@@ -103,6 +108,7 @@ class ConstraintCache:
         self._process = os.getpid()
         self._bytes = 0
         self._shared: dict[Vocabulary, _Sharers] = {}
+        self._dropped: list[weakref.ref[Constraint]] = []  # those in use
         self._hits = self._misses = self._evictions = 0
 
     def __len__(self) -> int:
@@ -115,8 +121,8 @@ class ConstraintCache:
     def statistics(self) -> CacheStatistics:
         """The counters, with sizes measured now."""
         with self._lock:
-            for entry in self._entries.values():
-                self._measure(entry)
+            for key in list(self._entries):
+                self._measure(key)
             self._evict()
             return CacheStatistics(
                 self._hits, self._misses, self._evictions, len(self._entries), self._total(), self._max_bytes
@@ -176,7 +182,7 @@ class ConstraintCache:
                 if entry is not None:
                     self._hits += 1
                     self._entries.move_to_end(key)
-                    self._measure_some(entry)
+                    self._measure_some(key)
                     return entry.constraint
                 under_way = self._making.get(key)
                 if under_way is None:
@@ -214,22 +220,22 @@ class ConstraintCache:
                 entry.size = THIN_BYTES
                 self._bytes += THIN_BYTES
                 self._shared.setdefault(constraint.vocabulary, _Sharers()).count += 1
-            self._measure_some(entry)
+            self._measure_some(key)
         mine.set_result(constraint)
         return constraint
 
-    def _measure_some(self, entry: _Entry) -> None:
+    def _measure_some(self, key: Hashable) -> None:
         """Measure the memory of a new entry and of the next `_ROUND` older ones, which may have grown, and evict."""
-        self._measure(entry)
+        self._measure(key)
         for _ in range(min(_ROUND, len(self._round))):
-            key = self._round.popleft()
-            other = self._entries.get(key)
-            if other is not None:
+            other = self._round.popleft()
+            if other in self._entries:
                 self._measure(other)
-                self._round.append(key)
+                self._round.append(other)
         self._evict()
 
-    def _measure(self, entry: _Entry) -> None:
+    def _measure(self, key: Hashable) -> None:
+        entry = self._entries[key]
         constraint = entry.constraint
         if constraint.program.store.is_shared:
             self._shared[constraint.vocabulary].see(constraint)
@@ -237,14 +243,25 @@ class ConstraintCache:
         size = constraint.byte_count() + entry.grammar.byte_count()
         self._bytes += size - entry.size
         entry.size = size
+        if constraint.program.is_full:  # the next text would begin in a fresh store
+            self._entries.move_to_end(key, last=False)
 
     def _total(self) -> int:
         return self._bytes + sum(sharers.byte_count() for sharers in self._shared.values())
 
+    def _in_use(self) -> int:
+        """Return the bytes of the dropped constraints that are in use."""
+        held = [(each, constraint) for each in self._dropped if (constraint := each()) is not None]
+        self._dropped = [each for each, _ in held]
+        return sum(constraint.byte_count() for _, constraint in held)
+
     def _evict(self) -> None:
         for vocabulary in [owner for owner, sharers in self._shared.items() if sharers.is_renewed]:
             self._leave_old_stores(vocabulary)
-        while self._entries and self._total() > self._max_bytes:
+        while self._entries:
+            most = max(self._max_bytes - self._in_use(), _LEAST_SHARE * self._max_bytes)
+            if self._total() <= most:
+                break
             self._drop(next(iter(self._entries)))
             self._evictions += 1
 
@@ -264,6 +281,8 @@ class ConstraintCache:
         """Remove an entry and its memory; the last entry of a shared engine releases that engine too."""
         entry = self._entries.pop(key)
         self._bytes -= entry.size
+        if not entry.constraint.program.store.is_shared:
+            self._dropped.append(weakref.ref(entry.constraint))
         entry.grammar._release()  # a caller who keeps the grammar must not keep the automaton that was counted here
         vocabulary = entry.constraint.vocabulary
         if entry.constraint.program.store.is_shared:
@@ -284,11 +303,13 @@ class _Sharers:
         count: number of these entries.
         constraint: one of them that uses the newest store.
         is_renewed: True if some of them may use an older store.
+        older: older stores, which texts may still use.
     """
 
     count: int = 0
     constraint: Constraint | None = None
     is_renewed: bool = False
+    older: list[weakref.ref[LazyAutomaton]] = field(default_factory=list)
 
     def see(self, constraint: Constraint) -> None:
         """Note the store of a constraint that was just requested: a newer store replaces a full one."""
@@ -296,11 +317,15 @@ class _Sharers:
         if before is None or before.program.store is not constraint.program.store:
             if before is None or before.program.is_full:
                 self.constraint = constraint
+                if before is not None:
+                    self.older = [each for each in self.older if each() is not None]
+                    self.older.append(weakref.ref(before.program.store))
             self.is_renewed = before is not None
 
     def byte_count(self) -> int:
-        """Return the size of the newest store, in bytes."""
-        return 0 if self.constraint is None else self.constraint.byte_count()
+        """Return the size of the newest store, and of older ones in use, in bytes."""
+        older = sum(store.byte_count() for each in self.older if (store := each()) is not None)
+        return older if self.constraint is None else older + self.constraint.byte_count()
 
 
 def _nothing(nodes: Nodes) -> int:

@@ -7,6 +7,7 @@ where that is possible (Cython in pure-Python mode): a memoised step or mask cos
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Collection, Iterable
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -699,6 +700,8 @@ class Constraint:
         self._refill = refill
         self.mask_memory = mask_memory
         self._frontier: Frontier | None = None
+        #: Earlier stores, which texts may still use.
+        self._earlier: tuple[weakref.ref[LazyAutomaton], ...] = ()
         self._bound = program, engine_of(program.store, vocabulary, mask_memory)
         _ = program.start  # raises here what exceeds a limit at the beginning
 
@@ -740,9 +743,13 @@ class Constraint:
         """Return the automaton and the engine of new matchers, in a fresh store if the current one is full."""
         program, engine = self._bound
         if program.is_full:
+            left = program.store
             program = self._refill()
             engine = engine_of(program.store, self.vocabulary, self.mask_memory)
             self._bound = program, engine
+            self._frontier = None  # it would keep the full store
+            if not left.is_shared and left is not program.store:
+                self._earlier = (*[each for each in self._earlier if each() is not None], weakref.ref(left))
         return program, engine
 
     def warm(
@@ -780,7 +787,8 @@ class Constraint:
             engine, state = matcher._place
             frontier = self._frontier
             if frontier is None or frontier.store is not engine.program:
-                frontier = self._frontier = Frontier(engine.program, self.vocabulary.special, (state, b""))
+                frontier = Frontier(engine.program, self.vocabulary.special, (state, b""))
+                self._frontier = frontier if engine is self._bound[1] else None
         else:
             if after.constraint is not self:
                 raise GrammarError("the matcher belongs to another constraint", hint="after=constraint.matcher()")
@@ -796,9 +804,13 @@ class Constraint:
 
     def byte_count(self) -> int:
         """Return the size of the store and its masks in bytes, without the vocabulary (estimated from counts, without a
-        lock). A store that other grammars share counts as a whole."""
+        lock). A store that other grammars share counts as a whole. Earlier stores count while texts use them."""
         program, engine = self._bound
-        return program.store.byte_count() + int(engine.byte_count())
+        frontier = self._frontier
+        held = (
+            program.store.byte_count() + int(engine.byte_count()) + (0 if frontier is None else frontier.byte_count())
+        )
+        return held + sum(store.byte_count() for each in self._earlier if (store := each()) is not None)
 
     def counters(self) -> dict[str, int]:
         """Return deterministic counts of the states, rows and masks derived so far, and their sizes in bytes (see

@@ -101,6 +101,11 @@ class Frontier:
         self.lock = Lock()
         self._seen = {start[0]}
         self._todo = deque([start])
+        self._text_bytes = 0
+
+    def byte_count(self) -> int:
+        """Return the bytes of the states and of the texts that are to be visited (estimated)."""
+        return 100 * len(self._seen) + 150 * len(self._todo) + self._text_bytes
 
     def visit(
         self,
@@ -122,8 +127,11 @@ class Frontier:
                         break
                     if states % ROUND == 0 and self._is_filled(constraint):
                         self._todo.clear()
+                        self._text_bytes = 0
                         break
-                    self._visit_one(matcher_at, *self._todo.popleft(), out)
+                    state, text = self._todo.popleft()
+                    self._text_bytes -= len(text)
+                    self._visit_one(matcher_at, state, text, out)
                     states += 1
             finally:
                 self.lock.release()
@@ -170,6 +178,7 @@ class Frontier:
         if state != FINISHED and state not in self._seen:
             self._seen.add(state)
             self._todo.append((state, text + way))
+            self._text_bytes += len(text) + len(way)
         return True
 
     def _ways(self, state: int) -> tuple[dict[bytes | str, None], list[int]]:

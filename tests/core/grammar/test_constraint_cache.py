@@ -118,16 +118,65 @@ def test_what_has_no_text_is_kept_by_identity() -> None:
 def test_least_recently_used_go_first() -> None:
     """Past the bound the entry that was asked for longest ago makes room."""
     cache = ConstraintCache(3 * size_of_one() + 1_000)
-    kept = [cache.from_json_schema(schema(number), VOCABULARY) for number in range(3)]
-    assert cache.from_json_schema(schema(0), VOCABULARY) is kept[0]  # so that 1 is the oldest
+    first = first_mask(Grammar.from_json_schema(schema(1)).bind(VOCABULARY))
+    for number in (0, 1, 2, 0):  # so that 1 is the oldest
+        cache.from_json_schema(schema(number), VOCABULARY)
     cache.from_json_schema(schema(3), VOCABULARY)
-    assert cache.statistics.evictions == 1
-    assert cache.from_json_schema(schema(0), VOCABULARY) is kept[0]
-    assert cache.from_json_schema(schema(2), VOCABULARY) is kept[2]
-    fresh = cache.from_json_schema(schema(1), VOCABULARY)
-    statistics = cache.statistics
-    assert statistics.bytes <= statistics.max_bytes and statistics.evictions == 2
-    assert fresh is not kept[1] and first_mask(kept[1]) == first_mask(fresh)
+    before = cache.statistics
+    assert before.evictions == 1
+    for number in (0, 2, 1):
+        fresh = cache.from_json_schema(schema(number), VOCABULARY)
+    after = cache.statistics
+    assert (after.hits - before.hits, after.misses - before.misses) == (2, 1)
+    assert after.bytes <= after.max_bytes and after.evictions == 2
+    assert first_mask(fresh) == first
+
+
+def test_what_is_in_use_takes_from_the_bound() -> None:
+    """Entries and dropped constraints that someone holds are within the bound together, until the entries have no more
+    than a quarter of it; all of it is theirs again when the others are gone."""
+    size = size_of_one()
+    cache = ConstraintCache(8 * size)
+    held = [cache.from_json_schema(schema(number), VOCABULARY) for number in range(30)]
+    kept = [
+        number for number, each in enumerate(held) if any(each is one.constraint for one in cache._entries.values())
+    ]
+    assert cache.statistics.bytes <= cache.statistics.max_bytes / 4 and 1 <= len(kept) <= 2
+    held = held[-5:]
+    for number in range(40, 60):
+        cache.from_json_schema(schema(number), VOCABULARY)
+        in_use = sum(each.byte_count() for each in held[: 5 - len(kept)])
+        assert cache.statistics.bytes + in_use <= cache.statistics.max_bytes
+    del held
+    for number in range(60, 80):
+        cache.from_json_schema(schema(number), VOCABULARY)
+    assert cache.statistics.bytes > cache.statistics.max_bytes - 2 * size
+
+
+def test_full_stores_go_first_and_none_is_kept_beside_another() -> None:
+    """A constraint whose store is full keeps no earlier one, warmed or not, and is the first to be dropped."""
+    joined = {"type": "string", "pattern": "^(?=[a-z]*a[a-z]{30}b)(?=[a-z]*c[a-z]{30}d)(?=[a-z]*e[a-z]{25}f)[a-z]*$"}
+    cache = ConstraintCache()
+    constraint = cache.from_json_schema(joined, VOCABULARY)
+    constraint.warm(0.0)
+    first = weakref.ref(constraint.program.store)
+    matcher = constraint.matcher()
+    text = b'"' + (b"abcdefghijklmnopqrstuvwxyz" * 3 + b"ace" * 9) * 2
+    assert matcher.accept_bytes(text)
+    assert first() is None  # it was full, and the text has moved on
+    full = weakref.ref(constraint.program.store)
+    assert constraint.program.is_full
+    constraint.warm(0.0)  # begins in a fresh store
+    taken = constraint.program.store.byte_count()
+    store = full()
+    assert store is not None and constraint.byte_count() > taken + store.byte_count()
+    del store, matcher
+    assert full() is None and constraint.byte_count() < 2 * taken
+    assert constraint.matcher().accept_bytes(text)
+    cache.from_json_schema(schema(0), VOCABULARY)
+    cache.from_json_schema(joined, VOCABULARY)
+    assert cache.statistics.entries == 2
+    assert next(iter(cache._entries.values())).constraint is constraint
 
 
 def test_growth_is_measured() -> None:
