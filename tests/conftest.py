@@ -143,13 +143,13 @@ def named_model(request: pytest.FixtureRequest) -> Any:
 def smollm2_file() -> Path:
     """The file of the model ``smollm2``, fetched once into the user's cache; skipped where that cannot be done."""
     from toolgrammar.core import ModelError
-    from toolgrammar.core.models.published import SMOLLM2, find, pull
+    from toolgrammar.core.models.published import SMOLLM2
 
     own = os.environ.pop("TOOLGRAMMAR_CACHE_DIR")
     if _USERS_CACHE is not None:
         os.environ["TOOLGRAMMAR_CACHE_DIR"] = _USERS_CACHE
     try:
-        file = pull(SMOLLM2)
+        file = SMOLLM2.pull()
     except ModelError as error:
         pytest.skip(f"the model smollm2 is not on this machine: {error.message}")
     finally:
@@ -161,7 +161,7 @@ def smollm2_file() -> Path:
             kept.symlink_to(file)
         except OSError:  # Windows allows it to few
             shutil.copyfile(file, kept)
-    assert find(SMOLLM2) is not None
+    assert SMOLLM2.find() is not None
     return file
 
 

@@ -35,9 +35,9 @@ def smollm2() -> Vocabulary:
         ImportError: the model is neither in the cache nor installed.
     """
     from toolgrammar.core import load_model
-    from toolgrammar.core.models.published import SMOLLM2, find
+    from toolgrammar.core.models.published import SMOLLM2
 
-    if find(SMOLLM2) is None:
+    if SMOLLM2.find() is None:
         raise ImportError("the model smollm2 is not on this machine")
     with load_model("smollm2") as model:
         return model.vocabulary

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from toolgrammar.core.basics import MAX_TEXT_BYTES, SERVERS, RecentMemo, bytes_of_text, shared_lock
+from toolgrammar.core.basics import SERVERS, TextMemo, shared_lock
 from toolgrammar.core.conversation import Message
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.generation import GenerateParams, JsonMode, ToolsInPrompt, resolve_params, schema_of
@@ -50,7 +50,7 @@ class LoadedModel:
         options = loading_options(options, connection)
         self._lock = shared_lock(self, "_lock", threading.Lock())
         self._others: dict[str, Model] = {}
-        self._tool_sets: RecentMemo[ToolSet] = RecentMemo(MAX_TOOL_SETS, MAX_TEXT_BYTES)
+        self._tool_sets: TextMemo[ToolSet] = TextMemo(MAX_TOOL_SETS)
         if not isinstance(model, str):
             _require_model(model)
         if not isinstance(model, str) and options:
@@ -112,7 +112,7 @@ class LoadedModel:
         known = self._tool_sets.get(text)
         if known is None:
             known = ToolSet.from_any(json.loads(text))
-            self._tool_sets.put(text, known, bytes_of_text(text))
+            self._tool_sets.put(text, known)
         return known
 
     def with_tools(

@@ -255,15 +255,15 @@ def _versions(requirements: Iterable[Requirement]) -> list[Package]:
 
 
 def _cache(found: Installation) -> None:
-    from toolgrammar.core.vocabulary import VARIABLE, cache_folder
+    from toolgrammar.core.vocabulary import cache_folder
 
     folder = cache_folder()
     found.cache = {"folder": None if folder is None else str(folder), "files": 0, "bytes": 0}
     if folder is None:
         found.add(
             "warning",
-            f"the vocabulary cache is off ({VARIABLE}): each process computes the tables of its vocabulary again",
-            f"unset {VARIABLE}, or set it to a folder",
+            f"the vocabulary cache is off ({VARIABLES[0]}): each process computes the tables of its vocabulary again",
+            f"unset {VARIABLES[0]}, or set it to a folder",
         )
         return
     files = [path.stat().st_size for path in folder.glob("*.arrays")] if folder.is_dir() else []
@@ -274,7 +274,7 @@ def _cache(found: Installation) -> None:
             pass
     except OSError as error:
         said = f"the cache folder {folder} cannot be written: {error.strerror}"
-        found.add("warning", said, f"set {VARIABLE} to another folder")
+        found.add("warning", said, f"set {VARIABLES[0]} to another folder")
 
 
 def _models(found: Installation) -> None:

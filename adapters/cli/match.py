@@ -36,7 +36,7 @@ def match(
     A text may be valid under the schema and still not be written: with its members in another order, or where the
     schema is narrowed; that is said. Exit code: 0 it matches, 1 it does not, 2 there is nothing to compare.
     """
-    from toolgrammar.core.generation import match_text
+    from toolgrammar.core.generation import Match
 
     for name, value, words in (("whitespace", whitespace, WHITESPACE), ("order", order, ORDERS)):
         if value not in words:
@@ -45,7 +45,7 @@ def match(
     source = load(schema)
     options: Any = {"whitespace": whitespace, "property_order": order}
     with working(f"comparing with {source.name}"):
-        match = match_text(source.grammar(**options), written)
+        match = Match.of(source.grammar(**options), written)
         wrong, valid = _validity(source, written)
         others = {} if match.matches or not valid else _matching_options(source, written, options)
     line = written.count("\n", 0, match.size) + 1

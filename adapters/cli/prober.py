@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from toolgrammar.core import NotFoundError, ToolGrammarError
-from toolgrammar.core.models.remote import Answer, RefusedError, RemoteModel, Transport, detect_server, read_completion
+from toolgrammar.core.models.remote import Answer, PlainServer, RefusedError, RemoteModel
 from toolgrammar.core.validation import Validator
 from toolgrammar.tools import ToolSet
 
@@ -146,13 +146,13 @@ class Prober:
     async def _run(self) -> Report:
         start = self._start = time.monotonic()
         timeout = max(self.seconds / 2, 1.0)
-        self._wire = Transport(self.url, self.headers, self.secrets, timeout, resent=1, transport=self.transport)
+        self._wire = PlainServer(self.url, self.headers, self.secrets, timeout, self.transport)
         self._seen: list[Answer] = []
         self._counts: list[bool] = []
         try:
             name = self.model or await self._listed()
             self.model = name
-            kind, _ = await detect_server(self._wire, name)
+            kind = await self._wire.kind(name)
             self._kind = kind
             rows = [await self._through_us(await self._row(*check), kind) for check in self._checks()]
             rows += [await self._through_us(row, kind) for row in self._of_all()]
@@ -163,9 +163,7 @@ class Prober:
     async def _listed(self) -> str:
         from toolgrammar.core import ModelError
 
-        listed = await self._wire.fetch("models")
-        entries = (listed.get("data") if isinstance(listed, Mapping) else None) or ()
-        names = [str(one["id"]) for one in entries if isinstance(one, Mapping) and "id" in one]
+        names = await self._wire.models()
         if not names:
             raise ModelError("the server lists no model", hint="name one: --model NAME")
         return names[0]
@@ -185,15 +183,7 @@ class Prober:
             "temperature": 0,
         }
         body |= {"max_tokens": _TOKENS, **fields}
-        answer, pieces = Answer(), 0
-        answer.budget = body["max_tokens"]
-        if stream:
-            async for event in self._wire.events("chat/completions", {**body, "stream": True}):
-                before = sum(len(call.arguments) for call in answer.calls)
-                read_completion(event, answer)
-                pieces += sum(len(call.arguments) for call in answer.calls) > before
-        else:
-            read_completion(await self._wire.fetch("chat/completions", body), answer)
+        answer, pieces = await self._wire.ask(body, stream=stream)
         self._seen.append(answer)
         if not stream:  # not all servers count streams
             self._counts.append(bool(answer.usage.completion_tokens))

@@ -33,12 +33,11 @@ def samples_of(source: Source, count: int, seed: int, length: int | None = None)
         ToolGrammarError: the schema cannot be enforced, or has no output.
     """
     from toolgrammar.core import Grammar, ToolGrammarError
-    from toolgrammar.core.grammar import LENGTH, random_text
+    from toolgrammar.core.grammar import random_text
 
     grammar = source.grammar()
     grammar.check()
     draw = random.Random(seed)
-    length = LENGTH if length is None else length
     text = "" if source.given is not None else json.dumps(source.document, default=str)
     unsatisfiable = _unsatisfiable(source) if 0 < len(text) < MAX_SIZE else []
     for _ in range(count):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, Field, model_validator
 
 from toolgrammar.core.errors import MissingDependencyError, ModelError
-from toolgrammar.core.models import Decision, LocalModel, OneOf, Scale, YesNo, check_options
+from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Scale, YesNo
 
 from .. import _shared
 
@@ -85,7 +85,7 @@ class ToolGrammarDecisions(Saved, BaseDecisionModel):  # type: ignore[misc,unuse
     def model_post_init(self, context: Any, /) -> None:
         """Load the model, and check the settings: a wrong one is an error now, not at the first call."""
         super().model_post_init(context)
-        check_options(self.orders, self.prior, False, self.timeout)
+        Decides.check_options(self.orders, self.prior, False, self.timeout)
         if self.loaded is None or not self.loaded.is_for(self.model, self.options):
             self.loaded = _shared.LoadedModel(self.model, self.options)
         if not isinstance(self.loaded.model(), LocalModel):

@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 from toolgrammar.core.errors import ModelError
 from toolgrammar.core.models import (
-    MAX_LABELS,
-    MAX_LEVELS,
-    MAX_QUESTIONS,
+    Decides,
     Decision,
     LocalModel,
     Model,
@@ -18,7 +16,6 @@ from toolgrammar.core.models import (
     Question,
     Scale,
     YesNo,
-    check_options,
 )
 
 from .. import _shared
@@ -63,9 +60,9 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         ModelError: the model cannot be loaded, or is on a server, where no logits are seen; or an option is wrong.
     """
 
-    max_choice_options: ClassVar[int | None] = MAX_LABELS
-    max_score_levels: ClassVar[int | None] = MAX_LEVELS
-    max_questions: ClassVar[int | None] = MAX_QUESTIONS
+    max_choice_options: ClassVar[int | None] = Decides.MAX_LABELS
+    max_score_levels: ClassVar[int | None] = Decides.MAX_LEVELS
+    max_questions: ClassVar[int | None] = Decides.MAX_QUESTIONS
 
     def __init__(
         self,
@@ -77,7 +74,7 @@ class ToolGrammarDecisionModel(DecisionModel[Any]):  # type: ignore[misc]
         settings: ModelSettings | None = None,
         profile: ModelProfileSpec | None = None,
     ) -> None:
-        check_options(orders, prior, False, None)
+        Decides.check_options(orders, prior, False, None)
         self._orders, self._prior = orders, prior
         self._loaded = _shared.LoadedModel(model, options)
         if not isinstance(self._loaded.model(), LocalModel):

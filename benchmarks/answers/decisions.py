@@ -24,8 +24,7 @@ import numpy as np
 
 from benchmarks.shared.answer_tables import FAMILIES, decisions_table
 from benchmarks.shared.results_io import machine
-from toolgrammar.core.models import LocalModel, OneOf, load_model
-from toolgrammar.core.models.decisions import check_question
+from toolgrammar.core.models import Decides, LocalModel, OneOf, load_model
 
 SEED = 20
 INTENTS = {
@@ -123,7 +122,7 @@ def asked(model: LocalModel, case: Case, kind: str, step: int) -> dict[str, list
     """Log-probabilities of the labels, of each whole and of each first token, behind one prompt of `decide`."""
     order = range(len(case.labels))[::step]
     state = case.state if kind == "state" else ""
-    prompt = check_question("q", OneOf(case.question, case.labels)).prompt(state, order, False)
+    prompt = Decides.check_question("q", OneOf(case.question, case.labels)).prompt(state, order, False)
     scores = model.choose(prompt, case.labels).scores
     made = [scores[label] for label in case.labels]
     return {"whole": [one.logprob for one in made], "first": [one.logprobs[0] for one in made]}

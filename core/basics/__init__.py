@@ -13,18 +13,17 @@ if TYPE_CHECKING:
     from .option_names import require_known
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
-    from .recent_memo import MAX_TEXT_BYTES, RecentMemo, bytes_of_text
+    from .recent_memo import RecentMemo, TextMemo
 
 __all__ = [
     "ENVELOPE_VERSION",
-    "MAX_TEXT_BYTES",
     "SERVERS",
     "EventLoop",
     "OnUnsupported",
     "PropertyOrder",
     "RecentMemo",
+    "TextMemo",
     "Whitespace",
-    "bytes_of_text",
     "ended_by",
     "is_long",
     "logger_of",
@@ -60,9 +59,8 @@ if not TYPE_CHECKING:
                 "pause",
             ),
             "recent_memo": (
-                "MAX_TEXT_BYTES",
                 "RecentMemo",
-                "bytes_of_text",
+                "TextMemo",
             ),
         },
     )

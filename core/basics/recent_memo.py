@@ -14,11 +14,6 @@ Value = TypeVar("Value")
 MAX_TEXT_BYTES = 32 * 2**20
 
 
-def bytes_of_text(text: str) -> int:
-    """Return the bytes of a JSON text and of its decoded value (estimated)."""
-    return 1_000 + 5 * len(text)
-
-
 class RecentMemo(Generic[Value]):
     """Bounded memo that drops the least recently used value, for any number of threads.
 
@@ -65,3 +60,20 @@ class RecentMemo(Generic[Value]):
         """Return the keys and values, the least recently used first."""
         with self._lock:
             return list(self._values.items())
+
+
+class TextMemo(RecentMemo[Value]):
+    """Recent memo whose keys are the JSON texts of schemas and tools.
+
+    Args:
+        most: maximum number of values.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most, MAX_TEXT_BYTES)
+
+    def put(self, key: Hashable, value: Value, size: int = 0) -> None:
+        """Memoise a value under a text; its bytes are those of the text and of its decoded value (estimated)."""
+        super().put(key, value, size or 1_000 + 5 * len(str(key)))

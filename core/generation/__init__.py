@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .json_output import MAX_RETRIES
     from .json_places import values_of
     from .loop import Step
-    from .mismatch import Match, match_text
+    from .mismatch import Match
     from .output import Output
     from .params import OPTIONS, GenerateParams, JsonMode, OutputParser, ToolInterface, ToolsInPrompt
     from .partial import Partial, PartialReader
@@ -44,7 +44,6 @@ __all__ = [
     "ToolInterface",
     "ToolsInPrompt",
     "check_tool_choice",
-    "match_text",
     "resolve_params",
     "schema_of",
     "tool_choice_of",
@@ -60,10 +59,7 @@ if not TYPE_CHECKING:
             "json_output": ("MAX_RETRIES",),
             "json_places": ("values_of",),
             "loop": ("Step",),
-            "mismatch": (
-                "Match",
-                "match_text",
-            ),
+            "mismatch": ("Match",),
             "output": ("Output",),
             "params": (
                 "GenerateParams",

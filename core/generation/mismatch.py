@@ -38,19 +38,19 @@ class Match:
     expected: str = ""
     pointer: str | None = None
 
-
-def match_text(grammar: Grammar, text: str) -> Match:
-    """Match a text with a grammar."""
-    matcher = grammar.bind(single_bytes()).matcher()
-    size = 0
-    for character in text:
-        if not matcher.accept_bytes(character.encode("utf-8", "surrogatepass")):
-            break
-        size += 1
-    if size == len(text) and matcher.is_accepting:
-        return Match(True, size)
-    pointer = Places(text[:size] + "?").at(size)[0]
-    return Match(False, size, _expected(matcher), pointer)
+    @classmethod
+    def of(cls, grammar: Grammar, text: str) -> Match:
+        """Match a text with a grammar."""
+        matcher = grammar.bind(single_bytes()).matcher()
+        size = 0
+        for character in text:
+            if not matcher.accept_bytes(character.encode("utf-8", "surrogatepass")):
+                break
+            size += 1
+        if size == len(text) and matcher.is_accepting:
+            return cls(True, size)
+        pointer = Places(text[:size] + "?").at(size)[0]
+        return cls(False, size, _expected(matcher), pointer)
 
 
 _SPACE = frozenset(b" \t\r\n")
@@ -94,7 +94,7 @@ def where_it_stops(text: str, schema: Any) -> str:
         grammar = Grammar.from_json_schema(
             schema, whitespace="flexible", property_order="any", on_unsupported="validate"
         )
-        match = match_text(grammar, body)
+        match = Match.of(grammar, body)
     except ToolGrammarError:
         return ""
     if match.matches:

@@ -18,7 +18,7 @@ from typing import Any, Union
 from ..basics.logs import logger_of
 from ..basics.option_names import require_known
 from ..basics.options import Whitespace
-from ..basics.recent_memo import MAX_TEXT_BYTES, RecentMemo, bytes_of_text
+from ..basics.recent_memo import TextMemo
 from ..conversation.bound import needs_conversation
 from ..conversation.message_dicts import message_of
 from ..conversation.messages import Message
@@ -140,7 +140,7 @@ class Planner:
     """Chooses the language of answers, and memoises the grammars of schemas."""
 
     def __init__(self) -> None:
-        self._grammars: RecentMemo[Grammar] = RecentMemo(CACHED_GRAMMARS, MAX_TEXT_BYTES)
+        self._grammars: TextMemo[Grammar] = TextMemo(CACHED_GRAMMARS)
 
     def plan(self, params: GenerateParams, tool_format: Any, *, empty: bool = False) -> Plan:
         """Return the plan of an answer, without its prompt and reasoning.
@@ -303,7 +303,7 @@ class Planner:
         known = self._grammars.get(text)
         if known is None:
             known = _json_grammar(*json.loads(text))
-            self._grammars.put(text, known, bytes_of_text(text))
+            self._grammars.put(text, known)
         return known
 
 

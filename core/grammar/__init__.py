@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from .constraint_cache import CacheStatistics, ConstraintCache
     from .data import is_grammar
     from .grammar import Grammar
-    from .sampling import LENGTH, random_text
+    from .sampling import random_text
 
 __all__ = [
-    "LENGTH",
     "CacheStatistics",
     "ConstraintCache",
     "Grammar",
@@ -34,9 +33,6 @@ if not TYPE_CHECKING:
             ),
             "data": ("is_grammar",),
             "grammar": ("Grammar",),
-            "sampling": (
-                "LENGTH",
-                "random_text",
-            ),
+            "sampling": ("random_text",),
         },
     )

@@ -43,19 +43,20 @@ def single_bytes() -> Vocabulary:
     return Vocabulary([*(bytes((byte,)) for byte in range(256)), None], eos=[256])
 
 
-def random_text(grammar: Grammar, source: random.Random, length: int = LENGTH) -> str:
+def random_text(grammar: Grammar, source: random.Random, length: int | None = None) -> str:
     """Return a random text of a grammar; equal sources give equal texts.
 
     Args:
         grammar: of texts without control tokens.
         source: of the randomness.
-        length: from this length on, in bytes, the text ends as soon as it may.
+        length: from this length on, in bytes, the text ends as soon as it may; None: `LENGTH`.
 
     Raises:
         ToolGrammarError: the grammar has no text.
     """
     matcher = grammar.bind(single_bytes()).matcher()
     written = bytearray()
+    length = LENGTH if length is None else length
     while not matcher.is_finished:
         forced = matcher.forced_bytes()
         if forced:

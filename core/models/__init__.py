@@ -11,25 +11,13 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .decisions import (
-        MAX_LABELS,
-        MAX_LEVELS,
-        MAX_QUESTIONS,
-        Decision,
-        OneOf,
-        Question,
-        Scale,
-        YesNo,
-        check_options,
-        check_question,
-        check_questions,
-    )
+    from .decisions import Decides, Decision, OneOf, Question, Scale, YesNo
     from .history import message_shape, render, shaped
     from .load import load_model
     from .local_model import LocalModel
     from .logits_processor import ConstrainedLogitsProcessor
     from .model import Capabilities, Model
-    from .published import PUBLISHED, find, pull
+    from .published import PUBLISHED
     from .reasoning import find_markers
     from .run import AsyncRun, RepeatedCall, Run, RunResult
     from .scoring import Choice, Score
@@ -37,15 +25,13 @@ if TYPE_CHECKING:
     from .streams import AsyncStream, Stream
 
 __all__ = [
-    "MAX_LABELS",
-    "MAX_LEVELS",
-    "MAX_QUESTIONS",
     "PUBLISHED",
     "AsyncRun",
     "AsyncStream",
     "Capabilities",
     "Choice",
     "ConstrainedLogitsProcessor",
+    "Decides",
     "Decision",
     "LocalModel",
     "Model",
@@ -58,14 +44,9 @@ __all__ = [
     "Score",
     "Stream",
     "YesNo",
-    "check_options",
-    "check_question",
-    "check_questions",
-    "find",
     "find_markers",
     "load_model",
     "message_shape",
-    "pull",
     "render",
     "shaped",
     "stored_models",
@@ -76,17 +57,12 @@ if not TYPE_CHECKING:
         __name__,
         {
             "decisions": (
+                "Decides",
                 "Decision",
-                "MAX_LABELS",
-                "MAX_LEVELS",
-                "MAX_QUESTIONS",
                 "OneOf",
                 "Question",
                 "Scale",
                 "YesNo",
-                "check_options",
-                "check_question",
-                "check_questions",
             ),
             "history": (
                 "message_shape",
@@ -100,18 +76,22 @@ if not TYPE_CHECKING:
                 "Capabilities",
                 "Model",
             ),
-            "published": (
-                "PUBLISHED",
-                "find",
-                "pull",
-            ),
+            "published": ("PUBLISHED",),
             "reasoning": ("find_markers",),
-            "run": ("AsyncRun", "RepeatedCall", "Run", "RunResult"),
+            "run": (
+                "AsyncRun",
+                "RepeatedCall",
+                "Run",
+                "RunResult",
+            ),
             "scoring": (
                 "Choice",
                 "Score",
             ),
             "stores": ("stored_models",),
-            "streams": ("AsyncStream", "Stream"),
+            "streams": (
+                "AsyncStream",
+                "Stream",
+            ),
         },
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 import numpy as np
 
@@ -180,7 +180,17 @@ class _Spent:
 
 
 class Decides:
-    """A model that decides questions, if its logits are seen."""
+    """A model that decides questions, if its logits are seen.
+
+    Attributes:
+        MAX_QUESTIONS: maximum number of questions of one request.
+        MAX_LABELS: maximum number of labels of a `OneOf`.
+        MAX_LEVELS: maximum number of levels of a `Scale`.
+    """
+
+    MAX_QUESTIONS: ClassVar[int] = MAX_QUESTIONS
+    MAX_LABELS: ClassVar[int] = MAX_LABELS
+    MAX_LEVELS: ClassVar[int] = MAX_LEVELS
 
     def decide(
         self,
@@ -222,7 +232,7 @@ class Decides:
         Law: with one order, no prior and no refusal the probabilities are those of ``choose`` with the same prompt and
         answers, of a model that does not reason.
         """
-        check_options(orders, prior, refusal, timeout)
+        self.check_options(orders, prior, refusal, timeout)
         return self._decide(state, questions, _Options(orders, prior, refusal), Deadline.after(timeout))
 
     async def adecide(
@@ -236,7 +246,7 @@ class Decides:
         timeout: float | None = None,
     ) -> dict[str, Decision]:
         """Like `decide`, without blocking the event loop; cancelling the task stops the model within a step."""
-        check_options(orders, prior, refusal, timeout)
+        self.check_options(orders, prior, refusal, timeout)
         options = _Options(orders, prior, refusal)
         left = threading.Event()
         work = partial(self._decide, state, questions, options, Deadline.after(timeout), left.is_set)
@@ -272,8 +282,8 @@ class Decides:
         """Check the questions, then answer one after the other: the work of `decide` and `adecide`. Raise
         CancelledError when ``cancelled()`` is True, which is asked, as the deadline is, between steps of the model.
         Arguments as for `decide`."""
-        check_questions(questions)
-        asked = [check_question(name, question, options.refusal) for name, question in questions.items()]
+        self.check_questions(questions)
+        asked = [self.check_question(name, question, options.refusal) for name, question in questions.items()]
         text = _text_of(state)
 
         def check() -> None:
@@ -349,14 +359,64 @@ class Decides:
         spent.forward_passes += scorer.forward_passes
         return np.array([scores[text].logprob for text in texts])
 
+    @staticmethod
+    def check_options(orders: int, prior: bool, refusal: bool, timeout: float | None) -> None:
+        """Check the options of `Decides.decide`.
 
-def check_options(orders: int, prior: bool, refusal: bool, timeout: float | None) -> None:
-    """Check the options of `Decides.decide`.
+        Raises:
+            ModelError: one has a wrong value.
+        """
+        check_ranges({"orders": orders, "prior": prior, "refusal": refusal, "timeout": timeout}, _RANGES)
 
-    Raises:
-        ModelError: one has a wrong value.
-    """
-    check_ranges({"orders": orders, "prior": prior, "refusal": refusal, "timeout": timeout}, _RANGES)
+    @staticmethod
+    def check_questions(questions: Any) -> None:
+        """Check the number of questions, before each of them is checked.
+
+        Raises:
+            ModelError: there are too few or too many.
+        """
+        if not isinstance(questions, Mapping) or not 0 < len(questions) <= MAX_QUESTIONS:
+            count = (
+                f"{len(questions):,} questions" if isinstance(questions, Mapping) else repr(type(questions).__name__)
+            )
+            raise ModelError(
+                f"questions is {count}",
+                hint=f'give 1 to {MAX_QUESTIONS} by name, for example {{"urgent": YesNo("...")}}',
+            )
+
+    @staticmethod
+    def check_question(name: Any, question: Any, refusal: bool = False) -> CheckedQuestion:
+        """Return a question, checked.
+
+        Raises:
+            ModelError: it, or its name, has a wrong value; the message names it.
+        """
+        if not isinstance(name, str):
+            raise ModelError(f"the name {name!r} of a question is no text", hint="give a str")
+        if not isinstance(question, (YesNo, OneOf, Scale)):
+            raise ModelError(
+                f"question {name!r} is of the type {type(question).__name__}", hint="give a YesNo, OneOf or Scale"
+            )
+        text = _words(name, "question", question.question).strip() or DEFAULT_QUESTION
+        if isinstance(question, YesNo):
+            both = (_words(name, "yes", question.yes), _words(name, "no", question.no))
+            return CheckedQuestion(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), both))
+        if isinstance(question, Scale):
+            levels = _texts(name, "levels", question.levels, MAX_LEVELS)
+            numbers = tuple(map(str, range(len(levels))))
+            return CheckedQuestion(
+                name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True
+            )
+        labels = _texts(name, "labels", question.labels, MAX_LABELS)
+        for label in labels:
+            if not label.strip() or (refusal and label == REFUSAL):
+                raise ModelError(f"question {name!r} has the label {label!r}", hint="give another text")
+        if len(set(labels)) < len(labels):
+            raise ModelError(f"question {name!r} has a label twice", hint="give each label once")
+        given = question.labels
+        of_labels = given.values() if isinstance(given, Mapping) else [""] * len(labels)
+        meanings = tuple(_words(name, "description", meaning) for meaning in of_labels)
+        return CheckedQuestion(name, text, labels, labels, _lines(labels, meanings))
 
 
 def _text_of(state: Any) -> str:
@@ -373,51 +433,6 @@ def _text_of(state: Any) -> str:
         raise ModelError(
             f"the state is neither a text nor a JSON value: {error}", hint="give a str, or lists, dicts and scalars"
         ) from None
-
-
-def check_questions(questions: Any) -> None:
-    """Check the number of questions, before each of them is checked.
-
-    Raises:
-        ModelError: there are too few or too many.
-    """
-    if not isinstance(questions, Mapping) or not 0 < len(questions) <= MAX_QUESTIONS:
-        count = f"{len(questions):,} questions" if isinstance(questions, Mapping) else repr(type(questions).__name__)
-        raise ModelError(
-            f"questions is {count}", hint=f'give 1 to {MAX_QUESTIONS} by name, for example {{"urgent": YesNo("...")}}'
-        )
-
-
-def check_question(name: Any, question: Any, refusal: bool = False) -> CheckedQuestion:
-    """Return a question, checked.
-
-    Raises:
-        ModelError: it, or its name, has a wrong value; the message names it.
-    """
-    if not isinstance(name, str):
-        raise ModelError(f"the name {name!r} of a question is no text", hint="give a str")
-    if not isinstance(question, (YesNo, OneOf, Scale)):
-        raise ModelError(
-            f"question {name!r} is of the type {type(question).__name__}", hint="give a YesNo, OneOf or Scale"
-        )
-    text = _words(name, "question", question.question).strip() or DEFAULT_QUESTION
-    if isinstance(question, YesNo):
-        both = (_words(name, "yes", question.yes), _words(name, "no", question.no))
-        return CheckedQuestion(name, text, ("Yes", "No"), (True, False), _lines(("Yes", "No"), both))
-    if isinstance(question, Scale):
-        levels = _texts(name, "levels", question.levels, MAX_LEVELS)
-        numbers = tuple(map(str, range(len(levels))))
-        return CheckedQuestion(name, text, numbers, tuple(range(len(levels))), _lines(numbers, levels), is_scale=True)
-    labels = _texts(name, "labels", question.labels, MAX_LABELS)
-    for label in labels:
-        if not label.strip() or (refusal and label == REFUSAL):
-            raise ModelError(f"question {name!r} has the label {label!r}", hint="give another text")
-    if len(set(labels)) < len(labels):
-        raise ModelError(f"question {name!r} has a label twice", hint="give each label once")
-    given = question.labels
-    of_labels = given.values() if isinstance(given, Mapping) else [""] * len(labels)
-    meanings = tuple(_words(name, "description", meaning) for meaning in of_labels)
-    return CheckedQuestion(name, text, labels, labels, _lines(labels, meanings))
 
 
 def _lines(answers: Sequence[str], meanings: Sequence[str]) -> tuple[str, ...]:

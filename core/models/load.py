@@ -52,9 +52,9 @@ def load_model(uri: str, **options: Any) -> Model:
         return _local(EmbeddedBackend, (), options, uri, shared=_SHARED)
     if uri == "smollm2":
         from .numpy_llama.backend import NumpyBackend
-        from .published import SMOLLM2, pull
+        from .published import SMOLLM2
 
-        return _local(NumpyBackend, (pull(SMOLLM2), uri), options, uri, shared=_SHARED)
+        return _local(NumpyBackend, (SMOLLM2.pull(), uri), options, uri, shared=_SHARED)
     if scheme == "numpy" and separator:
         if not rest:
             raise ModelError("the address numpy: lacks a file", hint="numpy:PATH, for example numpy:./model.gguf")

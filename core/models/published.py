@@ -63,6 +63,56 @@ class PublishedModel:
         """The last part of the file's path."""
         return self.member.rpartition("/")[2]
 
+    def find(self) -> Path | None:
+        """Return the file in the cache or in the installed package; None if there is none."""
+        folder = _folder()
+        if folder is not None and _is_verified(kept := folder / self.file_name, self):
+            return kept
+        with contextlib.suppress(PackageNotFoundError, OSError):
+            installed = Path(str(distribution(self.package).locate_file(self.member)))
+            if _has_size(installed, self.size) and _sha256(installed) == self.sha256:
+                return installed
+        return None
+
+    def pull(self, progress: Progress | None = None, source: str | Path | None = None) -> Path:
+        """Return the file; download it first if it is not on this machine.
+
+        It is downloaded by this Python's pip, with the user's configuration: index, mirrors, proxy, certificates. Only
+        one process downloads at a time; others wait for it.
+
+        Args:
+            progress: called with the progress of the download.
+            source: the package's wheel or the model's file, if it is already on this machine.
+
+        Raises:
+            ModelError: the model cannot be downloaded, a checksum differs, or there is no folder for it.
+        """
+        path = self.find()
+        if path is not None:
+            return path
+        folder = _folder()
+        if folder is None:
+            raise ModelError(
+                f"{self.name} has to be fetched, and the cache is switched off",
+                hint=f"set {VARIABLE} to a folder, or install {self.package} without its dependencies",
+            )
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(folder / f"{self.file_name}.lock"):
+                path = self.find()  # another process may have downloaded it
+                if path is not None:
+                    return path
+                for left in folder.glob("pull-*"):  # left by a killed process
+                    shutil.rmtree(left, ignore_errors=True)
+                with tempfile.TemporaryDirectory(dir=folder, prefix="pull-") as work:
+                    given = Path(source) if source is not None else _downloaded(self, Path(work), progress)
+                    kept = folder / self.file_name
+                    os.replace(_extracted(self, given, Path(work) / "file"), kept)
+                    _note_verified(kept, self)
+                    return kept
+        except OSError as error:
+            raise ModelError(f"{self.name} cannot be kept in {str(folder)!r}: {error}", hint=_NO_ROOM) from error
+
 
 #: SmolLM2-135M-Instruct by HuggingFaceTB, Apache 2.0.
 SMOLLM2 = PublishedModel(
@@ -78,59 +128,6 @@ SMOLLM2 = PublishedModel(
 
 #: The published models by their addresses.
 PUBLISHED = {SMOLLM2.name: SMOLLM2}
-
-
-def find(model: PublishedModel) -> Path | None:
-    """Return the file of a model in the cache or in the installed package; None if there is none."""
-    folder = _folder()
-    if folder is not None and _is_verified(kept := folder / model.file_name, model):
-        return kept
-    with contextlib.suppress(PackageNotFoundError, OSError):
-        installed = Path(str(distribution(model.package).locate_file(model.member)))
-        if _has_size(installed, model.size) and _sha256(installed) == model.sha256:
-            return installed
-    return None
-
-
-def pull(model: PublishedModel, progress: Progress | None = None, source: str | Path | None = None) -> Path:
-    """Return the file of a model; download it first if it is not on this machine.
-
-    It is downloaded by this Python's pip, with the user's configuration: index, mirrors, proxy, certificates. Only one
-    process downloads at a time; others wait for it.
-
-    Args:
-        model: the model.
-        progress: called with the progress of the download.
-        source: the package's wheel or the model's file, if it is already on this machine.
-
-    Raises:
-        ModelError: the model cannot be downloaded, a checksum differs, or there is no folder for it.
-    """
-    path = find(model)
-    if path is not None:
-        return path
-    folder = _folder()
-    if folder is None:
-        raise ModelError(
-            f"{model.name} has to be fetched, and the cache is switched off",
-            hint=f"set {VARIABLE} to a folder, or install {model.package} without its dependencies",
-        )
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _locked(folder / f"{model.file_name}.lock"):
-            path = find(model)  # another process may have downloaded it
-            if path is not None:
-                return path
-            for left in folder.glob("pull-*"):  # left by a killed process
-                shutil.rmtree(left, ignore_errors=True)
-            with tempfile.TemporaryDirectory(dir=folder, prefix="pull-") as work:
-                given = Path(source) if source is not None else _downloaded(model, Path(work), progress)
-                kept = folder / model.file_name
-                os.replace(_extracted(model, given, Path(work) / "file"), kept)
-                _note_verified(kept, model)
-                return kept
-    except OSError as error:
-        raise ModelError(f"{model.name} cannot be kept in {str(folder)!r}: {error}", hint=_NO_ROOM) from error
 
 
 def _folder() -> Path | None:

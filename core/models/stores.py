@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ..errors import ModelError
-from .published import PUBLISHED, find
+from .published import PUBLISHED
 
 _HOST = "registry.ollama.ai"
 _MODEL = "application/vnd.ollama.image.model"
@@ -218,7 +218,7 @@ def _of_lm_studio() -> Iterator[StoredModel]:
 
 def _published() -> Iterator[StoredModel]:
     for name, model in PUBLISHED.items():
-        path = find(model)
+        path = model.find()
         if path is not None:
             yield StoredModel(name, path, model.size)
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
-    from .disk_cache import VARIABLE, cache_folder
+    from .disk_cache import cache_folder
     from .vocabulary import MAX_TOKEN_BYTES, Vocabulary
 
 __all__ = [
     "MAX_TOKEN_BYTES",
-    "VARIABLE",
     "Vocabulary",
     "cache_folder",
 ]
@@ -24,10 +23,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "disk_cache": (
-                "VARIABLE",
-                "cache_folder",
-            ),
+            "disk_cache": ("cache_folder",),
             "vocabulary": (
                 "MAX_TOKEN_BYTES",
                 "Vocabulary",

