@@ -55,6 +55,7 @@ PIPELINE = (
     "core.vocabulary",
     "core.masks",
     "core.grammar",
+    "core.reading",
     "core.repair",
     "core.validation",
     "core.live",

@@ -75,6 +75,9 @@ class CallGrammars:
 #: The cache of all tool sets that are given none.
 CALL_GRAMMARS = CallGrammars()
 
+#: The cache of their reading grammars, in a store of their own.
+MARKED_GRAMMARS = CallGrammars(Workspace())
+
 
 class Derived:
     """What a tool set derives from its tools, by key, made on first use. Pickled and deep copies are empty."""

@@ -39,7 +39,7 @@ from toolgrammar.core.repair import repair as repair_text
 from toolgrammar.core.schema import of_today, reasoning_first, today
 
 from .argument_checker import ArgumentChecker
-from .call_grammars import CALL_GRAMMARS, CallGrammars, Derived
+from .call_grammars import CALL_GRAMMARS, MARKED_GRAMMARS, CallGrammars, Derived
 from .calling import ToolResult, arun, as_call, failure, prepare, run
 from .closed_schema import close_objects
 from .dialects import response_schema_of
@@ -61,7 +61,7 @@ from .formats.described import described
 from .formats.leniencies import lenient
 from .formats.other_spellings import OtherSpellings, OtherSpellingsParser
 from .formats.template.arguments import kinds_of_arguments
-from .live_values import CallReader, ending_of, has_value, not_offered
+from .live_values import CallReader, has_value, not_offered
 from .repair import repair_call
 from .sources.any_source import tools_from_any
 from .tool import Tool, ToolList, merged, warn_of_skipped, with_tool
@@ -324,6 +324,7 @@ class ToolSet:
         distinct: bool = False,
         reasoning: Reasoning = "none",
         other_spellings: bool = False,
+        marked: bool = False,
     ) -> Grammar:
         """Return the union grammar of the assistant's turn.
 
@@ -346,6 +347,7 @@ class ToolSet:
                 a budget of its own.
             other_spellings: text that begins as a call in the spelling of another family (JSON, a tag, Python; in a
                 code fence or not) is held to that call; `parser` needs the same.
+            marked: the grammar is for reading (`toolgrammar.core.reading`), not for writing.
 
         Raises:
             UnknownToolError: ``tool_choice`` is neither a known word nor the name of a tool; lists the names.
@@ -365,12 +367,14 @@ class ToolSet:
         key = (wire, tool_choice, parallel, whitespace, repr(schema), tools.names)
         is_dated = any(tool.names_a_day for tool in turn.tools)
         day = today() if is_dated else None
-        key += (min_calls, max_calls, distinct, reasoning, day, other_spellings)  # type: ignore[assignment]
+        key += (min_calls, max_calls, distinct, reasoning, day, other_spellings, marked)  # type: ignore[assignment]
 
         def made() -> Grammar:
             tools = tuple(tool.of_today() for tool in turn.tools) if is_dated else turn.tools
             other = self._spellings(wire).of_tools(tools) if other_spellings else None
             spec = replace(turn, tools=tools, other=other if other and other.rows else turn.other)
+            if marked:
+                spec = replace(spec, is_marked=True, grammars=MARKED_GRAMMARS)
             return wire.with_reasoning(wire.grammar(spec), reasoning)
 
         grammar: Grammar = self._derived.get(key, made)
@@ -425,13 +429,12 @@ class ToolSet:
         """
         if not self._has_values and not response_values:
             return None
-        wire, whole_text = get_format(format), response_schema is not None
-
-        def make_parser() -> FormatParser:
-            return self._parser(wire, lambda call: call, new_call_id, whole_text, other_spellings=other_spellings)
-
+        marked = partial(self.grammar, get_format(format), marked=True)
+        answers = partial(marked, response_schema=response_schema, other_spellings=other_spellings)
+        ways = [partial(answers, reasoning="optional"), partial(marked, tool_choice="required")]
+        ways.append(partial(answers, reasoning="opened"))
         sources = self._sources | {(None, name): source for name, source in (response_values or {}).items()}
-        return LiveValues(sources, CallReader(make_parser, ending_of(wire), whole_text), self._context)
+        return LiveValues(sources, CallReader(ways), self._context)
 
     def live_places(self, in_grammar: bool = False) -> tuple[str, ...]:
         """Return the places of values that a server does not enforce, each after the tool's name.

@@ -92,9 +92,8 @@ class LiveAnswers(Protocol):
 
     missing: LiveValuesError | None
 
-    def known(self, mark: Mark, text: bytes, is_plan: bool, ahead: str = "") -> Answer | None:
-        """Return the answer for a text; None if it is a completion's (``is_plan``) and not known. ``ahead``: see
-        `Unasked`.
+    def known(self, mark: Mark, text: bytes, is_plan: bool) -> Answer | None:
+        """Return the answer for a text; None if it is a completion's (``is_plan``) and not known.
 
         Raises:
             Unasked: it is not known.
@@ -103,7 +102,7 @@ class LiveAnswers(Protocol):
     def warn(self, mark: Mark, answers: Sequence[Answer]) -> None:
         """Log, once, that an optional member cannot be written although callables give values."""
 
-    def answer(self, mark: Mark, text: bytes, controls: Sequence[str], ahead: str) -> None:
+    def answer(self, mark: Mark, text: bytes, controls: Sequence[str]) -> None:
         """Ask for the values after a text, and memoise them. Called without the lock of a store."""
 
 
@@ -114,15 +113,13 @@ class Unasked(LimitError):
         live: whose values they are.
         mark: their `Mark`.
         text: the text before them.
-        ahead: what follows it if the member is written: a parser may need it to see that the member before is whole.
     """
 
-    def __init__(self, live: LiveAnswers, mark: Mark, text: bytes, ahead: str) -> None:
+    def __init__(self, live: LiveAnswers, mark: Mark, text: bytes) -> None:
         super().__init__("the values of a parameter are not known yet")
         self.live = live
         self.mark = mark
         self.text = text
-        self.ahead = ahead
 
     def answer(self, controls: Sequence[str]) -> None:
         """Ask, and memoise the answer.
@@ -130,7 +127,7 @@ class Unasked(LimitError):
         Args:
             controls: the names of the control tokens of the text.
         """
-        self.live.answer(self.mark, self.text, controls, self.ahead)
+        self.live.answer(self.mark, self.text, controls)
 
 
 def no_values(mark: Mark, answers: Sequence[Answer]) -> LiveValuesError:

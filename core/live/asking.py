@@ -43,7 +43,8 @@ class LiveValues:
 
     Args:
         sources: by the names that ``x-values`` has, or by pairs of a tool and such a name: a `Values`, or a callable.
-        read: reads the arguments from the text so far. None: the text is a JSON document.
+        read: reads the arguments from the text so far, in which a control token is `CONTROL`, and the names of its
+            control tokens. None: the text is a JSON document.
         context: the context in which callables run; None: a copy of the present one.
 
     Attributes:
@@ -52,7 +53,7 @@ class LiveValues:
     """
 
     sources: Mapping[Any, Any] = field(default_factory=dict)
-    read: Callable[[str], Reading] | None = None
+    read: Callable[[bytes, Sequence[str]], Reading] | None = None
     context: contextvars.Context | None = None
     asked: int = 0
     missing: LiveValuesError | None = None
@@ -65,11 +66,11 @@ class LiveValues:
         self._context = contextvars.copy_context() if self.context is None else self.context
         self._given = self._context.get(GIVEN, {})
 
-    def known(self, mark: Mark, text: bytes, is_plan: bool, ahead: str = "") -> Answer | None:
+    def known(self, mark: Mark, text: bytes, is_plan: bool) -> Answer | None:
         """See `LiveAnswers`."""
         found = self._by_text.get((mark, text))
         if found is None and not is_plan:
-            raise Unasked(self, mark, text, ahead)
+            raise Unasked(self, mark, text)
         return found
 
     def warn(self, mark: Mark, answers: Sequence[Answer]) -> None:
@@ -79,12 +80,12 @@ class LiveValues:
             self._warned.add(place)
             _LOG.warning("%s is left out: of the values that its callable gives, the schema allows none", place)
 
-    def answer(self, mark: Mark, text: bytes, controls: Sequence[str], ahead: str) -> None:
+    def answer(self, mark: Mark, text: bytes, controls: Sequence[str]) -> None:
         """See `LiveAnswers`."""
-        names = iter(controls)
-        parts = [part.decode("utf-8", "replace") for part in text.split(CONTROL)]
-        said = parts[0] + "".join(next(names, "") + part for part in parts[1:]) + ahead
-        tool, objects = (None, read_open(said)) if self.read is None else self.read(said)
+        if self.read is None:
+            tool, objects = None, read_open(text.replace(CONTROL, b"").decode("utf-8", "replace"))
+        else:
+            tool, objects = self.read(text, controls)
         answer = self.of_call(tool, mark, mark.read(objects))
         with self._lock:
             if len(self._by_text) >= MAX_TEXTS:

@@ -12,7 +12,7 @@ from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
 from toolgrammar.tools.formats.registry import format_names
-from toolgrammar.tools.live_values import CallReader, ending_of
+from toolgrammar.tools.live_values import CallReader
 
 #: What the callables read: a member beside theirs, the nearest of two around it, and an argument.
 AFTER = ("q", "near", "day")
@@ -181,6 +181,6 @@ def test_a_call_that_cannot_be_read_is_an_error() -> None:
     """It does not say that the callable is missing."""
     (tools, *_) = tools_of([])
     wire = get_format("gemma-4")
-    reader = CallReader(lambda: wire.parser(list(tools), lambda call: call, lambda: "1"), ending_of(wire))
+    reader = CallReader([lambda: tools.grammar(wire, marked=True)])
     with pytest.raises(LiveValuesError, match="cannot read the call"):
-        reader("A text.")
+        reader(b"A text.", ())

@@ -20,6 +20,7 @@ from toolgrammar.core.errors import ToolGrammarError, UnsatisfiableSchemaError
 from toolgrammar.core.generation import OutputParser
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import dump_json, read_json
+from toolgrammar.core.reading import TOOL, ReadingMark, marked_json, marked_place
 from toolgrammar.core.repair import Edit
 
 from ..call_grammars import CALL_GRAMMARS, CallGrammars
@@ -69,6 +70,7 @@ class TurnSpec:
         grammars: cache of the grammars of single tools.
         property_order: the order of the members of JSON arguments (see `toolgrammar.core.Grammar.from_json_schema`).
         other: calls in the spelling of other families, as which a text may begin; None: such a text is text.
+        is_marked: the grammar is for reading (`toolgrammar.core.reading`).
     """
 
     tools: tuple[Tool, ...]
@@ -84,6 +86,7 @@ class TurnSpec:
     grammars: CallGrammars = field(default=CALL_GRAMMARS, repr=False, compare=False)
     property_order: PropertyOrder = "schema"
     other: OtherCalls | None = None
+    is_marked: bool = False
 
     def schema(self, tool: Tool) -> tuple[Any, bool]:
         """Return the schema of a tool's arguments, and the default of its ``additionalProperties``."""
@@ -148,15 +151,22 @@ class TurnSpec:
         """
         schema, additional = self.schema(tool)
         try:
-            return Grammar.from_json_schema(
-                schema,
-                whitespace=self.whitespace,
-                additional_properties=additional,
-                property_order=self.property_order,
-                plain_integers=True,
-            )
+            options: Any = {"additional_properties": additional, "property_order": self.property_order}
+            if self.is_marked:
+                return marked_json(schema, whitespace=self.whitespace, **options)
+            return Grammar.from_json_schema(schema, whitespace=self.whitespace, plain_integers=True, **options)
         except ToolGrammarError as error:
             raise not_enforced(error, tool.name) from error
+
+    def answer(self) -> Grammar:
+        """Return the grammar of JSON of the `response_schema`."""
+        if self.is_marked:
+            return marked_json(self.response_schema, whitespace=self.whitespace)
+        return Grammar.from_json_schema(self.response_schema, whitespace=self.whitespace, plain_integers=True)
+
+    def marks(self, *marks: ReadingMark) -> tuple[Grammar, ...]:
+        """Return some marks, as parts of a grammar; none, if it is not for reading."""
+        return tuple(map(marked_place, marks)) if self.is_marked else ()
 
 
 class FormatParser(OutputParser, Protocol):
@@ -315,6 +325,12 @@ class WireFormat(ABC):
 def dump_name(name: str) -> str:
     """Return `dump_json` of a tool's name, cached: the same names come with each request."""
     return dump_json(name)
+
+
+def named_tool(tool: Tool, *, is_quoted: bool) -> ReadingMark:
+    """Return the mark after the name of a tool, which stands as it is or as a JSON string."""
+    size = len((dump_name(tool.name) if is_quoted else tool.name).encode())
+    return ReadingMark(TOOL, tool.name, size - is_quoted, int(is_quoted))
 
 
 def decode_object(text: str) -> dict[str, Any]:

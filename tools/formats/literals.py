@@ -18,8 +18,7 @@ _SPACE = re.compile(r"\s*")
 _PLAIN = re.compile(r"[\w\s.,:+\-]*")
 _PLAIN_BARE = re.compile(r"[^<']*")
 _CLOSING = frozenset("]})")
-#: Brackets of values, and what closes them.
-PAIRS = {"{": "}", "[": "]", "(": ")"}
+_PAIRS = {"{": "}", "[": "]", "(": ")"}
 _SIMPLE = {
     "a": "\a",
     "b": "\b",
@@ -103,7 +102,7 @@ class LiteralScanner:
             return end
         if mark in self._escapes:
             self._quote = mark
-        elif mark in PAIRS:
+        elif mark in _PAIRS:
             self._depth += 1
             if self._depth > MAX_DEPTH:
                 self.problem = "the arguments are nested too deeply"
@@ -231,7 +230,7 @@ class _LiteralParser:
         raise ValueError("a string is not closed")
 
     def _items(self, opening: str, depth: int) -> list[Any]:
-        closing = PAIRS[opening]
+        closing = _PAIRS[opening]
         self.at += 1
         items: list[Any] = []
         while not self._take(closing):

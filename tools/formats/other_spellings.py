@@ -19,7 +19,7 @@ from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.repair import Edit
 
 from ..tool import Tool
-from .base import FormatParser, Head, TurnSpec, WireFormat, dump_name
+from .base import FormatParser, Head, TurnSpec, WireFormat, dump_name, named_tool
 from .leniencies import lenient
 from .pythonic.calls import PythonicCalls
 from .pythonic.parser import ARGUMENT_NAME
@@ -137,7 +137,8 @@ class Objects(Spelling):
 
     def _rest(self, tool: Tool, turn: TurnSpec) -> Grammar:
         to_arguments, end = map(Grammar.from_regex, (self._to_arguments + _SPACE, rf"{_SPACE}\}}"))
-        return Grammar.sequence(to_arguments, turn.arguments(tool), end)
+        marks = turn.marks(named_tool(tool, is_quoted=True))
+        return Grammar.sequence(*marks, to_arguments, turn.arguments(tool), end)
 
 
 @dataclass(frozen=True)

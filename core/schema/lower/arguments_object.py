@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...language.reading_marks import ENDED, RAW, TAGGED, VALUE
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import FALSE, Conjunction, Goal, ObjectPart, Objects, type_of
-from ..scalars.value_syntax import Arguments, cannot_write_name, cannot_write_others, mark_node, without
+from ..scalars.value_syntax import Arguments, cannot_write_name, cannot_write_others, mark_node, size_of, without
 from .context import GoalNodes
 from .merged_objects import MergedObjects
 from .objects import ObjectLowering
@@ -41,7 +42,6 @@ class ArgumentsObject:
         self._after_name = mark_node(nodes, self.style.after_name)
         self._after_value = mark_node(nodes, self.style.after_value)
         self.ends_values = bool(self.style.after_value)
-        self.lead = "".join(text for text, _ in (*self.style.separator, *self.style.before_name))
 
     def node(self) -> int:
         """Return every text of the root.
@@ -79,7 +79,8 @@ class ArgumentsObject:
         """Return the rest of a member after its name: the value, with its markup."""
         nodes = self._nodes
         if self.style.raw_end is None or name is None:
-            return nodes.sequence([self._after_name, self._lowering.value(goal), self._after_value])
+            value = nodes.seq(self._lowering.marked(VALUE), self._lowering.value(goal))
+            return nodes.sequence([self._after_name, value, self._after_value])
         return nodes.lazy(("outermost", self._lowering.number, name, goal), lambda: self._raw(name, goal))
 
     def _raw(self, name: str, goal: Goal) -> int:
@@ -90,6 +91,7 @@ class ArgumentsObject:
         grammars: list[tuple[StringGrammar, int]] = []
         marks = dict(style.after_name_by_type)
         marked: list[int] = []  # values of the types that have markup of their own
+        tagged = lowering.marked(VALUE, form=TAGGED)
         for branch in lowering.branches(goal):
             if branch.values is None:
                 if "string" in branch.types:
@@ -101,7 +103,7 @@ class ArgumentsObject:
                 others.append(lowering.branch(branch.of_types(branch.types - {"string", *marks})))
                 for kind in sorted(marks.keys() & branch.types):
                     value = lowering.branch(branch.of_types(frozenset({kind})))
-                    marked.append(nodes.seq(mark_node(nodes, marks[kind]), value))
+                    marked.append(nodes.sequence([mark_node(nodes, marks[kind]), tagged, value]))
                 continue
             values = [value for value in branch.values if lowering.holds(branch, value)]
             words = [value for value in values if isinstance(value, str)]
@@ -109,7 +111,7 @@ class ArgumentsObject:
             others.append(lowering.listed([v for v in values if not isinstance(v, str) and type_of(v) not in marks]))
             for kind in sorted(marks.keys() & {type_of(value) for value in values}):
                 value = lowering.listed([value for value in values if type_of(value) == kind])
-                marked.append(nodes.seq(mark_node(nodes, marks[kind]), value))
+                marked.append(nodes.sequence([mark_node(nodes, marks[kind]), tagged, value]))
         if style.python_words:
             others += [nodes.literal(repr(word).encode()) for word in (True, False, None) if self._takes(goal, word)]
         readings = sorted(self.kinds(name) - {"string"}) if style.after_name_raw is None else ()
@@ -119,10 +121,9 @@ class ArgumentsObject:
         raw = [self._raw_string(None, nodes.terms.and_([nodes.terms.alt(strings), clear]))]
         raw += [self._raw_string(grammar, nodes.terms.and_([term, clear])) for grammar, term in grammars]
         raw_mark = self._after_name if style.after_name_raw is None else mark_node(nodes, style.after_name_raw)
-        written = nodes.alt(
-            [nodes.seq(raw_mark, nodes.alt(raw)), nodes.seq(self._after_name, nodes.alt(others)), *marked]
-        )
-        return nodes.seq(written, self._after_value)
+        plain = nodes.sequence([self._after_name, tagged, nodes.alt(others)])
+        written = nodes.alt([nodes.seq(raw_mark, nodes.alt(raw)), plain, *marked])
+        return nodes.sequence([written, self._after_value, lowering.marked(ENDED, size=size_of(style.after_value))])
 
     def _raw_string(self, grammar: StringGrammar | None, term: int) -> int:
         """Return the strings of a term, and of a grammar if there is one, as raw text or between the marks of a
@@ -133,13 +134,15 @@ class ArgumentsObject:
             return nodes.text(within) if grammar is None else grammar.node(nodes, within, None)
 
         plain = terms.and_([term, terms.not_(style.ended(terms))])
+        begun = self._lowering.marked(VALUE, form=RAW)
         if style.block is None:
-            return text(plain)
+            return nodes.seq(begun, text(plain))
         begin, end = ("".join(piece for piece, _ in mark) for mark in style.block)
         plain = terms.and_([plain, terms.not_(terms.seq(terms.literal(begin), terms.ALL))])
         before, after = (mark_node(nodes, mark) for mark in style.block)
-        block = nodes.sequence([before, text(without(terms, term, end)), after])
-        return nodes.alt([text(plain), block])
+        ended = self._lowering.marked(ENDED, size=size_of(style.block[1]))
+        block = nodes.sequence([before, begun, text(without(terms, term, end)), after, ended])
+        return nodes.alt([nodes.seq(begun, text(plain)), block])
 
     def _takes(self, goal: Goal, value: bool | None) -> bool:
         """Return True if a goal has true, false or null."""

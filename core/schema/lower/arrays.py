@@ -13,6 +13,7 @@ from ...dependent.unrepeated import unless_repeated
 from ...dependent.written import Written
 from ...errors import LimitError, Place
 from ...json import value_key, value_of_key
+from ...language.reading_marks import CLOSED, ENTERED, VALUE
 from ..normal.conjunction import Arrays, Contains, Goal, negated, same_value
 from ..normal.parts import fixed_positions, item_goal
 from ..read.located import Located
@@ -140,12 +141,15 @@ class ArrayLowering:
         self._merged = merged
         self.nodes = lowering.nodes
         self._plans: dict[tuple[Arrays, bool], _ArrayPlan] = {}
-        self._opening = self.nodes.literal(b"[")
-        self._closing = self.nodes.literal(b"]")
+        self._opening = self.nodes.seq(self.nodes.literal(b"["), lowering.marked(ENTERED, name="["))
+        self._closing = self.nodes.seq(self.nodes.literal(b"]"), lowering.marked(CLOSED))
+        self._begun = lowering.marked(VALUE)
         self._comma = self.nodes.seq(self.nodes.literal(lowering.comma), lowering.space)
 
     def node(self, arrays: Arrays, excluded: frozenset[str] = _NONE) -> int:
         """Return the arrays that satisfy a conjunction, but for some (value keys)."""
+        if self.lowering.is_marked:  # a text that is read has what it must have
+            arrays, excluded = replace(arrays, unique=False), _NONE
         # An array that must differ from others spells out the items that it shares with them.
         checked = arrays.unique and not arrays.contains and not excluded and self.lowering.syntax is None
         plan = self._plans.get((arrays, checked))
@@ -268,6 +272,8 @@ class ArrayLowering:
         if arrays.most is None or count < arrays.most:
             goal = self._goal(state.plan, count)
             comma = nodes.EPSILON if count == 0 else self._comma
+            if self.lowering.is_marked:
+                comma = nodes.seq(comma, self._begun)
             if state.plan.is_plain and not state.excluded:
                 after = self._rest(_ItemsState(self, state.plan, count + 1, ()))
                 options.append(nodes.seq(comma, nodes.seq(lowering.value(goal), after)))

@@ -53,6 +53,7 @@ class GoalNodes(Protocol):
         syntax: how values are written; None: as JSON.
         here: the schema whose values are expanded now, for the place of an error; None: it is not known.
         is_live: the document has live values.
+        is_marked: the document is for reading.
     """
 
     nodes: Nodes
@@ -65,6 +66,7 @@ class GoalNodes(Protocol):
     syntax: ValueSyntax | None
     here: Located | None
     is_live: bool
+    is_marked: bool
 
     # -- goals ------------------------------------------------------------------------------------------------
 
@@ -100,6 +102,9 @@ class GoalNodes(Protocol):
 
     def problem(self, schema: Any) -> LimitError | SchemaError | None:
         """Return the first reason why a schema that is not a part of the document cannot be enforced."""
+
+    def marked(self, kind: int, **fields: Any) -> int:
+        """Return a `ReadingMark`; EPSILON if the document is not for reading."""
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
@@ -165,13 +170,11 @@ class MemberSyntax(Protocol):
         separator: the node between two members.
         before_name: the node before a name.
         ends_values: a value has an end of its own, so that what follows does not show that it is whole.
-        lead: the text between a value and the next name, control tokens by their names.
     """
 
     separator: int
     before_name: int
     ends_values: bool
-    lead: str
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name; none if it cannot be written."""

@@ -9,10 +9,11 @@ from typing import Any
 
 from ...errors import LimitError, Place, SchemaError
 from ...json import json_bytes, value_key, value_of_key
-from ...language import node_kinds
+from ...language import node_kinds, reading_marks
 from ...language.images import json_escaped
 from ...language.nodes import Nodes
 from ...language.queries import is_cofinite
+from ...language.reading_marks import ReadingMark
 from ...text_grammars.strings import StringGrammar
 from ..keywords.any_value import INTEGERS, types_of
 from ..keywords.row import Join
@@ -123,7 +124,8 @@ class Lowering:
         loose = nodes.sequence([self.space, nodes.literal(b":"), self.space])
         self.colon = loose if self.flexible else nodes.literal(self.fixed_colon)
         self.syntax = options.syntax
-        self.is_live = normaliser.document.is_live
+        self.is_marked = options.is_marked
+        self.is_live = normaliser.document.is_live and not self.is_marked
         self.merged = MergedObjects(self)
         self.objects = ObjectLowering(self, self.merged)
         self.arrays = ArrayLowering(self, self.merged)
@@ -160,12 +162,18 @@ class Lowering:
         if self._root is None:
             style = self.options.arguments
             if isinstance(style, NestedTags):
-                self._root = self.nested_arguments(style).node()
+                root = self.nested_arguments(style).node()
             elif style is not None:
-                self._root = self.arguments_object(style).node()
+                root = self.arguments_object(style).node()
             else:
-                self._root = self.value((SignedSchema(self.normaliser.document.root),))
+                root = self.value((SignedSchema(self.normaliser.document.root),))
+            form = reading_marks.BARE if style is None else reading_marks.TAGGED
+            self._root = self.nodes.seq(self.marked(reading_marks.VALUE, form=form, syntax=self.syntax), root)
         return self._root
+
+    def marked(self, kind: int, **fields: Any) -> int:
+        """Return a `ReadingMark`; EPSILON if the document is not for reading."""
+        return ReadingMark(kind, **fields).node(self.nodes) if self.is_marked else node_kinds.EPSILON
 
     def arguments_object(self, style: Arguments) -> ArgumentsObject:
         """Return the lowering of the root with markup around its members."""
@@ -549,7 +557,8 @@ class Lowering:
         simple: dict[bytes, int] = {}
         others: list[int] = []
         plain_integers = integers and self._plain_integers
-        loose_numbers = self.flexible and not plain_integers and not self.options.plain_integers
+        # Inside of a listed array or object, a number has all its spellings.
+        loose_numbers = self.flexible and not plain_integers and (self.is_marked or not self.options.plain_integers)
         if plain_integers:
             values = [int(value) if type(value) is float and value.is_integer() else value for value in values]
         if loose_numbers:
@@ -568,6 +577,8 @@ class Lowering:
     def _is_loose(self, value: Any, loose_numbers: bool) -> bool:
         """Return True if the options allow more than one spelling of a listed value."""
         compound = isinstance(value, (dict, list, tuple))
+        if compound and self.is_marked:
+            return True
         parts = compound and len(value) > 0
         if self.syntax is not None and (parts or isinstance(value, str)):
             return True
@@ -581,10 +592,11 @@ class Lowering:
         constant = self.constant
         if isinstance(value, str):
             return self.string(nodes.terms.literal(value))
-        if isinstance(value, dict) and (self.objects.any_order or self.syntax is not None):
+        in_parts = self.objects.any_order or self.syntax is not None or self.is_marked
+        if isinstance(value, dict) and in_parts:
             part = ObjectPart({name: constant(item) for name, item in value.items()}, additional=FALSE)
             return self.objects.node(Objects(parts=(part,), required=tuple(value)))
-        if isinstance(value, (list, tuple)) and (self.objects.any_order or self.syntax is not None):
+        if isinstance(value, (list, tuple)) and in_parts:
             prefix = ArrayPart(tuple(constant(item) for item in value))
             return self.arrays.node(Arrays(parts=(prefix,), least=len(value), most=len(value)))
         if type_of(value) == "number" and self.flexible:

@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from ...language.nodes import Nodes
+from ...language.reading_marks import ENDED, ENTERED, RAW, TAGGED, VALUE
 from ...regex.compile import regex_term
 from ...text_grammars.strings import StringGrammar
 from ..normal.conjunction import EVERY, FALSE, ArrayPart, Arrays, Conjunction, Goal, ObjectPart, Objects, type_of
 from ..normal.parts import fixed_positions, item_goal
-from ..scalars.value_syntax import NestedTags, cannot_write_name, cannot_write_others, mark_node, without
+from ..scalars.value_syntax import NestedTags, cannot_write_name, cannot_write_others, mark_node, size_of, without
 from .arguments_object import READINGS
 from .array_items import ways_to_count
 from .context import GoalNodes
@@ -162,9 +163,9 @@ class NestedArguments:
     def element(self, name: str, body: int) -> int:
         """Return an element of a name, but for the markup before the name."""
         nodes, style = self._nodes, self._style
-        return nodes.sequence(
-            [nodes.literal(b">"), body, mark_node(nodes, style.mark), nodes.literal(f"</{name}>".encode())]
-        )
+        end = f"</{name}>".encode()
+        ended = self._lowering.marked(ENDED, size=size_of(style.mark) + len(end))
+        return nodes.sequence([nodes.literal(b">"), body, mark_node(nodes, style.mark), nodes.literal(end), ended])
 
     def _body(self, reading: Reading, goal: Goal) -> int:
         """Return the text between the tags of a value. A string that would be read as another kind of value is left
@@ -201,10 +202,13 @@ class NestedArguments:
         # A string that reads as a value of another kind would be read as that value.
         clear = terms.not_(terms.alt([regex_term(terms, READINGS[kind], whole=True) for kind in kinds - {"string"}]))
         raw = "".join(text for text, _ in self._style.mark)
-        parts.append(nodes.text(without(terms, terms.and_([terms.alt(strings), clear]), raw)))
+        texts = [nodes.text(without(terms, terms.and_([terms.alt(strings), clear]), raw))]
         for grammar, term in grammars:
-            parts.append(grammar.node(nodes, without(terms, terms.and_([term, clear]), raw), None))
-        return nodes.alt(parts)
+            texts.append(grammar.node(nodes, without(terms, terms.and_([term, clear]), raw), None))
+        if lowering.is_marked:
+            forms = ((TAGGED, parts), (RAW, texts))
+            return nodes.alt([nodes.seq(lowering.marked(VALUE, form=form), nodes.alt(all)) for form, all in forms])
+        return nodes.alt([*parts, *texts])
 
     def _object(self, reading: Reading, objects: Objects) -> int:
         """Return the objects of a conjunction: in tags if these can say them, else as JSON."""
@@ -224,7 +228,8 @@ class NestedArguments:
         if reading not in self._object_lowerings:
             members = _Members(self._nodes, self, reading, self._style)
             self._object_lowerings[reading] = ObjectLowering(self._lowering, self._merged, members)
-        return self._object_lowerings[reading].node(objects)
+        entered = self._lowering.marked(ENTERED, name="{")
+        return self._nodes.seq(entered, self._object_lowerings[reading].node(objects))
 
     def _array(self, reading: Reading, arrays: Arrays) -> int:
         """Return the arrays of a conjunction: in tags, or as JSON where their items must not repeat."""
@@ -232,9 +237,12 @@ class NestedArguments:
             return self._as_json(replace(EVERY, types=frozenset({"array"}), arrays=arrays))
         if arrays.most is not None and arrays.least > arrays.most:
             return self._nodes.EMPTY
+        entered = self._lowering.marked(ENTERED, name="[")
+        counted = (0,) * len(arrays.contains)
         if "string" not in reading.kinds:
-            return self._items(reading, arrays, 0, (0,) * len(arrays.contains))
-        some = self._items(reading, replace(arrays, least=max(1, arrays.least)), 0, (0,) * len(arrays.contains))
+            return self._nodes.seq(entered, self._items(reading, arrays, 0, counted))
+        least = max(1, arrays.least)
+        some = self._nodes.seq(entered, self._items(reading, replace(arrays, least=least), 0, counted))
         none = self._as_json(replace(EVERY, types=frozenset({"array"}), arrays=replace(arrays, most=0)))
         return self._nodes.alt([some, none])
 
@@ -278,7 +286,6 @@ class _Members:
         self.separator = nodes.EPSILON
         self.before_name = nodes.seq(mark_node(nodes, style.mark), nodes.literal(b"<"))
         self.ends_values = True
-        self.lead = "".join(text for text, _ in style.mark) + "<"
 
     def keys(self, name: str) -> tuple[bytes, ...]:
         """Return the texts of a name."""

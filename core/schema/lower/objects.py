@@ -17,6 +17,7 @@ from ...dependent.written import Written
 from ...errors import LimitError, LiveValuesError, Place
 from ...json import escaped, value_key, value_of_key
 from ...language.node_kinds import ALL, LITERAL, RESERVED
+from ...language.reading_marks import CLOSED, ENTERED, NAMED, OPENED, VALUE
 from ..normal.conjunction import Goal, Objects
 from ..read.live import require_schema, with_answers
 from ..read.located import Located, SignedSchema
@@ -124,7 +125,6 @@ class _Live:
         state: the state before the member.
         number: the number of the member.
         rest: returns the member with a node after its name, or that node.
-        is_named: the name is written.
         kept: the result of `planned`; `UNKNOWN` until it is built.
     """
 
@@ -133,7 +133,6 @@ class _Live:
     state: _MembersState
     number: int
     rest: Callable[[int], int]
-    is_named: bool
     kept: int = UNKNOWN
 
     def __call__(self, before: Written) -> int:
@@ -171,8 +170,10 @@ class ObjectLowering:
         self._loose_comma = nodes.EPSILON if fixed else nodes.seq(nodes.literal(lowering.comma), lowering.space)
         self._loose_space = None if fixed or members is not None else lowering.space
         self._colon = nodes.literal(b":")
-        self._opening = nodes.EPSILON if members else nodes.seq(nodes.literal(b"{"), lowering.space)
-        self._closing = nodes.EPSILON if members else nodes.literal(b"}")
+        opened = nodes.sequence([nodes.literal(b"{"), lowering.marked(ENTERED, name="{"), lowering.space])
+        self._opening = nodes.EPSILON if members else opened
+        self._closing = nodes.EPSILON if members else nodes.seq(nodes.literal(b"}"), lowering.marked(CLOSED))
+        self._begun = nodes.EPSILON if members else lowering.marked(VALUE)
 
     def shape(self, objects: Objects) -> ObjectShape:
         """Return the merged shape of a conjunction."""
@@ -187,7 +188,7 @@ class ObjectLowering:
         if plan is None:
             plan = ObjectPlan(self.shape(objects), self.lowering.here)
             self._plans[objects] = plan
-        if excluded:
+        if excluded and not self.lowering.is_marked:
             return self.nodes.seq(self._opening, self._rest(plan, _start(plan, excluded)))
         if plan.start == UNKNOWN:
             plan.start = self.nodes.seq(self._opening, self._rest(plan, _start(plan)))
@@ -497,7 +498,12 @@ class ObjectLowering:
         elif words:
             rest = self._after_name(plan, state, number, None)
             for word in words:
-                entries.append((word if state.is_first else self._lead + word, rest))
+                named = rest
+                if self.lowering.is_marked:
+                    name = plan.names[number]
+                    mark = self.lowering.marked(NAMED, name=name, size=len(word), ending=len(self._ending))
+                    named = self.nodes.seq(mark, rest)
+                entries.append((word if state.is_first else self._lead + word, named))
 
     def _live(self, plan: ObjectPlan, state: _MembersState, number: int) -> int:
         """Return the rest of an object from a member with live values on, with the separator before it.
@@ -524,9 +530,9 @@ class ObjectLowering:
         after = self._after_name(plan, state, number, None)
         key = ("live", self, plan, state, number)
         if plan.required >> number & 1 and not self._undecided(plan, state, number):
-            live = nodes.dynamic(key, after, _Live(self, plan, state, number, lambda node: node, True), ALL)
+            live = nodes.dynamic(key, after, _Live(self, plan, state, number, lambda node: node), ALL)
             return nodes.seq(begin, rest(live))
-        return nodes.seq(begin, nodes.dynamic(key, rest(after), _Live(self, plan, state, number, rest, False), ALL))
+        return nodes.seq(begin, nodes.dynamic(key, rest(after), _Live(self, plan, state, number, rest), ALL))
 
     def _undecided(self, plan: ObjectPlan, state: _MembersState, number: int) -> bool:
         """Return True if a member that live values read may still come before them."""
@@ -545,10 +551,7 @@ class ObjectLowering:
         required = plan.required >> number & 1
         if before.live is None:
             raise unbound(marks[0][2])
-        ahead = ""
-        if self._members is not None and self._members.ends_values and not live.is_named:
-            ahead = ("" if state.is_first else self._members.lead) + plan.names[number]
-        answers = [before.live.known(mark, before.text(), before.is_plan, ahead) for _, _, mark in marks]
+        answers = [before.live.known(mark, before.text(), before.is_plan) for _, _, mark in marks]
         known = [answer for answer in answers if answer is not None]
         error = next((answer.error for answer in known if answer.error is not None), None)
         if error is None and len(known) == len(answers):
@@ -709,6 +712,8 @@ class ObjectLowering:
                 else:
                     options.append(nodes.seq(self._ruled(rule), after))
             written = nodes.alt(options)
+        if self.lowering.is_marked:
+            written = nodes.seq(self._begun, written)
         if self._loose_space is not None:  # one by one, as concatenation is cheapest
             space = self._loose_space
             return nodes.seq(space, nodes.seq(self._colon, nodes.seq(space, written)))
@@ -755,7 +760,12 @@ class ObjectLowering:
         spelled = plan.region_names[index]
         if spelled == UNKNOWN:
             spelled = plan.region_names[index] = self._name(plan, region)
-        yield nodes.sequence([spelled, ending, self._after_name(plan, state, number, None)])
+        after = self._after_name(plan, state, number, None)
+        if self.lowering.is_marked:
+            marked = self.lowering.marked
+            yield nodes.sequence([marked(OPENED), spelled, ending, marked(NAMED, ending=len(self._ending)), after])
+            return
+        yield nodes.sequence([spelled, ending, after])
 
     def _name(self, plan: ObjectPlan, region: Region) -> int:
         """Return the undeclared names of a region, decoded, without those that the object has already."""

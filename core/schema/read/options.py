@@ -30,6 +30,7 @@ class SchemaOptions:
         registry: schemas that references may name, by address (or a ``referencing.Registry``).
         syntax: how values are written; None: as JSON.
         arguments: how the outermost object is written; None: like any other.
+        is_marked: it is for reading (``core/language/reading_marks.py``).
     """
 
     whitespace: Whitespace = "single"
@@ -42,6 +43,7 @@ class SchemaOptions:
     syntax: ValueSyntax | None = None
     arguments: Arguments | NestedTags | None = None
     plain_integers: bool = False
+    is_marked: bool = False
 
     def __post_init__(self) -> None:
         """Refuse unknown words."""

@@ -65,6 +65,11 @@ def mark_node(nodes: Nodes, mark: Mark) -> int:
     return nodes.sequence([nodes.special(text) if control else nodes.literal(text.encode()) for text, control in mark])
 
 
+def size_of(mark: Mark) -> int:
+    """Return the number of bytes of some markup, with one for each control token."""
+    return sum(1 if control else len(text.encode()) for text, control in mark)
+
+
 @dataclass(frozen=True)
 class Arguments:
     """Syntax of the outermost object: the markup around its members.
@@ -205,6 +210,10 @@ class ValueSyntax(ABC):
         """Return the text of a number that a schema lists."""
         return json_bytes(value)
 
+    def scalar(self, text: bytes) -> Any:
+        """Return the value of a text that is no array and no object."""
+        return json.loads(text)
+
     @abstractmethod
     def names_before(self, text: bytes) -> list[str]:
         """Return the names in the object that is open at the end of the text, which is not inside a string."""
@@ -242,6 +251,10 @@ class PythonSyntax(ValueSyntax):
     def name(self, nodes: Nodes, term: int) -> int:
         """Return the names as strings."""
         return self.string(nodes, term)
+
+    def scalar(self, text: bytes) -> Any:
+        """Return the value of a literal."""
+        return ast.literal_eval(text.decode("utf-8", "surrogatepass"))
 
     def names_before(self, text: bytes) -> list[str]:
         """Return the keys of a dictionary, or the names of keyword arguments."""
@@ -286,9 +299,20 @@ class BareSyntax(ValueSyntax):
         """Return names without quotes."""
         return nodes.text(nodes.terms.and_([term, regex_term(nodes.terms, self.bare, whole=True)]))
 
+    @property
+    def _quote(self) -> bytes:
+        return CONTROL if self.quote[1] else self.quote[0].encode()
+
+    def scalar(self, text: bytes) -> Any:
+        """Return the string between quotes, or the value."""
+        inner = text.removeprefix(self._quote)
+        if len(inner) < len(text):
+            return inner.removesuffix(self._quote).decode("utf-8", "surrogatepass")
+        return None if text == self.null else json.loads(text)
+
     def names_before(self, text: bytes) -> list[str]:
         """Return the names before a colon."""
-        quote = CONTROL if self.quote[1] else self.quote[0].encode()
+        quote = self._quote
         return _names(text, ((quote, b""),), spaced=True)[1]
 
     def items_before(self, text: bytes) -> list[Any]:

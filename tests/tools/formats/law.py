@@ -10,6 +10,7 @@ may, it writes what breaks parsers: markers, quotes, long numbers.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import time
@@ -20,8 +21,9 @@ from typing import Any
 
 import jsonschema
 
-from toolgrammar.core import CallEnd, ReasoningDelta, TextDelta, ToolGrammarError, Vocabulary
+from toolgrammar.core import CallEnd, Grammar, ReasoningDelta, TextDelta, ToolCall, ToolGrammarError, Vocabulary
 from toolgrammar.core.json import dump_json, read_json
+from toolgrammar.core.reading import Reader, calls_of
 from toolgrammar.tools import Tool, ToolSet, close_objects
 from toolgrammar.tools.formats import MALFORMED, WireFormat, format_names, get_format
 from toolgrammar.tools.formats.gemma import BareCalls
@@ -139,9 +141,11 @@ def judge(name: str, seed: int) -> str:
             raise LawError(f"{name}, seed {seed}: other_spellings refuses: {error}\n{list(tools)}") from error
         return f"refused: {type(error).__name__}"
     begun = _head(rng, tools) if options.get("other_spellings") and rng.random() < 0.8 else ""
-    text = _walk(constraint, vocabulary, _pieces(wire), rng, begun)
+    written = _walk(constraint, vocabulary, _pieces(wire), rng, begun)
+    text = b"".join(part.encode() if isinstance(part, str) else part for part in written).decode()
     where = f"{name}, seed {seed}: {options}\n{text!r}\n{[(tool.name, tool.parameters) for tool in tools]}"
-    _check(text, wire, tools, options, rng, where)
+    calls = _check(text, wire, tools, options, rng, where)
+    _check_places(written, calls, tools.grammar(wire, **options, marked=True), where)
     return "written"
 
 
@@ -234,11 +238,13 @@ def _pieces(wire: WireFormat) -> Sequence[str]:
     return [*marks, *(mark[:-1] for mark in marks if len(mark) > 1), *HOSTILE]
 
 
-def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: random.Random, begun: str) -> str:
-    """Return a random turn, control tokens as their names; as far as it may, it begins with a text."""
+def _walk(
+    constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: random.Random, begun: str
+) -> list[bytes | str]:
+    """Return a random turn in pieces, control tokens as their names; as far as it may, it begins with a text."""
     matcher = constraint.matcher()
-    spelled = {number: name.encode() for name, number in vocabulary.special.items()}
-    written: list[bytes] = []
+    spelled = {number: name for name, number in vocabulary.special.items()}
+    written: list[bytes | str] = []
     for byte in begun.encode():
         if not matcher.accept(byte):
             break
@@ -266,9 +272,8 @@ def _walk(constraint: Any, vocabulary: Vocabulary, pieces: Sequence[str], rng: r
             break
         written.append(spelled.get(token) or vocabulary.tokens[token] or b"")
     if not matcher.is_finished:
-        for part in matcher.shortest_parts():
-            written.append(part.encode() if isinstance(part, str) else part)
-    return b"".join(written).decode()
+        written += matcher.shortest_parts()
+    return written
 
 
 def _check_mask(matcher: Any) -> None:
@@ -286,7 +291,8 @@ def _check(
     options: dict[str, Any],
     rng: random.Random,
     where: str,
-) -> None:
+) -> list[ToolCall]:
+    """Check what the parser reads; return the calls."""
     reading = {key: options[key] for key in ("response_schema", "other_spellings") if key in options}
     if options.get("reasoning") == "opened":
         reading["reasoning"] = "opened"
@@ -342,6 +348,29 @@ def _check(
         and not is_other
     ):
         _check_rendered(calls, wire, tools, options, where)
+    return calls
+
+
+def _check_places(written: Sequence[bytes | str], calls: Sequence[ToolCall], grammar: Grammar, where: str) -> None:
+    """By its marks, the text has the same calls, and each value is where it is written."""
+    reader = Reader(grammar)
+    for piece in written:
+        if isinstance(piece, str):
+            reader.feed_control(piece)
+        else:
+            reader.feed(piece)
+    reader.end()
+    if reader.is_lost:
+        raise LawError(f"lost after {bytes(reader.text)!r}\n{where}")
+    text = bytes(reader.text)
+    found = [call for call in calls_of(reader.passed, text) if call.tool is not None]
+    read = [(call.tool, call.values[0].data(text), call.is_whole) for call in found]
+    if read != [(call.name, dict(call.arguments), True) for call in calls]:
+        raise LawError(f"by its marks: {read}\nparsed: {calls}\n{where}")
+    for call in found:
+        name = text[slice(*call.name)].decode()
+        if call.tool not in (name, json.loads(name.join('""') if "\\" in name else dump_json(name))):
+            raise LawError(f"the name {name!r} of {call.tool}\n{where}")
 
 
 def _text(turn: str, wire: WireFormat) -> str:

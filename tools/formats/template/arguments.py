@@ -71,6 +71,7 @@ def arguments_grammar(
         syntax=syntax,
         arguments=arguments,
         plain_integers=True,
+        is_marked=turn.is_marked,
     )
     try:
         compiled = compile_schema(schema, options)

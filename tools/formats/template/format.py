@@ -20,9 +20,11 @@ from toolgrammar.core.conversation import Message, ReasoningMarkers, ToolCall
 from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import SPACE, dump_json
+from toolgrammar.core.reading import DONE, ReadingMark
+from toolgrammar.core.schema.scalars.value_syntax import mark, size_of
 
 from ...tool import Tool
-from ..base import Reasoning, TurnSpec, WireFormat, dump_name
+from ..base import Reasoning, TurnSpec, WireFormat, dump_name, named_tool
 from ..described import described
 from .parser import Syntax, TemplateParser, without_space
 
@@ -304,7 +306,7 @@ class TemplateFormat(WireFormat):
 
     def _text(self, turn: TurnSpec, calls_allowed: bool) -> Grammar:
         if turn.response_schema is not None:
-            text = Grammar.from_json_schema(turn.response_schema, whitespace=turn.whitespace, plain_integers=True)
+            text = turn.answer()
             if (
                 self._may_begin_as_json
                 and calls_allowed
@@ -347,20 +349,30 @@ class TemplateFormat(WireFormat):
     ) -> tuple[str, Grammar]:
         """Return the name of a tool as it is written, and the grammar of the rest of its call."""
         name = tool.name if pieces[0] == "$name" else dump_name(tool.name)
-        return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces[1:], markup))
+        return name, turn.part(tool, form, partial(self._rest, tool, turn, pieces, markup))
 
     def _rest(self, tool: Tool, turn: TurnSpec, pieces: Sequence[str], markup: Callable[[str], Grammar]) -> Grammar:
         self._check_name(tool.name)  # here, as the grammar of a tool is made once
-        return Grammar.sequence(
-            *(
-                self._arguments(tool, turn)
-                if piece == "$args"
-                else Grammar.literal(tool.name)
-                if piece == "$name"
-                else markup(piece)
-                for piece in pieces
-            )
-        )
+        parts = [
+            self._arguments(tool, turn)
+            if piece == "$args"
+            else Grammar.literal(tool.name)
+            if piece == "$name"
+            else markup(piece)
+            for piece in pieces[1:]
+        ]
+        if turn.is_marked:
+            at = pieces.index("$args")
+            behind = pieces[at + 1] if pieces[at + 1 :] and pieces[at + 1] != "$id" else ""
+            at += 1 if behind else 0  # the markup behind a number tells that it is whole
+            parts[at:at] = turn.marks(ReadingMark(DONE, size=size_of(mark(behind, self._control))))
+            parts[:0] = turn.marks(named_tool(tool, is_quoted=pieces[0] == "$quoted"))
+        return Grammar.sequence(*parts)
+
+    @property
+    def _control(self) -> list[str]:
+        """The markers that are control tokens, the longest first."""
+        return sorted(sorted(set(self.special).difference(self.as_text)), key=len, reverse=True)
 
     def _hole_or_markup(self, piece: str) -> Grammar:
         return Grammar.from_regex(self.ids) if piece == "$id" else self.markup(piece)
@@ -379,7 +391,7 @@ class TemplateFormat(WireFormat):
 
     def markup(self, text: str) -> Grammar:
         """Return the grammar of markup: control tokens as such, the rest as text."""
-        words = sorted(set(self.special).difference(self.as_text), key=len, reverse=True)
+        words = self._control
         if not words:
             return Grammar.literal(text)
         pieces = re.split("(" + "|".join(map(re.escape, words)) + ")", text)

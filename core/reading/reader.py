@@ -1,0 +1,197 @@
+"""`Reader`: the marks that a text passes in a reading grammar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..automaton.encoding import OPENED, REFUSED
+from ..errors import LimitError
+from ..language.node_kinds import CONTROL, EMPTY
+from ..language.reading_marks import ReadingMark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..automaton.lazy_dfa import Program
+    from ..grammar import Grammar
+
+#: Number of bytes that are read at once, up to the next mark.
+_PIECE = 64
+
+#: Maximum number of ways to read a text that are followed; of more, the first.
+MAX_WAYS = 64
+
+#: Maximum number of times that the store grows for one text.
+_MAX_ROOMS = 4
+
+Passed = tuple[int, ReadingMark]
+
+
+@dataclass(frozen=True)
+class _Trail:
+    """The last mark that one of several ways passes, and the trail before it."""
+
+    before: _Trail | None
+    passed: Passed
+
+
+class Reader:
+    """Reads texts of a reading grammar, each in pieces. A thread is followed as a state of the automaton with the marks
+    that it passes; threads that pass the same marks are one state.
+
+    Law: if a text can be read in several ways, the first counts: one that passes no mark yet, then marks in their order
+    (`ReadingMark`). A text has several only where the grammar is ambiguous.
+
+    Args:
+        grammar: the reading grammar; its automaton is derived as texts need it, and shared by its readers.
+
+    Attributes:
+        text: the text so far; a control token is the byte `CONTROL`.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.text = bytearray()
+        self._program: Program = grammar.program
+        self._automaton = self._program.automaton
+        self._marks: list[Passed] = []  # that all ways pass
+        self._after: dict[int, list[tuple[tuple[ReadingMark, ...], int]]] = {}
+        with self._program.lock:
+            self._ways = self._settled([(self._program.start, None)])
+
+    @property
+    def passed(self) -> Sequence[Passed]:
+        """The marks so far, each with its place in `text`."""
+        trail = self._ways[0][1] if self._ways else None
+        found = []
+        while trail is not None:
+            found.append(trail.passed)
+            trail = trail.before
+        return [*self._marks, *reversed(found)]
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the text is not one of the grammar."""
+        return not self._ways
+
+    def read(self, text: bytes, controls: Sequence[str]) -> None:
+        """Read a text, in which a control token is `CONTROL`, given the names of its control tokens."""
+        first, *others = text.split(CONTROL)
+        self.feed(first)
+        for name, part in zip(controls, others, strict=False):
+            self.feed_control(name)
+            self.feed(part)
+
+    def feed(self, data: bytes) -> None:
+        """Read the next bytes."""
+        at = 0
+        while at < len(data) and self._ways:
+            at += self._with_room(lambda: self._read(data[at : at + _PIECE]))  # noqa: B023
+        self.text += data[at:]
+
+    def feed_control(self, name: str) -> None:
+        """Read a control token."""
+        self.text += CONTROL
+        specials = self._program.store.specials
+        number = specials.index(name) if name in specials else -1
+
+        def read() -> int:
+            steps = ((self._automaton.advance_special(state, number), trail) for state, trail in self._ways)
+            self._ways = self._settled([way for way in steps if way[0] != REFUSED])
+            return 1
+
+        self._with_room(read)
+
+    def end(self) -> None:
+        """End the text: ways that may end here come first."""
+        with self._program.lock:
+            self._ways.sort(key=lambda way: not self._automaton.accepts(way[0]))
+
+    def _with_room(self, read: Callable[[], int]) -> int:
+        """Return the number of bytes that a function reads; the store grows as the text needs, within bounds."""
+        with self._program.lock:
+            for _ in range(_MAX_ROOMS):
+                try:
+                    return read()
+                except LimitError:
+                    self._program.store.grow()
+            self._ways = []
+        return 0
+
+    def _read(self, data: bytes) -> int:
+        """Read bytes up to the next mark; return their number."""
+        automaton = self._automaton
+        state, trail = self._ways[0]
+        size = 1
+        if len(self._ways) > 1:
+            steps = [(automaton.step(state, data[0]), trail) for state, trail in self._ways]
+        else:
+            result = automaton.advance(state, data, False)
+            if result >= 0:
+                self._ways = [(result, trail)]
+                self.text += data
+                return len(data)
+            if result <= OPENED:
+                size = OPENED - result + 1
+                state = automaton.step(automaton.advance(state, data[: size - 1], False), data[size - 1])
+            steps = [(REFUSED if result == REFUSED else state, trail)]
+        ways = [way for way in steps if way[0] != REFUSED]
+        before = len(self.text)
+        self.text += data[:size]
+        try:
+            self._ways = self._settled(ways)
+        except LimitError:
+            del self.text[before:]
+            raise
+        return size
+
+    def _settled(self, ways: list[tuple[int, _Trail | None]]) -> list[tuple[int, _Trail | None]]:
+        """Return the ways beyond all marks at the end of the text."""
+        at = len(self.text)
+        found: dict[int, _Trail | None] = {}
+        for state, trail in ways:
+            for marks, after in self._beyond(state):
+                if after not in found and len(found) < MAX_WAYS:
+                    passed = trail
+                    for mark in marks:
+                        passed = _Trail(passed, (at, mark))
+                    found[after] = passed
+        if len(found) != 1:
+            return list(found.items())
+        ((state, trail),) = found.items()
+        certain = []
+        while trail is not None:
+            certain.append(trail.passed)
+            trail = trail.before
+        self._marks += reversed(certain)
+        return [(state, None)]
+
+    def _beyond(self, state: int) -> list[tuple[tuple[ReadingMark, ...], int]]:
+        """Return the states beyond the marks at a state, each with the marks before it; dependent nodes that are no
+        marks count as their static language, as a text that was written has what they ask for."""
+        found = self._after.get(state)
+        if found is None:
+            found = self._after[state] = self._pass(state)
+        return found
+
+    def _pass(self, state: int) -> list[tuple[tuple[ReadingMark, ...], int]]:
+        automaton, nodes = self._automaton, self._program.store.nodes
+        if not (waiting := automaton.open_threads(state)):
+            return [((), state)]
+        marks: dict[ReadingMark, set[tuple[int, int]]] = {}
+        others: dict[tuple[int, int], int] = {}
+        for node, rest in waiting:
+            static, resolve, _ = nodes.args(node)
+            is_mark = isinstance(resolve, ReadingMark)
+            if is_mark:
+                marks.setdefault(resolve, set()).add((node, rest))
+            others[node, rest] = EMPTY if is_mark else nodes.seq(static, rest)
+        found = []
+        if (plain := automaton.resolve(state, others)) != REFUSED:
+            found += self._beyond(plain)
+        for mark in sorted(marks, key=lambda mark: mark.order):
+            mine = marks[mark]
+            kept = {(automaton.dependent_position(node), rest) for node, rest in mine}
+            after = automaton.resolve(automaton.narrowed(state, kept), {thread: thread[1] for thread in mine})
+            found += [((mark, *more), then) for more, then in self._beyond(after)]
+        return found
