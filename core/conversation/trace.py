@@ -48,10 +48,10 @@ class TracedToken:
         expected: what the grammar allowed here, in words; empty where no mask was computed.
         instead_of: the token's text that the model had chosen, and the tokenizer joins with forced text after it.
         role: what the token is a part of, at its first character that is neither white space, comma nor colon: free
-            ``"text"``, ``"reasoning"``, the ``"format"`` of calls, the name of a ``"tool"``; and inside JSON the
-            ``"name"`` of a member, a ``"string"``, ``"number"``, ``"literal"`` (true, false, null), or a bracket
-            (``"structure"``).
-        pointer: JSON pointer of the value there, in the call's arguments or the JSON answer; None outside JSON.
+            ``"text"``, ``"reasoning"``, the ``"format"`` of calls, the name of a ``"tool"``; and inside of arguments
+            and JSON the ``"name"`` of a member, a ``"string"``, ``"number"``, ``"literal"`` (true, false, null), or a
+            bracket or tag (``"structure"``).
+        pointer: JSON pointer of the value there, in the call's arguments or the JSON answer; None outside of both.
         tool: the tool whose call it belongs to.
         call: number of that call in the answer, from 0.
         schema: what the schema says of the value at ``pointer``, as JSON; empty if nothing was found.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..conversation.builder import MessageBuilder
@@ -26,13 +27,15 @@ from ..conversation.events import (
     ValueMass,
 )
 from ..conversation.reasoning import ReasoningTrimmer
+from .call_places import AnswerReading, CallPlaces
 from .loop import Decoding, Step
 from .params import OutputParser
-from .sureness import WrittenCalls, sureness
+from .sureness import sureness
 from .truncation import truncated_pointers
 
 if TYPE_CHECKING:
     from ..conversation.trace import Trace
+    from ..grammar import Grammar
     from ..vocabulary.vocabulary import Vocabulary
 
 #: Minimum number of characters that count as the beginning of a marker; of a longer marker, more than half.
@@ -49,6 +52,7 @@ class Output:
         stop: strings that end a text; searched in text only, not in calls.
         is_json: the text is JSON, so that truncated values can be listed.
         reasoning: the text of the markers before and after the reasoning.
+        marked: makes the reading grammar of the answer, if its calls are to be located; None: it has none.
 
     Laws: the concatenated deltas are the text, the reasoning and the arguments of `generation`; the events do not
     depend on where tokens end.
@@ -63,6 +67,7 @@ class Output:
         stop: Sequence[str] = (),
         is_json: bool = False,
         reasoning: tuple[str, str] = ("", ""),
+        marked: Callable[[], Grammar] | None = None,
     ) -> None:
         self._decoding = decoding
         self._parser = parser
@@ -80,7 +85,9 @@ class Output:
         self._arguments_from = 0  # the arguments of the current call do not begin before this index
         self._step_from = 0  # index in `raw` of the first character of the current step
         self._tracer = decoding.tracer
-        self._written = WrittenCalls() if decoding.params.exact_choice else None
+        is_located = decoding.params.exact_choice or decoding.tracer is not None
+        self._reading = AnswerReading(marked) if marked is not None and is_located else None
+        self._ids: list[str] = []  # of all calls, with those that are left out
         self._bytes = 0  # number of bytes of the text, including the current step
         self._is_own = True  # the budget has denied no choice so far
         self._whole: list[str] = []  # the current call's arguments, as long as `_is_own`
@@ -205,9 +212,10 @@ class Output:
     def _sureness(self, choices: Sequence[ChoiceMade]) -> tuple[CallSureness, ...]:
         """Return how sure the model was of each call with an exact choice. Of another call, which tokens decided, it
         says nothing, so that nobody takes it for certain."""
-        if self._written is None:
+        if not self._decoding.params.exact_choice:
             return ()
-        found = sureness(self.raw, self._built.message().tool_calls, choices, self._written.calls)
+        places = dict(zip(self._ids, self._places, strict=False))
+        found = sureness(self._built.message().tool_calls, choices, places)
         return tuple(each for each in found if each.has_choices)
 
     def trace(self, prompt_tokens: int, schemas: Mapping[str | None, Any]) -> Trace | None:
@@ -219,15 +227,22 @@ class Output:
         """
         if self._tracer is None:
             return None
-        return self._tracer.trace(self.raw, prompt_tokens, self._names(), schemas, self._json_from())
+        return self._tracer.trace(self.raw, prompt_tokens, self._own_places(), schemas, self._json_from())
 
     def _masses(self) -> tuple[ValueMass, ...]:
         if self._tracer is None or not self._decoding.params.masses:
             return ()
-        return self._tracer.masses(self.raw, self._names(), self._json_from())
+        return self._tracer.masses(self.raw, self._own_places(), self._json_from())
 
-    def _names(self) -> list[str]:
-        return [call.name for call in self._built.message().tool_calls]
+    @cached_property
+    def _places(self) -> list[CallPlaces]:
+        """The places of all calls, when the answer is complete."""
+        return [] if self._reading is None else self._reading.calls()
+
+    def _own_places(self) -> list[CallPlaces]:
+        """Return the places of the calls of the answer; those of a call that is left out are markup."""
+        own = {call.id for call in self._built.message().tool_calls}
+        return [place for call, place in zip(self._ids, self._places, strict=False) if call in own]
 
     def _json_from(self) -> int:
         """Return the index in `raw` of a JSON answer that is not a call; -1 if there is none."""
@@ -251,8 +266,6 @@ class Output:
     def _end_repetition(self, event: Event) -> None:
         """End the answer at a call that was dropped because it repeats an earlier one."""
         self._is_over = self._decoding.stop_requested = True
-        if self._tracer is not None and isinstance(event, CallEnd):
-            self._tracer.forget(event.index)
 
     def _rest(self) -> Iterator[Event]:
         """Yield the events of the end: the parser's remaining ones, without an incomplete forbidden marker, then the
@@ -303,7 +316,9 @@ class Output:
         self._at_answer_start = False  # newlines after it are markup
         if self._parser is not None and not self._is_over:
             self._has_marker |= any(marker.startswith(name) for marker in self._barred)
-            yield from self._emit(self._parser.feed(name), self._raw_size)
+            if self._reading is not None:
+                self._reading.feed_control(name)
+            yield from self._emit(self._parser.feed(name))
 
     def _read(self, text: str) -> Iterator[Event]:
         """Yield the events of the next text of the answer, and note in `raw` where the answer, the current call's
@@ -320,20 +335,19 @@ class Output:
             self._answer_from = self._arguments_from = self._raw_size
         before = self._step_from = self._raw_size
         self._add_raw(text)
+        if self._reading is not None:
+            self._reading.feed(text, before)
         events: list[Event] = [TextDelta(text)] if self._parser is None else list(self._parser.feed(text))
         if any(isinstance(event, CallStart) for event in events):
             self._arguments_from = max(self._arguments_from, before)
         yield from self._emit(events)
 
-    def _emit(self, events: Sequence[Event], begin: int | None = None) -> Iterator[Event]:
+    def _emit(self, events: Sequence[Event]) -> Iterator[Event]:
         """Pass the events of a step on: free text is searched for stop strings; text that was held back comes before
-        the next call; at the end of a call its truncated values are known. ``begin`` is the index of the step's first
-        character in `raw`, if not of the last text (a control token has no text)."""
+        the next call; at the end of a call its truncated values are known."""
         for event in events:
-            if self._written is not None:
-                self._written.add(event, self._step_from if begin is None else begin, self._raw_size)
-            if self._tracer is not None:
-                self._tracer.locate(event, self.raw, self._step_from)
+            if self._tracer is not None and isinstance(event, TextDelta):
+                self._tracer.locate(event.text, self.raw, self._step_from)
             if isinstance(event, TextDelta):
                 yield from self._read_text(event.text)
                 if self._is_over:
@@ -343,6 +357,7 @@ class Output:
                 yield TextDelta(self._held)
                 self._held = ""
             if isinstance(event, CallStart):
+                self._ids.append(event.id)
                 self._whole = []
                 self._has_marker = True
             elif isinstance(event, ArgumentsDelta) and self._is_own:
@@ -393,8 +408,6 @@ class Output:
             # Arguments in another notation than JSON: the parser's events have the positions of values.
             return event if offset is None else CallEnd(event.index, replace(event.call, cut=self._open_arguments(raw)))
         self._arguments_from = start + len(raw)
-        if self._tracer is not None:
-            self._tracer.located(event.index, event.call.name, raw, start)
         if offset is None or offset >= start + len(raw):
             return event
         return CallEnd(event.index, replace(event.call, cut=truncated_pointers(raw, offset - start)))

@@ -58,9 +58,10 @@ class ToolInterface(Protocol):
         whitespace: Whitespace = "single",
         response_schema: Any = None,
         other_spellings: bool = False,
+        marked: bool = False,
     ) -> Grammar:
         """Return the union grammar of the assistant's turn; with ``other_spellings``, text that begins as a call in the
-        spelling of another family is held to that call."""
+        spelling of another family is held to that call; with ``marked``, for `toolgrammar.core.reading`."""
         ...
 
     def parser(

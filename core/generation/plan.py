@@ -99,6 +99,7 @@ class Plan:
         may_be_empty: an answer of a denied marker alone is empty; else it is an error.
         values: the callables of the grammar's live values, and what they answered; None: it has none.
         insertions: what the prompt gains while the answer is written; None: nothing.
+        marked: makes the reading grammar of the answer (``core/reading``); None: it has no calls.
     """
 
     grammar: Grammar
@@ -113,6 +114,7 @@ class Plan:
     reasoning: ReasoningPlan | None = None
     values: LiveValues | None = None
     insertions: Insertions | None = None
+    marked: Callable[[], Grammar] | None = None
     may_end: bool = False
     may_be_empty: bool = False
 
@@ -215,7 +217,8 @@ class Planner:
         elif params.json_mode is not None:
             schema = schema_of_mode(params.json_mode, is_written=True)
         others = params.other_spellings and params.tool_choice == "auto" and schema is None
-        grammar = tools.grammar(
+        make_grammar = partial(
+            tools.grammar,
             tool_format,
             tool_choice=choice,
             parallel=params.parallel_tool_calls,
@@ -232,13 +235,14 @@ class Planner:
         if values is not None:
             make_parser = partial(make_parser, values=values)
         return Plan(
-            grammar,
+            make_grammar(),
             make_parser,
             barred,
             () if is_json else tuple(params.stop),
             is_json,
             params=params,
             values=values,
+            marked=partial(make_grammar, marked=True),
         )
 
     def _answer_or_calls(self, shape: LiveShape, tools: ToolInterface, choice: str) -> tuple[str, Any]:

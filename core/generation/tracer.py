@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..conversation.events import ArgumentsDelta, CallEnd, CallStart, Event, TextDelta, ValueMass
-from ..conversation.trace import ForbiddenToken, How, Trace, TracedToken
+from ..conversation.events import ValueMass
+from ..conversation.trace import ForbiddenToken, How, TokenRole, Trace, TracedToken
 from ..json import resolve_local, unescape
+from .call_places import CallPlaces
 from .json_places import Places
 from .logprobs import log_mass
 from .retokenise import common_prefix, may_say
@@ -69,29 +70,6 @@ class _Record:
     kept: float | None = None  # log-probability of the allowed tokens
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part of the raw text that is JSON.
-
-    Attributes:
-        start: its first character in the raw text.
-        end: the index after its last character.
-        call: number of the call; None for JSON that is not a call.
-        tool: the tool of the call.
-        places: the positions in the JSON.
-        offset: the index of the part in the JSON.
-        is_plain: the part is a string without quotes and escapes, whose characters are all at ``offset``.
-    """
-
-    start: int
-    end: int
-    call: int | None
-    tool: str | None
-    places: Places
-    offset: int = 0
-    is_plain: bool = False
-
-
 @dataclass
 class Tracer:
     """Collects the trace of one answer. The loop reports its tokens, and the output reports its calls.
@@ -115,11 +93,7 @@ class Tracer:
         self._resumed = time.perf_counter()
         self._told = (0.0, 0.0)  # model and engine seconds that are already in records
         self._before = 0  # bytes at the beginning of the tokens that belong to the prompt
-        self._parts: list[_Part] = []
-        self._names: list[tuple[int, int, int, str]] = []  # start, end, call and name of tools in the raw text
         self._texts: list[tuple[int, int]] = []  # start and end of steps of free text
-        self._arguments: dict[int, str] = {}
-        self._after = 0  # the name of the next call is not before this index
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -228,52 +202,32 @@ class Tracer:
 
     # -- output ------------------------------------------------------------------------------------------------
 
-    def locate(self, event: Event, raw: str, begin: int) -> None:
-        """Record where an event is in the raw text: free text, a tool's name, the arguments of a call, its end.
+    def locate(self, text: str, raw: str, begin: int) -> None:
+        """Record where free text is in the raw text.
 
         Args:
-            event: the event of the step.
+            text: the text of an event.
             raw: the raw text so far.
-            begin: index in it of the step's first character.
+            begin: index in it of the first character of the event's step.
         """
-        if isinstance(event, TextDelta):
-            # A parser holds back text that may begin a call, so the event may be several steps later.
-            after = self._texts[-1][1] if self._texts else 0
-            place = raw.rfind(event.text, after)
-            self._texts.append((place, place + len(event.text)) if place >= 0 else (begin, len(raw)))
-        elif isinstance(event, CallStart):
-            place = raw.rfind(event.name, self._after)
-            if place >= 0:
-                self._names.append((place, place + len(event.name), event.index, event.name))
-        elif isinstance(event, ArgumentsDelta):
-            self._arguments[event.index] = self._arguments.get(event.index, "") + event.text
-        elif isinstance(event, CallEnd):
-            self._after = len(raw)
-
-    def located(self, call: int, name: str, arguments: str, start: int) -> None:
-        """Record that the arguments of a call are literally in the raw text, from an index."""
-        places = Places(arguments)
-        self._parts.append(_Part(start, start + len(arguments), call, name, places))
-
-    def forget(self, call: int) -> None:
-        """Remove a call that is not a part of the answer; its tokens are markup."""
-        self._parts = [part for part in self._parts if part.call != call]
-        self._names = [name for name in self._names if name[2] != call]
-        self._arguments.pop(call, None)
+        # A parser holds back text that may begin a call, so the event may be several steps later.
+        after = self._texts[-1][1] if self._texts else 0
+        place = raw.rfind(text, after)
+        self._texts.append((place, place + len(text)) if place >= 0 else (begin, len(raw)))
 
     def trace(
-        self, raw: str, prompt_tokens: int, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
+        self, raw: str, prompt_tokens: int, calls: Sequence[CallPlaces], schemas: Mapping[str | None, Any], answer: int
     ) -> Trace:
         """Return the trace of the complete answer.
 
         Args:
             raw: its raw text.
             prompt_tokens: number of tokens of the prompt.
-            names: the tool of each call.
+            calls: the places of each call.
             schemas: the schemas of the tools' arguments, and under None that of JSON that is not a call.
             answer: the index of such JSON in the raw text; -1 if there is none.
         """
-        finder = _Finder(raw, self, names, schemas, answer)
+        finder = _Finder(raw, self._texts, calls, schemas, answer)
         return Trace(
             tuple(self._placed(finder, raw)),
             self.model,
@@ -284,11 +238,11 @@ class Tracer:
             self._engine_seconds,
         )
 
-    def masses(self, raw: str, names: Sequence[str], answer: int) -> tuple[ValueMass, ...]:
+    def masses(self, raw: str, calls: Sequence[CallPlaces], answer: int) -> tuple[ValueMass, ...]:
         """Return for each value the share of the probability that the grammar allows, in the order of their beginnings;
         arguments as for `trace`."""
         sums: dict[tuple[Any, Any, Any, Any], list[float]] = {}
-        tokens = self._placed(_Finder(raw, self, names, {}, answer), raw)
+        tokens = self._placed(_Finder(raw, self._texts, calls, {}, answer), raw)
         for record, token in zip(self._records, tokens, strict=True):
             if record.kept is not None:
                 part = token.role if token.pointer is None else "value"
@@ -391,22 +345,20 @@ class _Finder:
     """Finds the location of each token in the calls and the JSON of an answer."""
 
     def __init__(
-        self, raw: str, tracer: Tracer, names: Sequence[str], schemas: Mapping[str | None, Any], answer: int
+        self,
+        raw: str,
+        texts: Sequence[tuple[int, int]],
+        calls: Sequence[CallPlaces],
+        schemas: Mapping[str | None, Any],
+        answer: int,
     ) -> None:
-        parts = list(tracer._parts)
-        located = {part.call for part in parts}
-        for call, text in tracer._arguments.items():
-            start = next((end for _, end, number, _ in tracer._names if number == call), -1)
-            if call not in located and call < len(names) and start >= 0:
-                parts += _spelled_otherwise(raw, start, call, names[call], text)
-        if answer >= 0:
-            parts.append(_Part(answer, len(raw), None, None, Places(raw[answer:])))
-        self._parts = sorted(parts, key=lambda part: part.start)
-        self._starts = [part.start for part in self._parts]
-        self._tools = tracer._names
-        self._texts = tracer._texts
-        self._text_starts = [start for start, _ in self._texts]
+        self._calls = calls
+        self._starts = [call.name[0] for call in calls]
+        self._texts = texts
+        self._text_starts = [start for start, _ in texts]
         self._schemas = schemas
+        self._answer = answer
+        self._places = Places(raw[answer:]) if answer >= 0 else None
         self._rules: dict[tuple[str | None, str], str] = {}
 
     def placed(self, token: TracedToken, begin: int) -> TracedToken:
@@ -416,56 +368,26 @@ class _Finder:
         if token.role == "reasoning":
             return token
         end = begin + len(token.text)
-        for start, stop, call, name in self._tools:
-            if start < end and begin < stop:
-                return replace(token, role="tool", tool=name, call=call)
         before = len(token.text) - len(token.text.lstrip(" \t\r\n,:"))
         first = begin + before if before < len(token.text) else begin
-        number = bisect_right(self._starts, first) - 1
-        if number >= 0 and first < self._parts[number].end:
-            return self._at(token, self._parts[number], first)
+        number = bisect_right(self._starts, max(begin, end - 1)) - 1
+        if number >= 0:
+            call = self._calls[number]
+            if begin < call.name[1]:
+                return replace(token, role="tool", tool=call.tool, call=number)
+            if (found := call.at(first)) is not None:
+                return self._at(replace(token, tool=call.tool, call=number), *found)
+        if self._places is not None and first >= self._answer:
+            return self._at(token, *self._places.at(first - self._answer))
         number = bisect_right(self._text_starts, begin) - 1
         is_text = number >= 0 and begin < self._texts[number][1]
         return replace(token, role="text" if is_text else "format")
 
-    def _at(self, token: TracedToken, part: _Part, place: int) -> TracedToken:
-        pointer, role = part.places.at(part.offset + (0 if part.is_plain else place - part.start))
-        key = (part.tool, pointer)
+    def _at(self, token: TracedToken, pointer: str, role: TokenRole) -> TracedToken:
+        key = (token.tool, pointer)
         if key not in self._rules:
-            self._rules[key] = rule_at(self._schemas.get(part.tool), pointer)
-        return replace(token, role=role, pointer=pointer, tool=part.tool, call=part.call, schema=self._rules[key])
-
-
-def _spelled_otherwise(raw: str, start: int, call: int, name: str, arguments: str) -> list[_Part]:
-    """Return the parts of a call whose wire format does not write its arguments as one JSON text.
-
-    Args:
-        raw: the raw text.
-        start: the call's values are after this index.
-        call: number of the call.
-        name: its tool.
-        arguments: as JSON.
-    """
-    places = Places(arguments)
-    parts: list[_Part] = []
-    for value in places.values:
-        if value.parent is None or value.parent.parent is not None:
-            continue
-        place = max(raw.find(str(value.step), start), start)
-        spelled = arguments[value.start : value.end]
-        plain = _plain_string(spelled)
-        for text in (spelled,) if plain is None else (spelled, plain):
-            index = raw.find(text, place)
-            if index >= 0 and text:
-                start = index + len(text)
-                parts.append(_Part(index, start, call, name, places, value.start, text is not spelled))
-                break
-    return parts
-
-
-def _plain_string(spelled: str) -> str | None:
-    """Return the value of a JSON text if it is a string, else None."""
-    return str(json.loads(spelled)) if spelled.startswith('"') and spelled.endswith('"') else None
+            self._rules[key] = rule_at(self._schemas.get(token.tool), pointer)
+        return replace(token, role=role, pointer=pointer, schema=self._rules[key])
 
 
 def rule_at(schema: Any, pointer: str) -> str:

@@ -70,7 +70,8 @@ class Writer:
         decoding = self._decoding(plan, deadline)
         around = ("", "") if plan.reasoning is None else (plan.reasoning.text_before, plan.reasoning.text_after)
         parser = None if plan.make_parser is None else plan.make_parser()
-        output = Output(decoding, parser, barred=plan.barred, stop=plan.stop, is_json=plan.is_json, reasoning=around)
+        options: Any = {"barred": plan.barred, "stop": plan.stop, "is_json": plan.is_json, "marked": plan.marked}
+        output = Output(decoding, parser, reasoning=around, **options)
         logits = None
         has_read = False
         tells_tokens = plan.params.trace or plan.params.logprobs is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -10,15 +9,13 @@ from typing import Any, Literal
 import pytest
 
 from toolgrammar.core import (
-    ArgumentsDelta,
-    CallEnd,
-    CallStart,
     ChoiceMade,
     Generation,
     ToolCall,
     load_model,
 )
-from toolgrammar.core.generation.sureness import WrittenCalls, sureness
+from toolgrammar.core.generation.call_places import AnswerReading, CallPlaces
+from toolgrammar.core.generation.sureness import sureness
 from toolgrammar.core.models import LocalModel
 from toolgrammar.core.testing import ScriptedModel
 from toolgrammar.tools import Tool, ToolSet
@@ -96,19 +93,29 @@ def _made(raw: str, *words: tuple[str, float]) -> list[ChoiceMade]:
     return found
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(("a", "b"))))
-def test_places_are_found_in_the_text(order: tuple[str, str]) -> None:
+def _closed(names: str, **properties: Any) -> ToolSet:
+    """Tools of these names, each with the same arguments."""
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return ToolSet([Tool(name, "", schema) for name in names])
+
+
+def _places(raw: str, tools: ToolSet, format: str) -> list[CallPlaces]:
+    """The places of the calls of a text."""
+    reading = AnswerReading(lambda: tools.grammar(get_format(format).for_vocabulary(()), marked=True))
+    reading.feed(raw, 0)
+    return reading.calls()
+
+
+def test_places_are_found_in_the_text() -> None:
     """A value that is written like the tool's name is a value; names of members are none."""
     raw = '[{"name": "b", "arguments": {"b": "b", "x": [true, "a"]}}]'
-    arguments: dict[str, Any] = {"b": "b", "x": [True, "a"]}
-    call = ToolCall("1", "b", arguments, raw='{"b": "b", "x": [true, "a"]}')
+    call = ToolCall("1", "b", {"b": "b", "x": [True, "a"]})
     made = _made(raw, ("b", 0.9), ("b", 0.8), ("b", 0.7), ("x", 0.6), ("true", 0.5), ("a", 0.4))
-    (sure,) = sureness(raw, [call], made)
+    (places,) = _places(raw, _closed("ab", b={"type": "string"}, x={"type": "array"}), "json")
+    (sure,) = sureness([call], made, {"1": places})
     assert sure.tool == 0.9
     assert sure.values == {"/b": 0.7, "/x/0": 0.5, "/x/1": 0.4}
     assert sure.other == 0.6 and sure.least == 0.4  # the names
-    other = ToolCall("2", order[0], {}, raw="(text of another notation)")
-    assert sureness(raw, [other], made)[0].values == {}
 
 
 # -- every wire format -------------------------------------------------------------------------------------------------
@@ -211,45 +218,25 @@ def test_calls_in_another_spelling(reply: str) -> None:
 # -- other notations ---------------------------------------------------------------------------------------------------
 
 
-def _written(*steps: tuple[Any, int, int]) -> WrittenCalls:
-    written = WrittenCalls()
-    for event, begin, end in steps:
-        written.add(event, begin, end)
-    return written
-
-
-def _call(name: str, **arguments: Any) -> ToolCall:
-    return ToolCall(name, name, arguments)
-
-
-def _told(call: ToolCall, raw: str, begin: int = 0) -> list[tuple[Any, int, int]]:
-    """The events of a call as ``name(...)`` in a text, where nothing is known of its arguments until its end."""
-    opened = raw.index(f"{call.name}(", begin) + len(call.name)
-    closed = raw.index(")", opened)
-    return [
-        (CallStart(0, call.id, call.name), opened, opened + 1),
-        (ArgumentsDelta(0, "{...}"), closed, closed + 1),
-        (CallEnd(0, call), closed, closed + 1),
-    ]
-
-
 def test_a_text_like_a_value_is_none() -> None:
     """Free text that is written like a later value, and names that are, are told apart by their places."""
-    raw = "f(note='red', x='note', colour='red')"
-    call = _call("f", note="red", x="note", colour="red")
+    raw = "[f(note='red', x='note', colour='red')]"
+    call = ToolCall("1", "f", {"note": "red", "x": "note", "colour": "red"})
     choices = [
         ChoiceMade(raw.index("x="), "x", {"x": 0.9, "y": 0.1}, 1.0),
         ChoiceMade(raw.index("note'"), "note", {"note": 0.8, "b": 0.2}, 1.0),
         ChoiceMade(raw.rindex("red"), "red", {"red": 0.7, "blue": 0.3}, 1.0),
     ]
-    (sure,) = sureness(raw, [call], choices, _written(*_told(call, raw)).calls)
+    text = {"type": "string"}
+    (places,) = _places(raw, _closed("f", note=text, x=text, y=text, colour=text), "pythonic")
+    (sure,) = sureness([call], choices, {"1": places})
     assert sure.values == {"/x": 0.8, "/colour": 0.7} and (sure.tool, sure.other, sure.least) == (None, 0.9, 0.7)
 
 
-def test_a_choice_of_nothing_known_counts() -> None:
-    """One that spells no name and no value lowers the least, and disturbs no other."""
-    raw = "f(a='x|y', b=10) g(b=10)"
-    calls = [_call("f", a="x y", b=10), _call("g", b=10)]
+def test_a_value_of_several_words_has_the_least() -> None:
+    """A choice lowers the probability of the tool or value in which it is; one of a call that is left out, none."""
+    raw = "[f(a='x|y', b=10), g(b=10)]"
+    calls = [ToolCall("1", "f", {"a": "x|y", "b": 10}), ToolCall("2", "g", {"b": 10})]
     choices = [
         ChoiceMade(raw.index("x"), "x", {"x": 0.9, "z": 0.1}, 1.0),
         ChoiceMade(raw.index("|"), "|", {"|": 0.2, "-": 0.8}, 1.0),
@@ -258,46 +245,37 @@ def test_a_choice_of_nothing_known_counts() -> None:
         ChoiceMade(raw.index("g("), "g", {"f": 0.5, "g": 0.5}, 1.0),
         ChoiceMade(raw.rindex("10"), "10", {"1": 0.4, "10": 0.6}, 1.0),
     ]
-    written = _written(*_told(calls[0], raw), *_told(calls[1], raw))
-    first, second = sureness(raw, calls, choices, written.calls)
-    assert first.values == {"/a": 0.8, "/b": 0.7}  # of a value in several words, the least
-    assert (first.tool, first.other, first.least) == (None, 0.2, 0.2)
+    tools = _closed("fg", a={"type": "string"}, b={"type": "integer"})
+    places = dict(zip("12", _places(raw, tools, "pythonic"), strict=True))
+    first, second = sureness(calls, choices, places)
+    assert first.values == {"/a": 0.2, "/b": 0.7} and (first.tool, first.other, first.least) == (None, None, 0.2)
     assert second.values == {"/b": 0.6} and (second.tool, second.other, second.least) == (0.5, None, 0.5)
-    # The same if a token ends the first call and begins the next one.
-    steps = [*_told(calls[0], raw), *_told(calls[1], raw)]
-    steps[1:3] = [(event, begin, begin + 4) for event, begin, _ in steps[1:3]]
-    assert sureness(raw, calls, choices, _written(*steps).calls) == (first, second)
-    # And if the first call is left out.
-    assert sureness(raw, calls[1:], choices, written.calls) == (second,)
+    assert sureness(calls[1:], choices, places) == (second,)
 
 
 def test_markup_is_no_choice_of_the_call() -> None:
     """An id before the arguments, and whether another call follows, do not count; text before a call is no call."""
-    raw = '{"a": 1} f:17(a=1)<end>'
-    call = ToolCall("f", "f", {"a": 1}, raw='{"a": 1}')
+    raw = '{"a": 1} [TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{"a": 1}[TOOL_CALLS]f[CALL_ID]ABCDEFGHI[ARGS]{"a": 1}'
+    begin = raw.index("f[")
     choices = [
-        ChoiceMade(raw.index("f:"), "f", {"f": 0.9, "g": 0.1}, 1.0),
-        ChoiceMade(raw.index("17"), "17", {"17": 0.1, "171": 0.9}, 1.0),
-        ChoiceMade(raw.rindex("1)"), "1", {"1": 0.8, "2": 0.2}, 1.0),
-        ChoiceMade(raw.index("end"), "end", {"end": 0.2, "more": 0.8}, 1.0),
+        ChoiceMade(raw.index("1"), "1", {"1": 0.5, "2": 0.5}, 1.0),
+        ChoiceMade(begin, "f", {"f": 0.9, "g": 0.1}, 1.0),
+        ChoiceMade(raw.index("abc"), "abc", {"abc": 0.1, "abd": 0.9}, 1.0),
+        ChoiceMade(raw.index("1", begin), "1", {"1": 0.8, "2": 0.2}, 1.0),
+        ChoiceMade(raw.rindex("[TOOL"), "[TOOL_CALLS]", {"[TOOL_CALLS]": 0.2, "more": 0.8}, 1.0),
     ]
-    start, end = raw.index("("), raw.index(")")
-    written = _written(
-        (CallStart(0, "f", "f"), start, start + 1),
-        (ArgumentsDelta(0, '{"a": 1}'), end, end + 1),
-        (CallEnd(0, call), end, end + 1),
-    )
-    (sure,) = sureness(raw, [call], choices, written.calls)
+    places = _places(raw, _closed("fg", a={"type": "integer"}), "mistral-v11")
+    (sure,) = sureness([ToolCall("1", "f", {"a": 1})], choices, {"1": places[0]})
     assert (sure.tool, sure.values, sure.other) == (0.9, {"/a": 0.8}, None)
 
 
 def test_a_word_counts_where_the_words_differ() -> None:
     """A choice that begins in a call with certain text, and is one of what follows it, is no choice of the call."""
-    raw = '{"name": "f", "arguments": {"a": 1}}<more>'
-    call = ToolCall("f", "f", {"a": 1}, raw='{"a": 1}')
+    raw = '[{"name": "f", "arguments": {"a": 1}}, '
     choices = [
         ChoiceMade(raw.index("1"), "1", {"1": 0.7, "2": 0.3}, 1.0),
-        ChoiceMade(raw.index(": 1"), ": 1}}<more>", {": 1}}<more>": 0.2, ": 1}}<end>": 0.8}, 1.0),
+        ChoiceMade(raw.index("1"), "1}}, ", {"1}}, ": 0.2, "1}}]": 0.8}, 1.0),
     ]
-    (sure,) = sureness(raw, [call], choices)
+    (places,) = _places(raw, _closed("f", a={"type": "integer"}), "json")
+    (sure,) = sureness([ToolCall("1", "f", {"a": 1})], choices, {"1": places})
     assert sure.values == {"/a": 0.7} and sure.least == 0.7
