@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         cannot_write_name,
         mark,
         python_string,
+        size_of,
     )
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     "python_string",
     "reasoning_first",
     "require_tags",
+    "size_of",
     "today",
     "type_of",
     "unread",
@@ -126,6 +128,7 @@ if not TYPE_CHECKING:
                 "cannot_write_name",
                 "mark",
                 "python_string",
+                "size_of",
             ),
         },
     )

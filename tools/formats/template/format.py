@@ -21,7 +21,7 @@ from toolgrammar.core.errors import GrammarError, Place, ToolGrammarError
 from toolgrammar.core.grammar import Grammar
 from toolgrammar.core.json import SPACE, dump_json
 from toolgrammar.core.reading import DONE, ReadingMark
-from toolgrammar.core.schema.scalars.value_syntax import mark, size_of
+from toolgrammar.core.schema import mark, size_of
 
 from ...tool import Tool
 from ..base import Reasoning, TurnSpec, WireFormat, dump_name, named_tool
