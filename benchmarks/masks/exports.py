@@ -36,7 +36,7 @@ from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.export.rules import ExportedRules
 from toolgrammar.core.export.writers import written_as, written_as_regex
 from toolgrammar.core.grammar.sampling import random_text
-from toolgrammar.core.models.published import PUBLISHED, pull
+from toolgrammar.core.models.published import PUBLISHED
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "maskbench-all.jsonl.gz"
 #: Maximum number of characters of an instance that is judged.
@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--sheets", type=Path)
     parser.add_argument("--keep", action="store_true", help="write results/exports.json")
     arguments = parser.parse_args()
-    process = Process(arguments.model or str(pull(PUBLISHED["smollm2"])))
+    process = Process(arguments.model or str(PUBLISHED["smollm2"].pull()))
     with gzip.open(arguments.data, "rt", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]
     cases = random.Random(7).sample(cases, len(cases))[: arguments.limit]

@@ -34,7 +34,7 @@ from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguid
 from benchmarks.shared.results_io import machine, show
 from toolgrammar.core import Grammar, ToolGrammarError
 from toolgrammar.core.grammar.sampling import random_text
-from toolgrammar.core.models.published import PUBLISHED, pull
+from toolgrammar.core.models.published import PUBLISHED
 
 #: The grammars of the masks, in the syntax that GBNF and EBNF share.
 MASKED = {
@@ -118,7 +118,7 @@ def _judges(model: str | None) -> dict[str, tuple[str, Callable[[str], Judge]]]:
 
     lark = LLGuidance()
     return {
-        "llama.cpp": ("gbnf", LlamaCpp(model or str(pull(PUBLISHED["smollm2"]))).judge),
+        "llama.cpp": ("gbnf", LlamaCpp(model or str(PUBLISHED["smollm2"].pull())).judge),
         "xgrammar": ("gbnf", XGrammar().judge),
         "llguidance, GBNF": ("gbnf", lambda text: lark.judge(gbnf_to_lark(text))),
         "llguidance, Lark": ("lark", lark.judge),
@@ -239,7 +239,7 @@ def tokens(arguments: argparse.Namespace) -> None:
     """Compare masks, and print the counts and what differs."""
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
-    llama, lark, ebnf = LlamaCpp(arguments.model or str(pull(PUBLISHED["smollm2"]))), LLGuidance(), XGrammar()
+    llama, lark, ebnf = LlamaCpp(arguments.model or str(PUBLISHED["smollm2"].pull())), LLGuidance(), XGrammar()
     free = '%llguidance {"no_forcing": true}\n'  # else a fixed text has one spelling
     peers: dict[str, tuple[Callable[[str], Masks], Callable[[str], Judge]]] = {
         "llama.cpp": (lambda text: llama.masks(text, vocabulary), llama.judge),

@@ -40,7 +40,7 @@ from toolgrammar.core import (
     UnsupportedSchemaError,
     load_model,
 )
-from toolgrammar.core.models.published import PUBLISHED, pull
+from toolgrammar.core.models.published import PUBLISHED
 from toolgrammar.tools import ToolSet, to_json_schema
 
 #: Requests of answers that the library has sent for the present request, as the last item of a list.
@@ -53,7 +53,7 @@ def llama_server(threads: int, template: str, at_once: int, port: int = 0) -> It
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = str(pull(PUBLISHED["smollm2"]))
+    params.model.path = str(PUBLISHED["smollm2"].pull())
     params.chat_template, params.use_jinja = template, True
     params.n_ctx, params.n_parallel, params.port = 4_096 * at_once, at_once, port
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads

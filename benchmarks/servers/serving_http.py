@@ -34,7 +34,7 @@ from benchmarks.engines.engine_models import smollm2
 from benchmarks.servers.serving import SCHEMA, prompts
 from benchmarks.shared.cost_tables import serving_http
 from benchmarks.shared.results_io import show
-from toolgrammar.core.models.published import PUBLISHED, pull
+from toolgrammar.core.models.published import PUBLISHED
 
 PORT = 8077
 #: llama.cpp's server in a process of its own.
@@ -110,7 +110,7 @@ def commands(folder: Path) -> dict[str, tuple[list[str], str, tuple[str, ...]]]:
         "toolgrammar serve hf:": ([*own, f"model=hf:{folder}", *more], "model", both),
         "transformers serve": (theirs, str(folder), ("free text",)),
         "transformers serve --continuous-batching": ([*theirs, "--continuous-batching"], str(folder), ("free text",)),
-        "toolgrammar serve gguf:": ([*own, f"model=gguf:{pull(PUBLISHED['smollm2'])}", *more], "model", both),
+        "toolgrammar serve gguf:": ([*own, f"model=gguf:{PUBLISHED['smollm2'].pull()}", *more], "model", both),
         "llama.cpp server": ([sys.executable, "-c", LLAMA, str(PORT)], "model", both),
         "toolgrammar serve smollm2": ([*own, "model=smollm2", *more], "model", both),
     }

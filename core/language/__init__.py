@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 from ..faces import lazy
 
 if TYPE_CHECKING:
+    from ..unicode.charset import CharSet
     from .free_text import containing
     from .nodes import Head, Nodes
     from .terms import Terms
 
 __all__ = [
+    "CharSet",
     "Head",
     "Nodes",
     "Terms",
@@ -30,6 +32,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy(
         __name__,
         {
+            ".unicode.charset": ("CharSet",),
             "free_text": ("containing",),
             "nodes": (
                 "Head",
