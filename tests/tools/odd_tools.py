@@ -1,4 +1,5 @@
-"""Tools that some wire format, spelling or server cannot write: what users and MCP servers give."""
+"""Tools that some wire format, spelling or server cannot write, as users and MCP servers give them; and the conveniences
+of a request, none of which may refuse them."""
 
 from __future__ import annotations
 
@@ -88,3 +89,41 @@ ODD: dict[str, ToolSet] = {
         "never": [_tool({"a": False, "b": _S}, "b")],
     }.items()
 }
+
+#: All conveniences off.
+OFF: dict[str, Any] = {
+    "other_spellings": False,
+    "empty_answer": False,
+    "jump_forward": False,
+    "max_repetition": 0,
+    "equal_calls": True,
+}
+
+#: Conveniences on, one at a time; an empty row: the defaults.
+ON: tuple[dict[str, Any], ...] = (
+    {},
+    {**OFF, "other_spellings": True},
+    {**OFF, "empty_answer": True},
+    {**OFF, "jump_forward": True},
+    {**OFF, "max_repetition": None},
+    {**OFF, "equal_calls": False},
+    {"tools_in_prompt": "names"},
+    {"tools_in_prompt": "auto"},
+    {"exact_choice": True},
+    {"exact_choice": True, "logprobs": 2},
+    {"draft": 5},
+    {"draft": 5, "tool_choice": "required"},
+    {"masses": True},
+    {"trace": True},
+    {"thinking": "auto"},
+    {"thinking": 8},
+    {"stop": ["zz"]},
+    {"repetition_penalty": 1.1},
+    {"parallel_tool_calls": False},
+)
+
+#: What a turn may be.
+SAID = ("hi", '{"name": "t", "arguments": {', "<function=t>\n<parameter=k>", 't(k="', "<tool_call>\n", "```json\n{")
+
+#: Enough for the longest call of `ODD` in any format.
+BUDGET = 1_500
