@@ -13,12 +13,14 @@ import inspect
 import json
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from toolgrammar.core.basics import Span, has_contents
 from toolgrammar.core.conversation import ImagePart, Message, TextPart, ToolCall
 from toolgrammar.core.errors import InvalidArgumentsError, Place, ToolCallError, ToolGrammarError, ToolTimeoutError
 
@@ -167,6 +169,38 @@ def prepare(tool: Tool, call: ToolCall, *, allow_cut: bool = False) -> Callable[
         hint="make the tool from a function, or run the call yourself",
         place=Place(tool=tool.name),
     )
+
+
+@contextmanager
+def call_span(tool: Tool, call: ToolCall) -> Iterator[Callable[[Any], Any]]:
+    """Make a span of a call that runs in the block; gives a function that tells it the result, and returns that."""
+    attributes: dict[str, Any] = {
+        "gen_ai.tool.name": tool.name,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.description": tool.description or None,
+        "gen_ai.tool.call.id": call.id or None,
+    }
+    if has_contents():
+        attributes["gen_ai.tool.call.arguments"] = json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
+    span = Span.begin("execute_tool", tool.name, attributes)
+    if span is None:
+        yield lambda result: result
+        return
+    error: BaseException | None = None
+
+    def told(result: Any) -> Any:
+        if has_contents():
+            span.set({"gen_ai.tool.call.result": result_text(result)})
+        return result
+
+    try:
+        with span.active():
+            yield told
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        span.end(error)
 
 
 def run(tool: Tool, action: Callable[[], Any], timeout: float | None = None) -> Any:

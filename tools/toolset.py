@@ -40,7 +40,7 @@ from toolgrammar.core.schema import of_today, reasoning_first, today
 
 from .argument_checker import ArgumentChecker
 from .call_grammars import CALL_GRAMMARS, MARKED_GRAMMARS, CallGrammars, Derived
-from .calling import ToolResult, arun, as_call, failure, prepare, run
+from .calling import ToolResult, arun, as_call, call_span, failure, prepare, run
 from .closed_schema import close_objects
 from .dialects import response_schema_of
 from .formats import (
@@ -676,7 +676,8 @@ class ToolSet:
         """
         valid = self.validate(call)
         tool = self[valid.name]
-        return run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout)
+        with call_span(tool, valid) as told:
+            return told(run(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
 
     async def acall(
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None
@@ -684,7 +685,8 @@ class ToolSet:
         """Do what `call` does without blocking: await async functions (cancelled in time), run others in a thread."""
         valid = self.validate(call)
         tool = self[valid.name]
-        return await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout)
+        with call_span(tool, valid) as told:
+            return told(await arun(tool, prepare(tool, valid, allow_cut=allow_cut), timeout))
 
     def execute(
         self, call: ToolCall | Mapping[str, Any], *, allow_cut: bool = False, timeout: float | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .model import pulled
-from .output import console, fail
+from .output import complain, console, fail
 from .source import executed, read_json
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def serve(
         answer_seconds=answer_seconds,
     )
     _log_to_stderr(log_level)
+    _export_spans()
     _require_port(host, port)  # before the models are loaded, which may take minutes
     loaded = loaded_models(models)
     app = create_app(loaded, limits=limits, defaults=defaults, api_keys=keys, metrics=True, values=named)
@@ -263,6 +264,26 @@ def _key(given: str) -> str:
     if not key:
         fail(f"the environment variable {name} is empty", "put the key there")
     return key
+
+
+def _export_spans() -> None:
+    """Send spans where the variables of OpenTelemetry say, if they do."""
+    if not (os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")):
+        return
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        said = "no spans are sent: OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed"
+        complain(said, "pip install 'toolgrammar[otel]'", "warning")
+        return
+    name = os.environ.get("OTEL_SERVICE_NAME", "toolgrammar")
+    provider = TracerProvider(resource=Resource.create({"service.name": name}))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)  # which sends the last spans when the process ends
 
 
 class _JsonLines(logging.Formatter):

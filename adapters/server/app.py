@@ -24,7 +24,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from toolgrammar.core.basics import ended_by, logger_of, report
+from toolgrammar.core.basics import continued, ended_by, logger_of, report
 from toolgrammar.core.conversation import CallEnd, Event, Finish, Generation, Usage
 from toolgrammar.core.errors import CancelledError, ContextOverflowError, LiveValuesError, SchemaWarning
 from toolgrammar.core.generation import Deadline, GenerateParams
@@ -188,9 +188,10 @@ class _Server:
         async def endpoint(request: Request) -> Response:
             record = _Record(protocol.path, time.perf_counter())
             try:
-                if isinstance(protocol, DecisionProtocol):
-                    return await self._decide(protocol, request, record)
-                return await self._respond(protocol, request, record)
+                with continued(request.headers):
+                    if isinstance(protocol, DecisionProtocol):
+                        return await self._decide(protocol, request, record)
+                    return await self._respond(protocol, request, record)
             except ClientDisconnect:
                 record.status = CLIENT_LEFT
                 self._close(record)

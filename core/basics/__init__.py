@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
     from .recent_memo import RecentMemo, TextMemo
+    from .spans import Span, continued, has_contents
 
 __all__ = [
     "ENVELOPE_VERSION",
@@ -22,9 +23,12 @@ __all__ = [
     "OnUnsupported",
     "PropertyOrder",
     "RecentMemo",
+    "Span",
     "TextMemo",
     "Whitespace",
+    "continued",
     "ended_by",
+    "has_contents",
     "is_long",
     "logger_of",
     "pause",
@@ -58,6 +62,7 @@ if not TYPE_CHECKING:
                 "is_long",
                 "pause",
             ),
+            "spans": ("Span", "continued", "has_contents"),
             "recent_memo": (
                 "RecentMemo",
                 "TextMemo",

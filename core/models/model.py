@@ -21,6 +21,7 @@ from ..generation.plan import (
     Prompt,
 )
 from ..generation.scheduler import MAX_ROWS
+from .chat_spans import aspanned, begin, spanned, told
 from .decisions import Decides
 from .requests import (
     Request,
@@ -182,7 +183,7 @@ class Model(Decides, ABC):
             ToolGrammarError: the request cannot be answered; see `GenerateParams` and the error's hint.
         """
         request = request_of(prompt, params, options, live=True)
-        return Stream(self._items(request), request)
+        return Stream(spanned(self, request, self._items(request)), request)
 
     def astream(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
@@ -190,7 +191,7 @@ class Model(Decides, ABC):
         """Like `stream`, without blocking the event loop; leaving the loop early stops the model within a step."""
         # Here, not at the first item: callables of live values see what is `given` where this is called.
         request = request_of(prompt, params, options, live=True)
-        return AsyncStream(self._aitems(request), request)
+        return AsyncStream(aspanned(self, request, self._aitems(request)), request)
 
     def generate(
         self, prompt: Prompt, params: GenerateParams | None = None, **options: Unpack[GenerateOptions]
@@ -296,6 +297,23 @@ class Model(Decides, ABC):
         request = json_request_of(prompt, schema, params, options)
         return value_of(await self._awhole(request), allow_cut)
 
+    def _spanned_batch(self, requests: Sequence[Request], max_rows: int) -> list[Generation | Exception]:
+        """Do `_batch`, with a span for each request."""
+        spans = [begin(self, request) for request in requests]
+        outcomes: Sequence[Generation | BaseException] = ()
+        try:
+            outcomes = answers = self._batch(requests, max_rows)
+        except BaseException as error:
+            outcomes = [error] * len(requests)
+            raise
+        finally:
+            for span, request, outcome in zip(spans, requests, outcomes, strict=True):
+                if span is not None:
+                    if isinstance(outcome, Generation):
+                        told(span, self, request, outcome)
+                    span.end(outcome if isinstance(outcome, BaseException) else None)
+        return answers
+
     # -- many turns --------------------------------------------------------------------------------------------
 
     def run(
@@ -347,14 +365,14 @@ class Model(Decides, ABC):
 
     def _whole(self, request: Request) -> Generation:
         whole: Generation | None = None
-        with closing(self._items(request)) as items:
+        with closing(spanned(self, request, self._items(request))) as items:
             for item in items:
                 whole = item if isinstance(item, Generation) else whole
         return finished(whole, request)
 
     async def _awhole(self, request: Request) -> Generation:
         whole: Generation | None = None
-        async with aclosing(self._aitems(request)) as items:
+        async with aclosing(aspanned(self, request, self._aitems(request))) as items:
             async for item in items:
                 whole = item if isinstance(item, Generation) else whole
         return finished(whole, request)
@@ -413,7 +431,7 @@ class Model(Decides, ABC):
         Law: each result equals that of `generate`, up to rounding of the backend.
         """
         requests = requests_of(prompts, params, options, max_rows)
-        return outcomes_of(self._batch(requests, max_rows), requests, return_errors)
+        return outcomes_of(self._spanned_batch(requests, max_rows), requests, return_errors)
 
     @overload
     async def agenerate_batch(
@@ -450,7 +468,7 @@ class Model(Decides, ABC):
         requests = requests_of(prompts, params, options, max_rows)
         abandoned = threading.Event()
         requests = [cancellable(request, abandoned) for request in requests]
-        worker = asyncio.get_running_loop().run_in_executor(None, self._batch, requests, max_rows)
+        worker = asyncio.get_running_loop().run_in_executor(None, self._spanned_batch, requests, max_rows)
         try:
             return outcomes_of(await asyncio.shield(worker), requests, return_errors)
         except asyncio.CancelledError:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ..basics.spans import OURS, Span
 from ..conversation.events import Generation, Usage
 from ..conversation.messages import Message, ToolCall
 from ..errors import ModelError
@@ -90,6 +92,7 @@ class _Loop:
         ended_by: why there is no turn with calls any more; None: there is one.
         is_over: there is no turn any more.
         calls: those of the last turn, which wait for their results.
+        has_begun, span: if it has begun, and its span; None: nobody records it.
     """
 
     model: Any
@@ -105,6 +108,8 @@ class _Loop:
     is_over: bool = False
     repeats: int = 0
     calls: tuple[ToolCall, ...] = ()
+    has_begun: bool = False
+    span: Span | None = None
     _news: int = 0  # number of results so far that said something new
     _results: dict[Any, tuple[Any, int]] = field(default_factory=dict)  # the last result of a call, and `_news` then
 
@@ -146,6 +151,37 @@ class _Loop:
     @staticmethod
     def _key(call: ToolCall) -> Any:
         return call.name, value_key(dict(call.arguments))
+
+    def active(self) -> AbstractContextManager[None]:
+        """Begin the run's span, and make it the parent of those that begin in the block."""
+        if not self.has_begun:
+            self.has_begun = True
+            attributes = {"gen_ai.provider.name": "toolgrammar", "gen_ai.request.model": self.model.name}
+            self.span = Span.begin("invoke_agent", "", attributes)
+        return nullcontext() if self.span is None else self.span.active()
+
+    @contextmanager
+    def spanned(self) -> Iterator[None]:
+        """End the span with the block."""
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            if self.span is not None:
+                usage = sum((turn.usage for turn in self.turns), Usage())
+                self.span.set(
+                    {
+                        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+                        "gen_ai.usage.output_tokens": usage.completion_tokens,
+                        f"{OURS}turns": len(self.turns),
+                        f"{OURS}ended_by": self.ended_by,
+                        f"{OURS}repeats": self.repeats,
+                    }
+                )
+                self.span.end(error)
 
     def result(self) -> RunResult:
         """Return the end of the run.
@@ -202,6 +238,10 @@ class Run:
         self._events = self._run()
 
     def _run(self) -> Generator[Any, None, None]:
+        with self._loop.spanned():
+            yield from self._turns()
+
+    def _turns(self) -> Generator[Any, None, None]:
         loop = self._loop
         while not loop.is_over:
             with loop.model.stream(loop.messages, loop.params, **loop.options) as stream:
@@ -221,7 +261,8 @@ class Run:
         return self
 
     def __next__(self) -> Any:
-        return next(self._events)
+        with self._loop.active():
+            return next(self._events)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -258,6 +299,12 @@ class AsyncRun:
         self._events = self._run()
 
     async def _run(self) -> AsyncGenerator[Any, None]:
+        with self._loop.spanned():
+            async with aclosing(self._turns()) as events:
+                async for event in events:
+                    yield event
+
+    async def _turns(self) -> AsyncGenerator[Any, None]:
         loop = self._loop
         while not loop.is_over:
             async with loop.model.astream(loop.messages, loop.params, **loop.options) as stream:
@@ -284,7 +331,8 @@ class AsyncRun:
         return self
 
     async def __anext__(self) -> Any:
-        return await self._events.__anext__()
+        with self._loop.active():
+            return await self._events.__anext__()
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -188,6 +188,11 @@ class RemoteModel(Model):
         return f"RemoteModel({self._name!r}, {self._transport.base_url!r}, server={self._protocol.kind!r})"
 
     @property
+    def provider(self) -> str:
+        """The kind of the server, as in ``SERVERS``."""
+        return self._protocol.kind
+
+    @property
     def base_url(self) -> str:
         """Address of the server's API."""
         return self._transport.base_url

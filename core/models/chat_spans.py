@@ -1,0 +1,132 @@
+"""Spans of answers: what the conventions of OpenTelemetry have for a chat, and what only a grammar knows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Generator, Iterable
+from contextlib import aclosing, closing
+from typing import TYPE_CHECKING, Any
+
+from ..basics.spans import OURS, Span, context, has_contents
+from ..conversation.events import Generation
+from ..conversation.messages import Message
+from .requests import Request
+
+if TYPE_CHECKING:
+    from ..generation.driver import Item
+
+
+def spanned(model: Any, request: Request, items: Generator[Item, None, None]) -> Generator[Item, None, None]:
+    """Return the items of an answer, whose span lasts from the first to the last."""
+    return items if "opentelemetry.trace" not in sys.modules else _spanned(model, request, items, context())
+
+
+def aspanned(model: Any, request: Request, items: AsyncGenerator[Item, None]) -> AsyncGenerator[Item, None]:
+    """Do what `spanned` does, for asynchronous items."""
+    return items if "opentelemetry.trace" not in sys.modules else _aspanned(model, request, items, context())
+
+
+def _spanned(
+    model: Any, request: Request, items: Generator[Item, None, None], parent: Any
+) -> Generator[Item, None, None]:
+    span = begin(model, request, parent)
+    error: BaseException | None = None
+    try:
+        with closing(items):
+            for item in items:
+                if span is not None and isinstance(item, Generation):
+                    told(span, model, request, item)
+                yield item
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        if span is not None:
+            span.end(error)
+
+
+async def _aspanned(
+    model: Any, request: Request, items: AsyncGenerator[Item, None], parent: Any
+) -> AsyncGenerator[Item, None]:
+    span = begin(model, request, parent)
+    error: BaseException | None = None
+    try:
+        async with aclosing(items):
+            async for item in items:
+                if span is not None and isinstance(item, Generation):
+                    told(span, model, request, item)
+                yield item
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        if span is not None:
+            span.end(error)
+
+
+def begin(model: Any, request: Request, parent: Any = None) -> Span | None:
+    """Begin the span of an answer, with what was asked; None if nobody records it."""
+    if "opentelemetry.trace" not in sys.modules:
+        return None
+    params = request.params
+    is_remote = not model.capabilities.logits
+    is_json = request.shape is not None and params.grammar is None
+    attributes = {
+        "gen_ai.provider.name": model.provider if is_remote else "toolgrammar",
+        "server.address": model.base_url if is_remote else None,
+        "gen_ai.request.model": model.name,
+        "gen_ai.request.max_tokens": params.max_tokens,
+        "gen_ai.request.temperature": params.temperature,
+        "gen_ai.request.top_p": params.top_p if params.top_p < 1 else None,
+        "gen_ai.request.top_k": params.top_k or None,
+        "gen_ai.request.seed": params.seed,
+        "gen_ai.request.stop_sequences": list(params.stop) or None,
+        "gen_ai.output.type": "json" if is_json else "text",
+    }
+    if has_contents():
+        attributes["gen_ai.input.messages"] = _plain(request.messages)
+        if params.tools is not None:
+            attributes["gen_ai.tool.definitions"] = json.dumps(params.tools.to_openai(), ensure_ascii=False)
+    return Span.begin("chat", model.name, attributes, is_remote=is_remote, parent=parent)
+
+
+def told(span: Span, model: Any, request: Request, whole: Generation) -> None:
+    """Tell a span what was answered."""
+    usage, cut = whole.usage, [*whole.cut, *(f"{call.name}{at}" for call in whole.tool_calls for at in call.cut)]
+    attributes: dict[str, Any] = {
+        "gen_ai.response.finish_reasons": [whole.finish_reason],
+        "gen_ai.usage.input_tokens": usage.prompt_tokens,
+        "gen_ai.usage.output_tokens": usage.completion_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens or None,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens or None,
+        f"{OURS}enforced": model.enforces(request.params),
+        f"{OURS}forced_tokens": usage.forced_tokens,
+        f"{OURS}forward_passes": usage.forward_passes,
+        f"{OURS}removed_mass": max((mass.removed for mass in whole.masses), default=None),
+        f"{OURS}least_sureness": min((each.least for each in whole.sureness if each.has_choices), default=None),
+        f"{OURS}cut": cut or None,
+        f"{OURS}repeated": whole.repeated is not None or None,
+    }
+    if has_contents():
+        attributes["gen_ai.output.messages"] = _plain([whole.message], whole.finish_reason)
+    span.set(attributes)
+
+
+def _plain(messages: Iterable[Message], finish_reason: str | None = None) -> str:
+    """Return messages as the JSON text of the conventions."""
+    plain = []
+    for message in messages:
+        parts: list[dict[str, Any]] = []
+        if message.reasoning:
+            parts.append({"type": "reasoning", "content": message.reasoning})
+        if message.role == "tool":
+            parts.append({"type": "tool_call_response", "id": message.tool_call_id, "response": message.text})
+        elif message.text:
+            parts.append({"type": "text", "content": message.text})
+        for call in message.tool_calls:
+            arguments = dict(call.arguments) if call.fault is None else call.raw
+            parts.append({"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments})
+        said: dict[str, Any] = {"role": message.role, "parts": parts}
+        plain.append(said if finish_reason is None else {**said, "finish_reason": finish_reason})
+    return json.dumps(plain, ensure_ascii=False, default=str)
