@@ -16,53 +16,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.shared.answer_tables import (
-    bfcl_calls,
-    bfcl_multi_turn,
-    bfcl_v4,
-    decisions_table,
-    engine_steps,
-    exports_table,
-    llama_cpp_table,
-    mask_verifier,
-    matrix,
-    over_constraint,
-    repair,
-    seen_ids,
-    servers_table,
-    sglang_engine,
-    sureness,
-    templates_table,
-    tokens_table,
-    tools_in_prompt,
-    turns_table,
-    verdicts_by_family,
-    verdicts_table,
-    vllm_faults,
-    vllm_parsers_table,
-)
-from benchmarks.shared.cost_tables import (
-    COSTS,
-    PICTURE,
-    batch,
-    costs_picture,
-    decoding,
-    engine_rows,
-    gpu_steps,
-    growth,
-    growth_picture,
-    masks,
-    memory,
-    numpy_model,
-    server_attack,
-    serving,
-    serving_http,
-    summary,
-    text_grammars,
-    tool_sets,
-    vocabulary,
-)
-from benchmarks.shared.results_io import RESULTS, Result, below_machine
+from benchmarks.shared import answer_tables  # noqa: F401 - fills `TABLES`
+from benchmarks.shared.cost_tables import COSTS, PICTURE, costs_picture, growth_picture
+from benchmarks.shared.results_io import RESULTS, TABLES, Result
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent / "docs"
@@ -83,51 +39,6 @@ PAGES = (*(DOCS / f"{name}.md" for name in _PAGES), RESULTS / "README.md")
 BLOCK = re.compile(r"(<!-- ([\w-]+): written by benchmarks/report\.py -->\n)(.*?)(<!-- end of \2 -->\n)", re.DOTALL)
 #: The results that the summary is made of.
 SUMMARISED = ("maskbench", "bfcl_calls")
-TABLES: dict[str, Callable[[Result], str]] = {
-    "summary": summary,
-    "maskbench": masks,
-    "maskbench_order": masks,
-    "maskbench_all": masks,
-    "maskbench_all_order": masks,
-    "maskbench_peers": masks,
-    "gpu_steps": gpu_steps,
-    "over_constraint": over_constraint,
-    "verdicts": below_machine(verdicts_by_family),
-    "matrix": matrix,
-    "mask_verifier": mask_verifier,
-    "decisions": below_machine(decisions_table),
-    "text_grammars": text_grammars,
-    "growth": growth,
-    "batch": batch,
-    "serving": serving,
-    "server_attack": below_machine(server_attack),
-    "serving_http": below_machine(serving_http),
-    "decoding": decoding,
-    "tool_sets": tool_sets,
-    "memory": memory,
-    "engine_rows": below_machine(engine_rows),
-    "sureness": below_machine(sureness),
-    "seen_ids": below_machine(seen_ids),
-    "tools_in_prompt": below_machine(tools_in_prompt),
-    "bfcl_v4": below_machine(bfcl_v4),
-    "bfcl_calls": below_machine(bfcl_calls),
-    "bfcl_multi_turn": below_machine(bfcl_multi_turn),
-    "engine_steps": below_machine(engine_steps),
-    "sglang_engine": below_machine(sglang_engine),
-    "vllm_faults": below_machine(vllm_faults),
-    "vocabulary_cost": vocabulary,
-    "numpy_model": numpy_model,
-    "templates": below_machine(templates_table),
-    "turns": below_machine(turns_table),
-    "vllm_parsers": below_machine(vllm_parsers_table),
-    "sglang_parsers": below_machine(vllm_parsers_table),
-    "llama_cpp_cases": below_machine(llama_cpp_table),
-    "exports": below_machine(exports_table),
-    "remote_servers": below_machine(servers_table),
-    "text_grammar_tokens": below_machine(tokens_table),
-    "text_grammar_verdicts": below_machine(verdicts_table),
-    "repair": repair,
-}
 
 
 def kept(name: str) -> Result | None:

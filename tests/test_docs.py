@@ -281,15 +281,6 @@ def test_fields_of_json_mode() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == {each.name for each in fields(JsonMode)}
 
 
-@pytest.mark.parametrize("name", ["vocabulary_cost", "tool_sets", "memory"])
-def test_tables_of_results_are_those_of_the_benchmarks(name: str) -> None:
-    """The table that the benchmark wrote stands on its page, whole."""
-    result = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text(encoding="utf-8")
-    table = "\n".join(line for line in result.splitlines() if line.startswith("|"))
-    pages = (ROOT / "docs" / "performance.md", ROOT / "benchmarks" / "results" / "README.md")
-    assert table and any(table in page.read_text(encoding="utf-8") for page in pages)
-
-
 def test_architecture_names_every_package() -> None:
     """``docs/architecture.md`` describes every package of core."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

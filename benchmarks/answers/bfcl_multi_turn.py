@@ -30,7 +30,6 @@ from typing import Any
 
 from benchmarks.answers.bfcl_v4 import sign_test
 from benchmarks.answers.seen_ids import call_of, functions, lines
-from benchmarks.shared.answer_tables import bfcl_multi_turn as table_of
 from benchmarks.shared.answer_ways import Bench, Free, spent
 from benchmarks.shared.results_io import show
 from toolgrammar.core import Message, ToolCall, ToolGrammarError, load_model
@@ -178,7 +177,7 @@ def main() -> int:
     if options.model:
         run(options, sheets)
     report = {"most_steps": options.most_steps, **summary(sheets, options.name)}
-    show("bfcl_multi_turn", report, table_of(report), keep=options.keep)
+    show("bfcl_multi_turn", report, keep=options.keep)
     return 0
 
 

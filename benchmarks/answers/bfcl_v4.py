@@ -37,7 +37,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from benchmarks.shared.answer_tables import bfcl_calls, bfcl_v4
 from benchmarks.shared.answer_ways import (
     ONE_CALL,
     Bench,
@@ -283,8 +282,7 @@ def main() -> int:
     if options.model:
         sheets += run(options, {(one["model"], one["ask"], one["way"], one["id"]) for one in sheets})
     report = {"models": summary([one for one in sheets if one["ask"] == options.ask])}
-    name, table = ("bfcl_v4", bfcl_v4) if options.ask == "turn" else ("bfcl_calls", bfcl_calls)
-    show(name, report, table(report), keep=options.keep)
+    show("bfcl_v4" if options.ask == "turn" else "bfcl_calls", report, keep=options.keep)
     return 0
 
 

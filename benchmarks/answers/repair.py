@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.results_io import percentile, show, table
+from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import ParseError, ToolCall, ToolGrammarError
 from toolgrammar.tools import ToolSet
 from toolgrammar.tools.formats import get_format
@@ -377,7 +377,7 @@ def main() -> int:
     parser.add_argument("--long", type=int, default=0, help="only this many long texts of each kind of damage")
     parser.add_argument("--cuts", type=int, default=0, help="only this many calls, cut at each character")
     parser.add_argument("--free", type=Path, help="only the free answers in these sheets of bfcl_v4.py")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/repair.json")
     options = parser.parse_args()
     if not options.data.is_file():
         print("the BFCL sample is not here: give its path with --data; nothing was measured")
@@ -397,7 +397,7 @@ def main() -> int:
         print(json.dumps(every_cut(pool, options.cuts)))
         return 0
     wire, peers = get_format("hermes"), installed_peers()
-    rows, report, all_times, whole = [], {}, [], defaultdict(int)
+    report, all_times, whole = {}, [], defaultdict(int)
     for kind, damage in DAMAGES.items():
         counts: dict[str, int] = defaultdict(int)
         times: list[float] = []
@@ -445,37 +445,11 @@ def main() -> int:
                     theirs = []
                 counts[f"{name} valid"] += bool(theirs)
                 counts[f"{name} equal"] += same(theirs, wanted)
-        total = max(counts["cases"], 1)
-        rows.append(
-            (
-                kind,
-                counts["cases"],
-                *(f"{counts[name] / total:.0%}" for name in ("valid", "equal")),
-                counts["invented"],
-                percentile(times, 0.5),
-                percentile(times, 0.99),
-                *(f"{counts[f'{name} {what}'] / total:.0%}" for name in peers for what in ("valid", "equal")),
-            )
-        )
         report[kind] = {**counts, "p50_ms": percentile(times, 0.5), "p99_ms": percentile(times, 0.99)}
         all_times += times
         if kind != "cut":
             for name, count in counts.items():
                 whole[name] += count
     report["all but cut"] = {**whole, "p50_ms": percentile(all_times, 0.5), "p99_ms": percentile(all_times, 0.99)}
-    total = max(whole["cases"], 1)
-    rows.append(
-        (
-            "all but cut",
-            total,
-            *(f"{whole[name] / total:.1%}" for name in ("valid", "equal")),
-            whole["invented"],
-            percentile(all_times, 0.5),
-            percentile(all_times, 0.99),
-            *(f"{whole[f'{name} {what}'] / total:.1%}" for name in peers for what in ("valid", "equal")),
-        )
-    )
-    columns = ["damage", "cases", "valid", "equal", "invented", "ms: p50", "p99"]
-    columns += [head for name in peers for head in (f"{name}: valid", "equal")]
-    show("repair", report, table(columns, rows), keep=options.keep)
+    show("repair", report, keep=options.keep)
     return 0

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.answer_tables import seen_ids as table_of
 from benchmarks.shared.results_io import show
 from toolgrammar.core import LiveValuesError, Message, ToolCall, load_model
 from toolgrammar.core.models import Model
@@ -213,7 +212,7 @@ def summary(way: str, sheets: Sequence[Sheet]) -> dict[str, Any]:
 def kept(options: argparse.Namespace, name: str, found: Sequence[Point], rows: dict[str, list[Sheet]]) -> int:
     """Show the table, and keep it if it is asked for."""
     report = {"model": name, "points": len(found), "ways": [summary(way, done) for way, done in rows.items()]}
-    show(options.keep or "seen_ids", report, table_of(report), keep=options.keep is not None)
+    show(options.keep or "seen_ids", report, keep=options.keep is not None, table="seen_ids")
     return 0
 
 
@@ -227,7 +226,7 @@ def main() -> int:
     parser.add_argument("--context", type=int, default=None, help="context window, for a model that takes one")
     parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
     parser.add_argument("--known", action="store_true", help="only the calls whose answers are in the sheets")
-    parser.add_argument("--keep", metavar="NAME", default=None, help="write benchmarks/results/NAME.json and .md")
+    parser.add_argument("--keep", metavar="NAME", default=None, help="write benchmarks/results/NAME.json")
     options = parser.parse_args()
     package = Path(str(importlib.import_module("bfcl_eval").__file__)).parent
     # A point whose own answer names an id that no system has is an error of the data.

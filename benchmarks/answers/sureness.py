@@ -15,7 +15,6 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.answer_tables import sureness as table_of
 from benchmarks.shared.answer_ways import accepts, cases
 from benchmarks.shared.results_io import show
 from toolgrammar.core import load_model
@@ -47,7 +46,7 @@ def main() -> int:
     parser.add_argument(
         "--most-prompt", type=int, default=900, help="leave out requests with longer prompts, in tokens"
     )
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/sureness.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/sureness.json")
     options = parser.parse_args()
     model = load_model(options.model)
     tools: list[tuple[float, bool]] = []
@@ -75,5 +74,5 @@ def main() -> int:
                 if key in wanted and key in call.arguments:  # not nested
                     values.append((share, accepts(wanted[key], call.arguments[key])))
     report = {"model": options.name or options.model, "tools": binned(tools), "values": binned(values)}
-    show("sureness", report, table_of(report), keep=options.keep)
+    show("sureness", report, keep=options.keep)
     return 0

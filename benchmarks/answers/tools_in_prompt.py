@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.answer_tables import tools_in_prompt as table_of
 from benchmarks.shared.answer_ways import Case, judge
 from benchmarks.shared.results_io import show
 from toolgrammar.core import ContextOverflowError, Message, ToolGrammarError, load_model
@@ -154,7 +153,7 @@ def main() -> int:
     parser.add_argument("--sheets", type=Path, default=None, help="file of the answers, to go on after a stop")
     parser.add_argument("--known", action="store_true", help="only the requests that the sheets have for all cells")
     parser.add_argument("--name", default=None, help="the model's name in the results")
-    parser.add_argument("--keep", default=None, metavar="NAME", help="write benchmarks/results/NAME.json and .md")
+    parser.add_argument("--keep", default=None, metavar="NAME", help="write benchmarks/results/NAME.json")
     options = parser.parse_args()
     loading = {"prefix_cache": options.prefix_cache << 20}
     if options.context is not None:
@@ -205,7 +204,7 @@ def kept(options: argparse.Namespace, asked: int, cells: Mapping[tuple[int, str]
     rows = [summary(count, way, answers) for (count, way), answers in cells.items()]
     name = options.name or options.model.rpartition("/")[2]
     report = {"model": name, "context": options.context, "requests": asked, "cells": rows}
-    show(options.keep or "tools_in_prompt", report, table_of(report), keep=options.keep is not None)
+    show(options.keep or "tools_in_prompt", report, keep=options.keep is not None, table="tools_in_prompt")
     return 0
 
 

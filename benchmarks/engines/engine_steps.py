@@ -36,7 +36,6 @@ from typing import Any
 import jsonschema
 
 from benchmarks.shared import results_io
-from benchmarks.shared.answer_tables import engine_steps
 from toolgrammar.core import Grammar, Vocabulary
 from toolgrammar.tools import ToolSet
 
@@ -434,7 +433,7 @@ def main() -> int:
             report[part] = {name: in_a_process(options, part, place) for name, place in names.items()}
         else:
             report[part] = in_a_process(options, part, "-")
-        results_io.show("engine_steps", report, engine_steps(report), keep=options.keep)
+        results_io.show("engine_steps", report, keep=options.keep)
     drafts = {name: run for name, run in report.get("drafts", {}).items() if name != "calls"}
     bad = sum(run["otherwise"] for run in drafts.values())
     bad += sum(run["same_tokens"] < report["drafts"]["calls"] for name, run in drafts.items() if name != "ForcedText")

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.shared.cost_tables import numpy_model_table
 from benchmarks.shared.results_io import show
 from toolgrammar.core import load_model
 from toolgrammar.core.models.numpy_llama import matrices
@@ -68,5 +67,5 @@ def main() -> int:
     report["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     matrices.VECTORS, matrices.FEW = False, 3
     report["ways"]["plain C"] = speeds(options.model)
-    show("numpy_model", report, numpy_model_table(report), keep=options.keep)
+    show("numpy_model", report, keep=options.keep)
     return 0

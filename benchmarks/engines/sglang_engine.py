@@ -29,7 +29,6 @@ from typing import Any
 import jsonschema
 
 from benchmarks.shared import results_io
-from benchmarks.shared.answer_tables import sglang_engine
 from toolgrammar.tools import ToolSet
 
 TAG = {
@@ -214,5 +213,5 @@ def main() -> int:
             results[backend] = measure(backend, options)
             print(json.dumps(results[backend], indent=1), flush=True)
     report = {"backends": results}
-    results_io.show("sglang_engine", report, sglang_engine(report), keep=options.keep)
+    results_io.show("sglang_engine", report, keep=options.keep)
     return int(bool(results.get("toolgrammar", {}).get("invalid")))

@@ -39,7 +39,6 @@ import jsonschema
 
 from benchmarks.engines.engine_steps import DYNAMIC, END_OF_THINKING, requests
 from benchmarks.shared import results_io
-from benchmarks.shared.answer_tables import vllm_faults
 
 FORMAT = "hermes"
 STEPS = 20_000  # an engine that takes more has lost a request
@@ -405,4 +404,4 @@ def main() -> None:
             one = json.loads(found.read_text(encoding="utf-8"))
             report["settings"][SETTINGS[number][0]] = one
             print(SETTINGS[number][0], one["outcomes"], one["counts"], *one["faults"][:20], sep="\n  ", flush=True)
-    results_io.show("vllm_faults", report, vllm_faults(report), keep=options.keep)
+    results_io.show("vllm_faults", report, keep=options.keep)

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.formats.templates import PACKAGES, TextBackend, fetch
-from benchmarks.shared.answer_tables import llama_cpp_table
 from benchmarks.shared.results_io import show
 from toolgrammar.core import CallEnd, CallStart, Event, Message, ParseError
 from toolgrammar.core.conversation import ArgumentsDelta
@@ -211,7 +210,7 @@ def main() -> None:
             if what != "same calls":
                 differing.append({"template": stem, "what": what, "input": case["input"], "note": note})
     result = {"version": version, "templates": counts, "differing": differing}
-    show("llama_cpp_cases", result, llama_cpp_table(result), keep=options.keep)
+    show("llama_cpp_cases", result, keep=options.keep)
     for each in differing if options.show else ():
         wire = readers[f"models/templates/{each['template']}.jinja"].wire
         print(f"\n== {each['template']} ({wire and wire.name}): {each['what']}\n{each['input']}\n-- {each['note']}")

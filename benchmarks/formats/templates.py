@@ -34,7 +34,6 @@ from typing import Any
 
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
-from benchmarks.shared.answer_tables import templates_table
 from benchmarks.shared.noise import NoiseBackend
 from benchmarks.shared.results_io import show
 from toolgrammar.core import GenerateParams, Message, ToolCall, ToolGrammarError, Vocabulary
@@ -572,4 +571,4 @@ def main() -> None:
     if not options.show:
         passed = sum(not outcome.failed for outcome in outcomes.values())
         result = {"passed": passed, "templates": {name: asdict(outcome) for name, outcome in outcomes.items()}}
-        show("templates", result, templates_table(result), keep=options.keep)
+        show("templates", result, keep=options.keep)

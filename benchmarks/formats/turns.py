@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.formats.templates import CASES, Renderer, add_sources, leaves, templates, written
-from benchmarks.shared.answer_tables import turns_table
 from benchmarks.shared.results_io import show
 from toolgrammar.core import GenerateParams, Message, ToolGrammarError, load_model
 from toolgrammar.tools import Tool, ToolSet
@@ -132,4 +131,4 @@ def main() -> None:
                 else:
                     passed[backend] += 1
     result = {"passed": passed, "failed": failed}
-    show("turns", result, turns_table(result), keep=options.keep)
+    show("turns", result, keep=options.keep)

@@ -29,7 +29,6 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.formats.templates import fetch
-from benchmarks.shared.answer_tables import vllm_parsers_table
 from benchmarks.shared.results_io import show
 from toolgrammar.core import CallEnd, CallStart, ParseError, TextDelta
 from toolgrammar.tools import Tool, ToolSet
@@ -584,7 +583,7 @@ def show_outcomes(
         kept = causes.setdefault(f"{whose}: {cause}", {"whose": whose, "cause": cause, "tests": 0})
         kept["tests"] += 1
     result = {"files": files, "causes": list(causes.values()), "failed": failed}
-    show(name, result, vllm_parsers_table(result), keep=keep)
+    show(name, result, keep=keep)
     for test in failed:
         print(test, "|", *cause_of(test, patterns))
 

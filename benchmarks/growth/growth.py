@@ -37,7 +37,7 @@ import jsonschema
 import numpy as np
 
 from benchmarks.masks import tool_sets
-from benchmarks.shared.cost_tables import draw_growth, growth_table
+from benchmarks.shared.cost_tables import draw_growth
 from benchmarks.shared.engines import Encode, LLGuidanceSteps
 from benchmarks.shared.engines import Ours as OursOfSchemas
 from benchmarks.shared.peers import tekken, tekken_file
@@ -326,7 +326,7 @@ def main() -> int:
         "--clock", choices=["cpu", "wall"], default="cpu", help="cpu: of this thread alone, for a machine that is busy"
     )
     parser.add_argument("--data", type=Path, default=tool_sets.DATA, help="the BFCL sample, for its tools")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/growth.{json,md} and the picture")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/growth.json and the picture")
     options = parser.parse_args()
     if "fork" not in multiprocessing.get_all_start_methods():
         print("each point runs in a fork, which this system does not have; nothing was measured")
@@ -373,8 +373,7 @@ def main() -> int:
                 for name, each in found.items()
             }
             print(f"{sweep} {at:,}: {shown}", flush=True)
-    rendered = growth_table(report)
-    show("growth", report, rendered, keep=options.keep)
+    show("growth", report, keep=options.keep)
     if options.keep:
         draw_growth(report)
     wrong = [

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.shared.results_io import show, table
+from benchmarks.shared.results_io import show
 
 ROUND = """
 import json, sys, time
@@ -49,11 +49,10 @@ def main() -> int:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/vocabulary_cost.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/vocabulary_cost.json")
     options = parser.parse_args()
     rounds = options.rounds
     report: dict[str, object] = {"rounds": rounds}
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         computed = [once("off") for _ in range(rounds)]
         first = once(folder)
@@ -61,10 +60,7 @@ def main() -> int:
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
     for name, found in (("computed, kept nowhere", computed), ("computed and written", [first]), ("read", read)):
         hashed, clock, cpu = (sorted(each[at] * 1e3 for each in found) for at in (2, 3, 4))
-        middle = len(clock) // 2
         report[name] = {"clock_ms": clock, "processor_ms": cpu, "of_that_hash_ms": hashed}
-        rows.append((name, clock[0], clock[middle], cpu[middle], hashed[middle]))
     report.update(tokens=int(computed[0][0]), compiled=bool(computed[0][1]), file_bytes=size)
-    columns = ("", "best, ms", "median, ms", "median of processor time, ms", "of that the content hash, ms")
-    show("vocabulary_cost", report, table(columns, rows) + f"\n\nThe file has {size:,} bytes.", keep=options.keep)
+    show("vocabulary_cost", report, keep=options.keep)
     return 0

@@ -22,7 +22,7 @@ import torch
 
 from benchmarks.shared.engines import LLGuidance, Ours, XGrammar
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import show, table
+from benchmarks.shared.results_io import show
 from toolgrammar.core.masks.batch import MaskTable, apply_mask, fill_masks
 
 APPLIED_ROWS = 32
@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=256)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/batch.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/batch.json")
     options = parser.parse_args()
     torch.set_num_threads(1)
     import llguidance.numpy as llguidance_numpy
@@ -180,6 +180,5 @@ def main() -> None:
             assert torch.equal(expected, trial)
         what = f"apply {str(dtype)[6:]}"
         rows += [[name, what, micros] for name, micros in applying(ways, logits).items()]
-    rendered = table(["engine", "what", "µs a row (median)"], rows)
     report = {"rows": options.rows, "steps": options.steps, "micros_a_row": [list(map(str, row)) for row in rows]}
-    show("batch", report, rendered, keep=options.keep)
+    show("batch", report, keep=options.keep)

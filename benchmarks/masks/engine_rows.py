@@ -26,7 +26,6 @@ from typing import Any
 import jsonschema
 import numpy as np
 
-from benchmarks.shared.cost_tables import engine_rows
 from benchmarks.shared.results_io import show
 from toolgrammar.adapters.vllm.sequence import Ends, Sequence, fill_batch
 from toolgrammar.adapters.vllm.spelling import Spelling
@@ -92,7 +91,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 32, 256])
     parser.add_argument("--max-tokens", type=int, nargs="+", default=[2048, 32, 16])
     parser.add_argument("--open", action="store_true", help="objects may have further members")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/engine_rows.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/engine_rows.json")
     options = parser.parse_args()
     from transformers import AutoTokenizer
 
@@ -126,4 +125,4 @@ def main() -> None:
                     "invalid": sum(row.invalid for row in rows),
                 }
     found = {"open": options.open, "batches": report}
-    show("engine_rows", found, engine_rows(found), keep=options.keep)
+    show("engine_rows", found, keep=options.keep)

@@ -29,7 +29,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from benchmarks.shared.answer_tables import NOTATIONS, exports_table
+from benchmarks.shared.answer_tables import NOTATIONS
 from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, LLGuidance, XGrammar, compared, mutated
 from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import Grammar, ToolGrammarError
@@ -234,6 +234,6 @@ def main() -> None:
     }
     report = {"schemas": len(found), "of": len(cases), "deadline": DEADLINE}
     report |= {"counts": counts, "reasons": reasons, "characters": shares}
-    show("exports", report, exports_table(report), keep=arguments.keep)
+    show("exports", report, keep=arguments.keep)
     if any(count["refused, ours"] or count["accepted, unnamed"] for count in counts.values()):
         sys.exit(1)

@@ -27,10 +27,9 @@ import numpy as np
 import torch
 
 from benchmarks.masks.batch import call, tool
-from benchmarks.shared.cost_tables import gpu_steps
 from benchmarks.shared.engines import LLGuidance, Ours, XGrammar
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import machine, show
+from benchmarks.shared.results_io import show
 from toolgrammar.core.masks.batch import MaskTable
 
 #: The shape of Llama 2 7B.
@@ -229,7 +228,7 @@ def main() -> None:
     parser.add_argument("--rows", default="1,8,32,128")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--layers", type=int, default=LAYERS)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/gpu_steps.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/gpu_steps.json")
     options = parser.parse_args()
     vocabulary, encode = tekken()
     schema = {"anyOf": [tool(number) for number in range(10)]}
@@ -252,4 +251,4 @@ def main() -> None:
         results[str(rows)] = {"median_ms": medians, "p95_ms": worst}
         del network
         torch.cuda.empty_cache()
-    show("gpu_steps", results, gpu_steps({"machine": machine(), **results}), keep=options.keep)
+    show("gpu_steps", results, keep=options.keep)

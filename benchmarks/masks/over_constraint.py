@@ -31,7 +31,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.masks.maskbench import DATA, reason
-from benchmarks.shared.answer_tables import SPELLINGS, over_constraint_table
+from benchmarks.shared.answer_tables import SPELLINGS
 from benchmarks.shared.peers import tekken
 from benchmarks.shared.results_io import show
 from benchmarks.shared.workers import Sheet, Worker, gathered
@@ -129,7 +129,7 @@ def main() -> int:
     parser.add_argument("--peers", default="llguidance,glrmask,xgrammar")
     parser.add_argument("--deadline", type=float, default=60, help="seconds that an engine may take for one schema")
     parser.add_argument("--sheets", type=Path, help="keep what each engine makes of each schema, and go on from there")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/over_constraint.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/over_constraint.json")
     parser.add_argument("--data", type=Path, default=DATA)
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -168,5 +168,5 @@ def main() -> int:
             worker.name: {"version": worker.version, **summary(measured[worker.name], common)} for worker in workers
         },
     }
-    show("over_constraint", report, over_constraint_table(report), keep=options.keep)
+    show("over_constraint", report, keep=options.keep)
     return 0

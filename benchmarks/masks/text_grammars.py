@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.shared.answer_tables import tokens_table, verdicts_table
 from benchmarks.shared.grammar_oracles import Judge, LlamaCpp, LLGuidance, Masks, XGrammar, compared, mutated
 from benchmarks.shared.peer_grammars import PeerGrammar, of_llama_cpp, of_llguidance
 from benchmarks.shared.results_io import machine, show
@@ -204,7 +203,7 @@ def verdicts(arguments: argparse.Namespace) -> None:
     }
     for note in notes:
         print(*note, sep=" | ", file=sys.stderr)
-    show("text_grammar_verdicts", report, verdicts_table(report), keep=arguments.keep)
+    show("text_grammar_verdicts", report, keep=arguments.keep)
 
 
 def _kind_of_difference(
@@ -307,7 +306,7 @@ def tokens(arguments: argparse.Namespace) -> None:
     report = {"counts": counts, "differences": _counted(note[:3] for note in notes)}
     for note in notes:
         print(*note, sep=" | ", file=sys.stderr)
-    show("text_grammar_tokens", report, tokens_table(report), keep=arguments.keep)
+    show("text_grammar_tokens", report, keep=arguments.keep)
 
 
 class _Ours:

@@ -29,7 +29,7 @@ import numpy as np
 
 from benchmarks.shared.engines import Encode, llguidance_tokenizer, single_bytes, xgrammar_info
 from benchmarks.shared.peers import tekken
-from benchmarks.shared.results_io import percentile, show, table
+from benchmarks.shared.results_io import percentile, show
 from toolgrammar.core import ConstraintCache, Vocabulary
 from toolgrammar.tools import Tool, ToolSet
 from toolgrammar.tools.closed_schema import close_objects
@@ -197,7 +197,7 @@ def main() -> int:
     parser.add_argument("--xgrammar-requests", type=int, default=50)
     parser.add_argument("--peers", default="llguidance,xgrammar")
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/tool_sets.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/tool_sets.json")
     options = parser.parse_args()
     if not options.data.is_file():
         print("the BFCL sample is not here: give its path with --data; nothing was measured")
@@ -217,7 +217,6 @@ def main() -> int:
     gc.collect()
     gc.freeze()
     report: dict[str, Any] = {"tools": len(pool), "each": options.each, "engines": {}}
-    rows = []
     for engine in engines:
         own = requests[: options.xgrammar_requests] if engine.name == "xgrammar" else requests
         # Tools are handed in anew, as the requests of an agent would: nothing hangs on the objects.
@@ -238,8 +237,5 @@ def main() -> int:
             },
             "allowed_at_the_names": sorted(found["allowed"])[len(found["allowed"]) // 2] if found["allowed"] else None,
         }
-        times = [percentile(each, share) for each in (first, second) for share in (0.5, 0.99)] if first else ["-"] * 4
-        rows.append((engine.name, len(own), len(found["refused"]), seconds, *times))
-    columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
-    show("tool_sets", report, table((*columns, "mask at the names, us: p50", "p99"), rows), keep=options.keep)
+    show("tool_sets", report, keep=options.keep)
     return 0

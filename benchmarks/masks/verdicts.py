@@ -24,7 +24,6 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.masks.maskbench import DATA, reason
-from benchmarks.shared.answer_tables import verdicts_by_family
 from benchmarks.shared.results_io import RESULTS, show
 from benchmarks.shared.workers import Sheet, Worker, gathered
 from toolgrammar.core import UnsatisfiableSchemaError
@@ -151,5 +150,5 @@ def main() -> int:
         worker.name: {"version": worker.version, **counted(rows, found[worker.name])} for worker in workers
     }
     report = {**settings, "engines": {name: engines[name] for name in ENGINES if name in engines}}
-    show("verdicts", report, verdicts_by_family(report), keep=options.keep)
+    show("verdicts", report, keep=options.keep)
     return 1 if report["engines"]["toolgrammar"]["instances"].get("too_lax") else 0

@@ -30,7 +30,6 @@ import httpx
 import jsonschema
 
 from benchmarks.engines.local_engines import requests
-from benchmarks.shared.answer_tables import servers_table
 from benchmarks.shared.results_io import show
 from toolgrammar.core import (
     BudgetError,
@@ -233,6 +232,6 @@ def main() -> int:
         for each in asked:
             each.result()
     report = {"servers": counted(lines), "max_tokens": options.max_tokens}
-    show("remote_servers", report, servers_table(report), keep=options.keep)
+    show("remote_servers", report, keep=options.keep)
     passed = Counter(result["passed"] for _, _, client, result in lines if client == "toolgrammar")
     return 1 if set(passed) & {"no call", "invented name", "broken JSON", "wrong arguments"} else 0

@@ -43,7 +43,6 @@ from typing import Any
 
 import httpx
 
-from benchmarks.shared.cost_tables import server_attack, server_memory
 from benchmarks.shared.results_io import machine, show
 from benchmarks.shared.workers import peak_memory_mb
 
@@ -361,7 +360,7 @@ def main() -> None:
         server.wait(90)
         if options.json:
             options.json.write_text(json.dumps({"machine": machine(), **memory}, indent=1) + "\n", encoding="utf-8")
-        show("server_memory", memory, server_memory(memory), keep=options.keep)
+        show("server_memory", memory, keep=options.keep)
         return
     small, others, health = Group(url), Group(url), Group(url)
     each = options.seconds / options.rounds
@@ -440,4 +439,4 @@ def main() -> None:
     }
     if options.json:
         options.json.write_text(json.dumps({"machine": machine(), **result}, indent=1) + "\n", encoding="utf-8")
-    show("server_attack", result, server_attack(result), keep=options.keep)
+    show("server_attack", result, keep=options.keep)

@@ -28,7 +28,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from benchmarks.shared.results_io import show, table
+from benchmarks.shared.results_io import show
 from toolgrammar.core import Generation, JsonMode, load_model
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,7 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=48)
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving.json")
     parser.add_argument("--model", help="address of a model, which is measured instead, without transformers")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -176,11 +176,6 @@ def main() -> None:
         add("transformers, generate_batch", "free text", 16, theirs(folder, asked, options.tokens, together=True))
         for at_once in (1, 4, 16):
             add("toolgrammar", "JSON of a schema", at_once, ours(f"hf:{folder}", asked, at_once, **bound))
-    rows = [
-        [one["engine"], one["what"], one["at_once"], one["tokens"] / one["seconds"], one.get("passes", "")]
-        for one in measures
-    ]
-    rendered = table(["engine", "what", "requests at once", "tokens a second", "forward passes"], rows)
     versions = {name: version(name) for name in ("torch", "transformers")}
     report = {"parameters": parameters, "requests": options.requests, "engines": versions, "measures": measures}
-    show("serving", report, rendered, keep=options.keep)
+    show("serving", report, keep=options.keep)

@@ -32,7 +32,6 @@ import jsonschema
 
 from benchmarks.engines.engine_models import smollm2
 from benchmarks.servers.serving import SCHEMA, prompts
-from benchmarks.shared.cost_tables import serving_http
 from benchmarks.shared.results_io import show
 from toolgrammar.core.models.published import PUBLISHED
 
@@ -131,7 +130,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--only", default="", help="a server's name, for one of them alone")
-    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving_http.{json,md}")
+    parser.add_argument("--keep", action="store_true", help="write benchmarks/results/serving_http.json")
     options = parser.parse_args()
     measures: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -166,4 +165,4 @@ def main() -> None:
                         print(json.dumps(row), flush=True)
     versions = {name: version(name) for name in ("torch", "transformers", "xllamacpp")}
     report = {"requests": options.requests, "tokens": options.tokens, "engines": versions, "measures": measures}
-    show("serving_http", report, serving_http(report), keep=options.keep)
+    show("serving_http", report, keep=options.keep)

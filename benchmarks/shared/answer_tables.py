@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.shared.results_io import Result, figures, interval, share, table, where
+from benchmarks.shared.results_io import Result, figures, interval, share, shows, table, where
 
 SPELLINGS = ("single", "compact", "indent", "ascii", "slashes", "floats")
 
 
-def over_constraint_table(result: Result) -> str:
-    """Return the shares of ``over_constraint.py``: texts refused, and prefixes forbidden."""
+@shows("over_constraint", whole=True)
+def over_constraint(result: Result) -> str:
+    """Valid texts that masks forbid: texts refused, and prefixes forbidden."""
     engines: Mapping[str, Any] = result["engines"]
     texts = next(iter(engines.values()))["spellings"]
     rows = []
@@ -21,15 +22,12 @@ def over_constraint_table(result: Result) -> str:
         cells = [f"{each['refused']:.1%} / {each['prefixes_forbidden']:.1%}" for each in shares]
         rows.append((name, found["schemas_compiled"], *cells))
     columns = ["texts refused / prefixes forbidden", "schemas compiled", "single, of these"]
-    return table([*columns, *(f"{name} ({texts[name]['texts']:,} texts)" for name in SPELLINGS)], rows)
-
-
-def over_constraint(result: Result) -> str:
-    """Valid texts that masks forbid."""
+    shown = table([*columns, *(f"{name} ({texts[name]['texts']:,} texts)" for name in SPELLINGS)], rows)
     head = f"{result['schemas']:,} schemas with valid instances, shares of the {result['common']:,} that all compile"
-    return f"{head}; {where(result)}.\n\n{over_constraint_table(result)}"
+    return f"{head}; {where(result)}.\n\n{shown}"
 
 
+@shows("templates")
 def templates_table(result: Result) -> str:
     """Real chat templates that do not pass all cases, and what fails."""
     outcomes = result["templates"]
@@ -43,6 +41,7 @@ def templates_table(result: Result) -> str:
     return head + table(["template", "format", "fails"], rows)
 
 
+@shows("turns")
 def turns_table(result: Result) -> str:
     """Templates with which models of random weights talk for three turns, by backend."""
     rows = [
@@ -56,6 +55,7 @@ def turns_table(result: Result) -> str:
     return table(["models", "templates that pass", "fail"], rows)
 
 
+@shows("vllm_parsers", "sglang_parsers")
 def vllm_parsers_table(result: Result) -> str:
     """The tests that vLLM or SGLang has for its tool parsers, by file or class."""
     rows = [[name, counts["passed"], counts["failed"], counts["skipped"]] for name, counts in result["files"].items()]
@@ -65,6 +65,7 @@ def vllm_parsers_table(result: Result) -> str:
     return table(["tests of", "pass", "fail", "no format"], [*rows, ["all", *total]]) + "\n\n" + why
 
 
+@shows("llama_cpp_cases")
 def llama_cpp_table(result: Result) -> str:
     """llama.cpp's cases, by template."""
     kinds = ["same calls", "other calls", "no format", "depends on the cut"]
@@ -72,6 +73,7 @@ def llama_cpp_table(result: Result) -> str:
     return table(["template", *kinds], [*rows, ["all", *(sum(row[1 + at] for row in rows) for at in range(4))]])
 
 
+@shows("text_grammar_verdicts")
 def verdicts_table(result: Result) -> str:
     """What peers and we say of texts of grammars, by where the grammars come from."""
     kinds = [
@@ -97,6 +99,7 @@ def verdicts_table(result: Result) -> str:
 VERDICTS = {"right": "right", "too_strict": "valid refused", "too_lax": "invalid accepted", "refused": "refused"}
 
 
+@shows("verdicts")
 def verdicts_by_family(result: Result) -> str:
     """Which schemas engines judge right: all of them by verdict, and the right ones by family."""
     engines: Mapping[str, Any] = result["engines"]
@@ -130,6 +133,7 @@ def verdicts_by_family(result: Result) -> str:
 FAMILIES = ("intents", "prices", "addresses")
 
 
+@shows("decisions")
 def decisions_table(result: Result) -> str:
     """How often other scores than those of the whole labels choose another label, and which are right."""
     rows: list[list[object]] = []
@@ -144,6 +148,7 @@ def decisions_table(result: Result) -> str:
     return table([*head, *FAMILIES], rows)
 
 
+@shows("matrix", whole=True)
 def matrix(result: Result) -> str:
     """The recorded environments: versions, tests and days."""
     pythons = sorted({row["python"] for row in result["rows"].values()})
@@ -155,6 +160,7 @@ def matrix(result: Result) -> str:
     return f"Python {', '.join(pythons)}.\n\n{shown}"
 
 
+@shows("mask_verifier", whole=True)
 def mask_verifier(result: Result) -> str:
     """What the verifier of masks has compared."""
     counts = ("cases", "finite cases", "masks", "tokens in masks", "texts judged", "differences")
@@ -162,6 +168,7 @@ def mask_verifier(result: Result) -> str:
     return f"{versions}.\n\n{table(counts, [[result['counts'][name] for name in counts]])}"
 
 
+@shows("text_grammar_tokens")
 def tokens_table(result: Result) -> str:
     """Masks of peers beside ours, and why they differ."""
     kinds = list(dict.fromkeys(kind for counts in result["counts"].values() for kind in counts))
@@ -173,6 +180,7 @@ def tokens_table(result: Result) -> str:
 NOTATIONS = {"gbnf": "GBNF, llama.cpp", "ebnf": "EBNF, xgrammar", "lark": "Lark, llguidance", "regex": "regex, `re`"}
 
 
+@shows("exports")
 def exports_table(result: Result) -> str:
     """What targets made of exported schemas, by notation."""
     kinds = [
@@ -208,6 +216,7 @@ def exports_table(result: Result) -> str:
     return "\n\n".join(parts)
 
 
+@shows("remote_servers")
 def servers_table(result: Result) -> str:
     """First answers of servers to a plain client and to the library."""
     kinds = {
@@ -240,6 +249,7 @@ def servers_table(result: Result) -> str:
     return table((*columns, "sent", "tokens"), rows)
 
 
+@shows("repair", whole=True)
 def repair(result: Result) -> str:
     """The machine, and the table of damaged calls."""
     rows = []
@@ -258,6 +268,7 @@ def repair(result: Result) -> str:
     return f"{where(result)}.\n\n{table(columns, rows)}"
 
 
+@shows("engine_steps")
 def engine_steps(report: Result) -> str:
     """vLLM's engine: drafts, masks in a step, budgets and reasoning, those that were measured."""
     parts = []
@@ -300,6 +311,7 @@ def versus(way: str, counts: Mapping[str, Any], base: str = "grammar") -> tuple[
     return ("", "") if way == base else (f"{counts['more']} / {counts['less']}", f"{counts['chance']:.2f}")
 
 
+@shows("bfcl_v4")
 def bfcl_v4(report: Result) -> str:
     """Right answers on BFCL v4, by its own checker: a table for each model, by category."""
     tables = []
@@ -315,6 +327,7 @@ def bfcl_v4(report: Result) -> str:
     return "\n\n".join(tables)
 
 
+@shows("bfcl_calls")
 def bfcl_calls(report: Result) -> str:
     """Return a table for each model: valid and right calls by way, where one call is asked for."""
     tables = []
@@ -332,6 +345,7 @@ def bfcl_calls(report: Result) -> str:
     return "\n\n".join(tables)
 
 
+@shows("sureness")
 def sureness(report: Result) -> str:
     """How often a choice is right, by its probability."""
     rows = []
@@ -344,6 +358,7 @@ def sureness(report: Result) -> str:
     return table((report["model"], "probability", "choices", "mean probability", "right"), rows)
 
 
+@shows("seen_ids")
 def seen_ids(report: Result) -> str:
     """Calls with ids that do not exist in BFCL's simulators, and calls with the right ids."""
     said = {"free": "any text or number", "seen": "`Seen` in results and calls, or in a message of the user"}
@@ -355,6 +370,7 @@ def seen_ids(report: Result) -> str:
     return table((report["model"], *columns), rows)
 
 
+@shows("bfcl_multi_turn")
 def bfcl_multi_turn(report: Result) -> str:
     """Turns of BFCL's conversations, by its own checker."""
     rows = []
@@ -368,6 +384,7 @@ def bfcl_multi_turn(report: Result) -> str:
     return table((report["model"], *columns), rows)
 
 
+@shows("tools_in_prompt")
 def tools_in_prompt(report: Result) -> str:
     """Prompt tokens, times and right calls, by the number of tools and by what the prompt has of them."""
     columns = (
@@ -390,6 +407,7 @@ def tools_in_prompt(report: Result) -> str:
     return table(columns, rows)
 
 
+@shows("vllm_faults")
 def vllm_faults(result: Result) -> str:
     """vLLM's engine under random combinations of features, by engine."""
     outcomes = ("valid", "closed", "cut", "no room", "reasoning only", "stopped", "plain", "aborted")
@@ -407,6 +425,7 @@ def vllm_faults(result: Result) -> str:
     return table(("engine", "requests", *outcomes, *counted), rows)
 
 
+@shows("sglang_engine")
 def sglang_engine(result: Result) -> str:
     """SGLang's whole engine on a CPU."""
     columns = ("requests", "valid", "cut", "refused", "invalid", "tokens", "seconds")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.shared.figure import Bars, Line, Panel, bars, chart
-from benchmarks.shared.results_io import SHARES, Result, figures, ratio, shares, table, where
+from benchmarks.shared.results_io import SHARES, Result, figures, ratio, shares, shows, table, where
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 PICTURE = IMAGES / "growth.svg"
@@ -17,6 +17,7 @@ CLOCKS = {"cpu": "processor time of the thread", "wall": "wall time"}
 COMPILE_CLOCKS = {"process": " (compiling: of the whole process)"}
 
 
+@shows("maskbench", "maskbench_order", "maskbench_all", "maskbench_all_order", "maskbench_peers", whole=True)
 def masks(result: Result) -> str:
     """MaskBench: times of all engines, the same on the schemas that all of them take, and verdicts."""
     engines: Mapping[str, Any] = result["engines"]
@@ -76,12 +77,14 @@ def masks(result: Result) -> str:
     return "\n\n".join(parts)
 
 
+@shows("batch", whole=True)
 def batch(result: Result) -> str:
     """Many texts at once."""
     rows = [(engine, what, float(value)) for engine, what, value in result["micros_a_row"]]
     return f"{result['rows']} texts; {where(result)}.\n\n" + table(("engine", "what", "µs a row (median)"), rows)
 
 
+@shows("gpu_steps", whole=True)
 def gpu_steps(result: Result) -> str:
     """What masks add to a step of a GPU."""
     rows = []
@@ -96,6 +99,7 @@ def gpu_steps(result: Result) -> str:
     return f"{head}; {where(result)}.\n\n{table(columns, rows)}"
 
 
+@shows("text_grammars", whole=True)
 def text_grammars(result: Result) -> str:
     """Masks of grammars that are written as text."""
     rows = []
@@ -108,6 +112,7 @@ def text_grammars(result: Result) -> str:
     return f"{where(result)}.\n\n{table(columns, rows)}"
 
 
+@shows("serving", whole=True)
 def serving(result: Result) -> str:
     """Requests at the same time."""
     rows = []
@@ -122,6 +127,7 @@ def serving(result: Result) -> str:
     return f"{head}\n\n{table(columns, rows)}"
 
 
+@shows("serving_http")
 def serving_http(result: Result) -> str:
     """Servers over HTTP with the same model."""
     rows = [
@@ -136,6 +142,7 @@ def serving_http(result: Result) -> str:
     return f"{result['requests']} requests; {engines}.\n\n{table([*columns, 'tokens a second'], rows)}"
 
 
+@shows("server_attack")
 def server_attack(result: Result) -> str:
     """A server beside hostile clients."""
     names = {"alone": "alone", "same": "beside clients that send the same", "hostile": "beside hostile clients"}
@@ -161,6 +168,7 @@ def server_attack(result: Result) -> str:
     )
 
 
+@shows("server_memory")
 def server_memory(result: Result) -> str:
     """The resident memory of a server under ever-new schemas."""
     curve = result["peak_mb_by_twentieths"]
@@ -173,6 +181,7 @@ def server_memory(result: Result) -> str:
     )
 
 
+@shows("decoding", whole=True)
 def decoding(result: Result) -> str:
     """Whole generations: forward passes, time, and the engine's share of it."""
     rows = []
@@ -198,17 +207,19 @@ def decoding(result: Result) -> str:
     return f"{head}\n\n{table((*columns, 'engine', 'sampler'), rows)}{refused}"
 
 
+@shows("tool_sets", whole=True)
 def tool_sets(result: Result) -> str:
     """Changing tool sets."""
     rows = []
     for name, found in result["engines"].items():
-        first, second = found["compile_and_first_mask_us"], found["second_mask_us"]
-        times = (first["p50"], first["p99"], second["p50"], second["p99"])
+        both = [found.get(key, {}) for key in ("compile_and_first_mask_us", "second_mask_us")]
+        times = [each.get(share, "-") for each in both for share in ("p50", "p99")]
         rows.append((name, found["requests"], found["refused"], found["first_pass_seconds"], *times))
     columns = ("engine", "requests", "refused", "all tools once, s", "compile + first mask, us: p50", "p99")
     return f"{where(result)}.\n\n" + table((*columns, "mask at the names, us: p50", "p99"), rows)
 
 
+@shows("memory", whole=True)
 def memory(result: Result) -> str:
     """What constraints take."""
     schemas = result["schemas"]["entries"] + result["schemas"]["evictions"]
@@ -224,6 +235,7 @@ def memory(result: Result) -> str:
     return f"{where(result)}.\n\n" + table(("", "counted, MiB", "resident, MiB", "bound, MiB", "kept"), rows)
 
 
+@shows("vocabulary_cost", whole=True)
 def vocabulary(result: Result) -> str:
     """What it takes to prepare a vocabulary."""
     rows = []
@@ -235,20 +247,14 @@ def vocabulary(result: Result) -> str:
     return f"{where(result)}.\n\n" + table(columns, rows)
 
 
-def numpy_model_table(result: Result) -> str:
-    """Return the table of ``numpy_model.py``."""
-    columns = ("kernel", f"reading {result['prompt']} tokens, tokens/s", "writing after them, tokens/s")
-    return table(
-        columns,
-        [(way, f"{row['read_per_second']:.0f}", f"{row['written_per_second']:.0f}")
-         for way, row in result["ways"].items()],
-    )  # fmt: skip
-
-
+@shows("numpy_model", whole=True)
 def numpy_model(result: Result) -> str:
     """What a model costs that NumPy runs."""
     loading = f"loaded in {result['load_seconds']:.1f} s, at most {result['peak_mb']:.0f} MB of memory in all"
-    return f"{result['model']}, one thread, {loading}; processor time; {where(result)}.\n\n{numpy_model_table(result)}"
+    columns = ("kernel", f"reading {result['prompt']} tokens, tokens/s", "writing after them, tokens/s")
+    speeds = ("read_per_second", "written_per_second")
+    rows = [(way, *(f"{row[speed]:.0f}" for speed in speeds)) for way, row in result["ways"].items()]
+    return f"{result['model']}, one thread, {loading}; processor time; {where(result)}.\n\n{table(columns, rows)}"
 
 
 AXES = {
@@ -259,8 +265,9 @@ AXES = {
 }
 
 
-def growth_table(result: Result) -> str:
-    """The table of ``growth.py``; a point that an engine refuses says so."""
+@shows("growth", whole=True)
+def growth(result: Result) -> str:
+    """Growth, as a table (a point that an engine refuses says so); the picture is on the page of performance."""
     points = [each for sweep in result["sweeps"].values() for each in sweep.values()]
     engines = list(dict.fromkeys(name for each in points for name in each))
     columns = ["", ""]
@@ -279,15 +286,10 @@ def growth_table(result: Result) -> str:
                 times = (first["mean"], first["p50"], first["worst"], each["again_us"]["mean"])
                 row += [figures(time) for time in (*times, each["compile_and_first_mask_us"]["p50"])]
             rows.append(row)
-    return table(columns, rows)
-
-
-def growth(result: Result) -> str:
-    """Growth, as a table; the picture is on the page of performance."""
     made = max(map(int, result["sweeps"]["tools"])) - result["tools_of_bfcl"] if "tools" in result["sweeps"] else 0
     tools = f"{result['tools_of_bfcl']:,} tools are of the BFCL sample, {made:,} are made"
     head = f"Microseconds, {CLOCKS[result['clock']]}; {tools}; {where(result)}."
-    return "\n\n".join((head, growth_table(result)))
+    return f"{head}\n\n{table(columns, rows)}"
 
 
 LINES = (
@@ -331,6 +333,7 @@ def draw_growth(result: Result) -> None:
     PICTURE.write_text(growth_picture(result), encoding="utf-8")
 
 
+@shows("engine_rows")
 def engine_rows(report: Result) -> str:
     """Masks of rows under budgets, as the plug-ins fill them."""
     names = ("median", "mean", "longest")
@@ -344,6 +347,7 @@ def engine_rows(report: Result) -> str:
     return table(("batch", "texts", "invalid", *times), rows)
 
 
+@shows("summary", whole=True)
 def summary(results: Result) -> str:
     """What a token, a schema and a call cost, beside others: the picture, and two short tables."""
     found: Mapping[str, Any] = results["maskbench"]["engines"]

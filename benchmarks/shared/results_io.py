@@ -83,15 +83,36 @@ def separator(rows: Sequence[str], count: int) -> str:
     return "|" + "|".join(marks) + "|"
 
 
-def show(name: str, report: dict[str, Any], rendered: str, *, keep: bool) -> None:
-    """Print the table; with ``keep``, also write ``results/NAME.json`` and ``results/NAME.md``."""
-    found = {"machine": machine(), **report}
-    head = where({"machine": found["machine"]})
+#: What is shown of each result, by its name.
+TABLES: dict[str, Callable[[Result], str]] = {}
+
+
+def shows(*names: str, whole: bool = False) -> Callable[[Callable[[Result], str]], Callable[[Result], str]]:
+    """Register a function as what is shown of these results: below the machine, or with ``whole`` as it is."""
+
+    def register(body: Callable[[Result], str]) -> Callable[[Result], str]:
+        shown = body if whole else lambda result: f"{where(result)}.\n\n{body(result)}"
+        TABLES.update(dict.fromkeys(names, shown))
+        return body
+
+    return register
+
+
+def show(name: str, report: Mapping[str, Any], *, keep: bool, table: str | None = None) -> None:
+    """Print what the pages show of a result; with ``keep``, also write ``results/NAME.json``.
+
+    Args:
+        name: of the result.
+        report: plain data.
+        keep: write the file.
+        table: the name in `TABLES`, if it is another.
+    """
+    from benchmarks.shared import answer_tables, cost_tables  # noqa: F401 - they fill `TABLES`
+
+    text = json.dumps({"machine": machine(), **report}, indent=2) + "\n"
     if keep:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")
-        (RESULTS / f"{name}.md").write_text(f"{head}\n\n{rendered}\n")
-    print(f"{head}\n\n{rendered}")
+        (RESULTS / f"{name}.json").write_text(text, encoding="utf-8")
+    print(TABLES[table or name](json.loads(text)))
 
 
 def figures(value: float | None) -> str:
@@ -129,11 +150,6 @@ def interval(count: int, of: int) -> str:
     middle, width = share + z * z / (2 * of), z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
     low, high = ((middle + side * width) / (1 + z * z / of) for side in (-1, 1))
     return f"{share:.0%} ({max(low, 0):.0%} to {min(high, 1):.0%})"
-
-
-def below_machine(body: Callable[[Result], str]) -> Callable[[Result], str]:
-    """The machine, and a table."""
-    return lambda result: f"{where(result)}.\n\n{body(result)}"
 
 
 def share(counts: Mapping[str, Any]) -> str:
