@@ -48,7 +48,7 @@ def smollm2(folder: Path) -> None:
 
     from toolgrammar.core.models import published
 
-    file = published.pull(published.SMOLLM2)
+    file = published.SMOLLM2.pull()
     read = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
     config = read.config.to_dict()
     config.pop("quantization_config", None)  # the weights are not quantised any more, and transformers forgets it

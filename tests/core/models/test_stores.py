@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolgrammar.core import ModelError
-from toolgrammar.core.models import stores
+from toolgrammar.core.models import published, stores
 from toolgrammar.core.models.stores import family_template, resolve, stored_models
 
 GGUF = b"GGUF" + bytes(60)
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    monkeypatch.setattr(stores, "find", lambda model: None)
+    monkeypatch.setattr(published.PublishedModel, "find", lambda model: None)
     monkeypatch.setattr(stores, "_SERVICES", ())
     return tmp_path
 
