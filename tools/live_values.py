@@ -48,7 +48,7 @@ class CallReader:
                 reader.read(begun, controls)
                 calls = calls_of(reader.passed, begun)
                 if not reader.is_lost and calls and calls[-1].open:
-                    return calls[-1].tool, [one.data(begun) for one in calls[-1].open[::-1] if one.is_object]
+                    return calls[-1].tool, calls[-1].objects(begun)
         raise LiveValuesError(
             "the library cannot read the call that is being written, so it cannot ask for the values of a parameter",
             hint="please report it, with the tool and the format; another tool_format may read it",

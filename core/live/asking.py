@@ -21,7 +21,6 @@ from ..basics.pauses import pause
 from ..dependent.live import Answer, Mark, Unasked
 from ..errors import LiveValuesError, Place
 from ..json import dump_json
-from ..language.node_kinds import CONTROL
 from .reading import Reading, read_open
 from .values import GIVEN, Values, registered, values_of
 
@@ -83,7 +82,7 @@ class LiveValues:
     def answer(self, mark: Mark, text: bytes, controls: Sequence[str]) -> None:
         """See `LiveAnswers`."""
         if self.read is None:
-            tool, objects = None, read_open(text.replace(CONTROL, b"").decode("utf-8", "replace"))
+            tool, objects = None, read_open(text)
         else:
             tool, objects = self.read(text, controls)
         answer = self.of_call(tool, mark, mark.read(objects))

@@ -92,6 +92,10 @@ class ReadCall:
     is_whole: bool = False
     open: list[ReadValue] = field(default_factory=list)
 
+    def objects(self, text: bytes) -> list[dict[str, Any]]:
+        """Return its open objects, given the text, innermost first, each with its complete members."""
+        return [value.data(text) for value in reversed(self.open) if value.is_object]
+
 
 def calls_of(passed: Iterable[tuple[int, ReadingMark]], text: bytes) -> list[ReadCall]:
     """Return the calls of a text, given the marks that it passes."""
