@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, Union
 
+from toolgrammar.core.basics import option_meant
 from toolgrammar.core.errors import ToolGrammarError
 
 T = TypeVar("T")
@@ -29,24 +30,18 @@ _LONG = 5
 MAX_UNKNOWN = 100
 
 _SCHEMA = "give the schema in the field of this protocol, see docs/server.md"
-_GRAMMAR = "give it as grammar"
-_BUDGET = "give the budget in the field of this protocol"
-#: Constraints in other servers' words. Where a request's protocol does not know the name, the field is an error.
-_CONSTRAINTS: Mapping[str, str] = {
-    **dict.fromkeys(("guided_json", "json_schema", "response_schema", "response_format", "format"), _SCHEMA),
-    **dict.fromkeys(
-        ("guided_regex", "guided_grammar", "structured_outputs", "structural_tag", "regex", "ebnf"), _GRAMMAR
-    ),
-    **dict.fromkeys(("guided_choice", "choices"), "give a schema with an enum"),
-    **dict.fromkeys(("max_tokens", "max_new_tokens", "max_output_tokens", "max_completion_tokens"), _BUDGET),
-    **dict.fromkeys(("num_predict", "n_predict"), _BUDGET),
-    **dict.fromkeys(
-        ("min_tokens", "ignore_eos", "stop_token_ids", "bad_words", "logit_bias", "n", "best_of"), "leave it out"
-    ),
-    **dict.fromkeys(("tools", "functions", "tool_choice"), "a protocol of conversations has them"),
+_OUT = "leave it out"
+#: Options that an answer follows: a field that means one of them, in the words of any library, is not left without
+#: effect. The hint is for a protocol that has no field with this meaning.
+_FOLLOWED: Mapping[str, str] = {
+    **dict.fromkeys(("output_type", "response_schema"), _SCHEMA),
+    **dict.fromkeys(("grammar", "structured_outputs", "structural_tag"), "give it as grammar"),
+    "max_tokens": "give the budget in the field of this protocol",
+    "stop": "give the texts in the field of this protocol",
+    "repetition_penalty": _OUT,
+    **dict.fromkeys(("tools", "tool_choice"), "a protocol of conversations has them"),
     **dict.fromkeys(("template", "chat_template"), "the model's own template is used; send the conversation"),
-    **dict.fromkeys(("stop", "stop_sequences"), "give the texts in the field of this protocol"),
-    **dict.fromkeys(("frequency_penalty", "presence_penalty"), "repetition_penalty is a penalty that models here have"),
+    **dict.fromkeys(("min_tokens", "ignore_eos", "stop_token_ids", "bad_words", "logit_bias", "n", "best_of"), _OUT),
 }
 
 
@@ -259,8 +254,9 @@ class Fields:
             return
         known = frozenset(self._known)
         for name in self._left:
-            if name in _CONSTRAINTS and self._path in ("", "options"):
-                self._refuse_unknown(name, _CONSTRAINTS[name])
+            if (meant := option_meant(name)) in _FOLLOWED and self._path in ("", "options"):
+                same = [meant] if meant in known else sorted(one for one in known if option_meant(one) == meant)
+                self._refuse_unknown(name, f"write {' or '.join(same)}" if same else _FOLLOWED[meant])
             if lacks_schema and _is_schema(name, self._left[name]):
                 self._refuse_unknown(name, _SCHEMA)
             if (name, known) in self._unknown:

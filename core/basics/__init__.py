@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .event_loop import EventLoop
     from .forks import shared_lock
     from .logs import logger_of, report
-    from .option_names import require_known
+    from .option_names import option_meant, require_known
     from .options import ENVELOPE_VERSION, SERVERS, OnUnsupported, PropertyOrder, Whitespace, require_word
     from .pauses import ended_by, is_long, pause
     from .recent_memo import RecentMemo, TextMemo
@@ -31,6 +31,7 @@ __all__ = [
     "has_contents",
     "is_long",
     "logger_of",
+    "option_meant",
     "pause",
     "report",
     "require_known",
@@ -48,7 +49,10 @@ if not TYPE_CHECKING:
                 "logger_of",
                 "report",
             ),
-            "option_names": ("require_known",),
+            "option_names": (
+                "option_meant",
+                "require_known",
+            ),
             "options": (
                 "ENVELOPE_VERSION",
                 "OnUnsupported",

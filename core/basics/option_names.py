@@ -108,6 +108,12 @@ def require_known(
     raise UnknownOptionError(f"{wrong} {named}", hint="; ".join(dict.fromkeys(advice)) or hint)
 
 
+def option_meant(name: str) -> str:
+    """Return the option here that a name in other libraries means; the name itself, if none is known."""
+    option, text = _ELSEWHERE.get(name, (name, ""))
+    return option if text.startswith(f"{option}=") else name
+
+
 def _meant(name: str, known: Collection[str], inside: Mapping[str, Collection[str]]) -> str | None:
     """Return the most likely meaning of an unknown name; None if no known name is similar."""
     if name in _WITHOUT:

@@ -77,3 +77,30 @@ def test_the_options_of_loading_are_those_of_the_loader() -> None:
     """The loader's documentation names each of them."""
     for name in _shared.LOADING:
         assert f"``{name}``" in str(load_model.__doc__)
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "hint"),
+    [
+        ("max_new_tokens", "chat/completions", "write max_tokens"),
+        ("n_predict", "messages", "write max_tokens"),
+        ("guided_json", "chat/completions", "write response_format"),
+        ("output_schema", "chat/completions", "write response_format"),
+        ("gbnf", "chat/completions", "write grammar"),
+        ("guided_regex", "completions", "write grammar"),
+        ("repeat_penalty", "chat/completions", "write repetition_penalty"),
+        ("stop_words", "chat/completions", "write stop"),
+    ],
+)
+def test_the_server_knows_the_same_names(name: str, path: str, hint: str) -> None:
+    """A constraint in another library's words is refused with the field that this protocol has for it."""
+    httpx = pytest.importorskip("httpx")
+    server = pytest.importorskip("toolgrammar.adapters.server")
+    from toolgrammar.adapters.server.in_process import BASE_URL, InProcess
+
+    body = {"model": "m", "max_tokens": 5, name: "1"}
+    body |= {"prompt": "Hi"} if path == "completions" else {"messages": [{"role": "user", "content": "Hi"}]}
+    process = InProcess(server.create_app({"m": ScriptedModel(["x"])}), httpx)
+    with httpx.Client(transport=process.transport(), base_url=BASE_URL, timeout=60) as client:
+        answer = client.post(f"/v1/{path}", json=body)
+    assert answer.status_code == 400 and name in answer.text and hint in answer.text, answer.text
