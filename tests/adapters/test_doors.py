@@ -55,6 +55,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
         {"schema": {"type": "object", "required": ["a"], "additionalProperties": False}},
     ),
     "a tool": ("unsatisfiable_schema", {"tools": [BAD, GOOD]}),
+    "an answer beside a tool": ("unsatisfiable_schema", {"tools": [GOOD], "schema": members(a=NEVER)}),
+    "an answer beside a tool, inside": (
+        "unsatisfiable_schema",
+        {"tools": [GOOD], "schema": members(o={"type": "array", "items": NEVER, "minItems": 1})},
+    ),
     "a demanded tool": ("unsatisfiable_schema", {"tools": [BAD], "tool_choice": "required"}),
     "a named tool": ("unsatisfiable_schema", {"tools": [BAD, GOOD], "tool_choice": "bad"}),
     "a malformed answer": ("invalid_schema", {"schema": members(a=BROKEN)}),
@@ -71,6 +76,12 @@ TAKEN: dict[str, dict[str, Any]] = {
     "an impossible member that may be left out": {"schema": OPTIONAL},
     "an impossible tool beside the named one": {"tools": [BAD, GOOD], "tool_choice": "good"},
     "an impossible tool that may not be called": {"tools": [BAD], "tool_choice": "none"},
+    "an impossible answer that a demanded call replaces": {
+        "tools": [GOOD],
+        "tool_choice": "required",
+        "schema": members(a=NEVER),
+    },
+    "an answer with such a member beside a tool": {"tools": [GOOD], "schema": OPTIONAL},
     "a tool with such a member": {"tools": [tool("t", OPTIONAL)], "tool_choice": "required"},
 }
 
@@ -131,12 +142,11 @@ def asked_of_the_plugins(request: Mapping[str, Any]) -> str | None:
     """Ask the plug-ins for vLLM and SGLang; return the code of their error."""
 
     def ask() -> None:
-        if "schema" in request:
+        if "schema" in request and "tools" not in request:
             wanted("JSON", json.dumps(request["schema"]), Tokens()).grammar.check()
         else:
-            read_envelope(
-                envelope(request["tools"], tool_choice=request.get("tool_choice", "auto")), Tokens()
-            ).grammar.check()
+            told = {"tool_choice": request.get("tool_choice", "auto"), "response_schema": request.get("schema")}
+            read_envelope(envelope(request["tools"], **told), Tokens()).grammar.check()
 
     return code_of(ask)
 

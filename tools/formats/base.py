@@ -159,10 +159,23 @@ class TurnSpec:
             raise not_enforced(error, tool.name) from error
 
     def answer(self) -> Grammar:
-        """Return the grammar of JSON of the `response_schema`."""
+        """Return the grammar of JSON of the `response_schema`.
+
+        Raises:
+            SchemaError: it cannot be enforced, or no value can satisfy it.
+        """
         if self.is_marked:
             return marked_json(self.response_schema, whitespace=self.whitespace)
-        return Grammar.from_json_schema(self.response_schema, whitespace=self.whitespace, plain_integers=True)
+        answer = Grammar.from_json_schema(self.response_schema, whitespace=self.whitespace, plain_integers=True)
+        try:
+            answer.check()  # beside calls, the whole turn would not show it
+        except UnsatisfiableSchemaError as error:
+            raise UnsatisfiableSchemaError(
+                f"the answer (response_schema) can never be written: {error.message}",
+                hint=error.hint,
+                place=error.place,
+            ) from None
+        return answer
 
     def marks(self, *marks: ReadingMark) -> tuple[Grammar, ...]:
         """Return some marks, as parts of a grammar; none, if it is not for reading."""
